@@ -1,0 +1,1 @@
+"""All I/O: preparing a run, model calls, tool calls, artifacts."""

@@ -1,0 +1,1 @@
+"""Deterministic code: the AgentRun workflow and all that may run inside it."""

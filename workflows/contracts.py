@@ -1,0 +1,183 @@
+"""What the workflow and its activities say to each other.
+
+Activities are named here by typed references instead of being imported: workflow code must not import I/O, and the
+worker that runs a workflow need not have the tools installed. A test holds every reference to exactly one registered
+activity of the same types.
+"""
+
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+In = TypeVar("In", bound=BaseModel)
+Out = TypeVar("Out", bound=BaseModel)
+
+Digest = str
+NodePath = str
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[In, Out]):
+    """An activity by name, with the one object it takes and the one it returns."""
+
+    name: str
+    takes: type[In]
+    gives: type[Out]
+
+
+class Message(BaseModel):
+    """A value on the wire: frozen, strict about its fields; fields left at their default are not sent."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PrepareCall(Message):
+    """Opens a run. `run` is the first run id of the chain, the home of its artifacts."""
+
+    run: str
+    goal: str = ""
+    plan: dict[str, JsonValue] | None = None
+    plan_packed: str | None = None
+    inputs: dict[str, JsonValue] = Field(default_factory=dict)
+    docs: str | None = None
+    tools: tuple[str, ...] | None = None
+    approval: Literal["writes", "never"] = "writes"
+
+
+class Checked(Message):
+    """A plan's verdict: either a plan digest and its packed skeleton, or problems, one sentence each."""
+
+    plan: Digest = ""
+    skeleton: str = ""
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Prepared(Message):
+    """`charter` is the artifact of all a run is bound to: catalogue, inputs, documents."""
+
+    charter: Digest
+    planner: str = ""
+    checked: Checked | None = None
+
+
+class PlanCall(Message):
+    """Asks a planner for a plan of the charter's goal. `problems` are those of its last draft."""
+
+    run: str
+    charter: Digest
+    problems: tuple[str, ...] = ()
+    draft: Digest = ""
+
+
+class Planned(Message):
+    """A planner's draft, not yet checked."""
+
+    draft: Digest
+    usage: tuple[int, int, int] = (0, 0, 0)
+
+
+class CheckCall(Message):
+    """Checks a draft against the charter."""
+
+    run: str
+    charter: Digest
+    draft: Digest
+
+
+class LoadCall(Message):
+    """Asks for the skeleton of a plan checked earlier in this run."""
+
+    run: str
+    plan: Digest
+
+
+class NodeCall(Message):
+    """Runs nodes of one plan: one as a rule, several as a group.
+
+    `nodes` are node paths with their generation (`n7`, `n7~2`, `m[17]`). `refs` maps the nodes whose outputs they read
+    to artifact digests; the activity binds arguments from there. `lost` maps a join's inputs without a value to
+    (status, error). `items` are a map's item outputs in order. `answer` is what a person answered at a gate.
+    """
+
+    run: str
+    plan: Digest
+    nodes: tuple[NodePath, ...]
+    refs: dict[str, Digest] = Field(default_factory=dict)
+    lost: dict[str, tuple[str, str | None]] = Field(default_factory=dict)
+    items: tuple[Digest | None, ...] = ()
+    answer: JsonValue = None
+
+
+class NodeError(Message):
+    """Why a node failed: a type to test for and a sentence to read. `again` asks for another start, alone."""
+
+    type: str
+    message: str
+    again: bool = False
+
+
+class NodeReply(Message):
+    """A node's outcome: the digest of its stored output with size, wanted facts and a preview, or an error.
+
+    `value` is the output itself where the run's answer is made of it and it is small. `usage` counts input tokens,
+    output tokens and millionths of a dollar; `calls` model calls.
+    """
+
+    ref: Digest | None = None
+    size: int = 0
+    facts: dict[str, JsonValue] = Field(default_factory=dict)
+    preview: str = ""
+    value: JsonValue = None
+    has_value: bool = False
+    skipped: bool = False
+    attempt: int = 1
+    usage: tuple[int, int, int] = (0, 0, 0)
+    error: NodeError | None = None
+
+
+class GroupReply(Message):
+    """One reply a node, in the order of the call. A node cut off by a cancellation has an error with `again`."""
+
+    nodes: tuple[NodeReply, ...]
+
+
+class Evidence(Message):
+    """What a mark `[n]` in the answer stands on."""
+
+    n: int
+    node: str = ""
+    claim: str = ""
+    source: str = ""
+    quote: str = ""
+
+
+class ConcludeCall(Message):
+    """Binds the plan's answer from stored outputs; nodes without one give null and are named in `missing`."""
+
+    run: str
+    plan: Digest
+    refs: dict[str, Digest] = Field(default_factory=dict)
+
+
+class Conclusion(Message):
+    """The answer, at most 64 KB; a longer one is cut with a mark and `ref` names the whole."""
+
+    answer: JsonValue = None
+    evidence: tuple[Evidence, ...] = ()
+    ref: Digest | None = None
+
+
+PREPARE = Call("prepare", PrepareCall, Prepared)
+PLAN = Call("plan", PlanCall, Planned)
+CHECK_PLAN = Call("check_plan", CheckCall, Checked)
+LOAD_PLAN = Call("load_plan", LoadCall, Checked)
+CONCLUDE = Call("conclude", ConcludeCall, Conclusion)
+TOOL = Call("tool", NodeCall, GroupReply)
+LLM = Call("llm", NodeCall, GroupReply)
+JOIN = Call("join", NodeCall, GroupReply)
+MAP = Call("map", NodeCall, GroupReply)
+GATE = Call("gate", NodeCall, GroupReply)
+GROUP = Call("group", NodeCall, GroupReply)
+CALLS = (PREPARE, PLAN, CHECK_PLAN, LOAD_PLAN, CONCLUDE, TOOL, LLM, JOIN, MAP, GATE, GROUP)

@@ -1,0 +1,121 @@
+"""What goes into the scheduler and what comes out: plain slotted values, cheap enough for the hot path."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+EndStatus = Literal["done", "partial", "failed", "cancelled"]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How an attempt series of one node ended: `digest` names its output, or `error` is (type, message).
+
+    `again` puts a group's member back to be started alone; `skipped` says that its condition was false.
+    """
+
+    digest: str | None = None
+    size: int = 0
+    facts: dict[str, Any] | None = None
+    error: tuple[str, str] | None = None
+    attempts: int = 1
+    skipped: bool = False
+    again: bool = False
+
+
+@dataclass(slots=True)
+class Begun:
+    """The plan is here: admit every node that needs nothing."""
+
+
+@dataclass(slots=True)
+class Settled:
+    """A started unit ended. One whose generation has passed is ignored."""
+
+    unit: int
+    generation: int
+    outcome: Outcome
+
+
+@dataclass(slots=True)
+class Ticked:
+    """Time has passed: close what is due."""
+
+
+@dataclass(slots=True)
+class Answered:
+    """A person answered a gate."""
+
+    unit: int
+    value: Any
+
+
+@dataclass(slots=True)
+class Judged:
+    """A person approved or rejected a write."""
+
+    unit: int
+    approved: bool
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Retried:
+    """A person wants a node run again."""
+
+    unit: int
+
+
+@dataclass(slots=True)
+class GivenUp:
+    """A person gives a node up."""
+
+    unit: int
+
+
+@dataclass(slots=True)
+class Stopped:
+    """The run is to end now: `partial` when a person finishes it, `cancelled` when it is cancelled."""
+
+    status: EndStatus
+
+
+Event = Begun | Settled | Ticked | Answered | Judged | Retried | GivenUp | Stopped
+
+
+@dataclass(slots=True)
+class Start:
+    """Run these units in one activity; one unit as a rule."""
+
+    units: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Cancel:
+    """Stop the activity that runs this unit in this generation."""
+
+    unit: int
+    generation: int
+
+
+@dataclass(slots=True)
+class Ask:
+    """A gate or a write waits for a person."""
+
+    unit: int
+
+
+@dataclass(slots=True)
+class Park:
+    """Nothing can go on until a person retries, skips or finishes; `failed` are the nodes in the way."""
+
+    failed: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class End:
+    """The run is over."""
+
+    status: EndStatus
+
+
+Decision = Start | Cancel | Ask | Park | End

@@ -1,0 +1,164 @@
+"""The plan as the scheduler sees it: annotated nodes by index, and the edges among them.
+
+`check_plan` builds a skeleton from a validated plan, an activity hands it over packed, and `Graph` adds what is
+derived. Nothing here changes while a run goes on.
+"""
+
+import base64
+import json
+import zlib
+from collections import deque
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+from workflows.plan.model import OnFailure
+
+Kind = Literal["tool", "llm", "map", "join", "gate"]
+Policy = Literal["all", "settled", "first", "quorum"]
+
+
+@dataclass(slots=True)
+class Spec:
+    """One node with its annotations. Indices are positions in the plan; times are milliseconds.
+
+    `needs` must succeed, `watches` only have to end (a condition reads their status), `inputs` are a join's.
+    `fallback` is (digest, size, facts) of the value that stands in; `instead` the node that does.
+    `rank` is the longest estimated path from here to the end. `lends` says that this node runs only in place of
+    another. `attempts`, `timeout`, `locks` and `item_*` of a map are those of its items.
+    """
+
+    id: str
+    kind: Kind
+    needs: list[int] = field(default_factory=list)
+    watches: list[int] = field(default_factory=list)
+    inputs: list[int] = field(default_factory=list)
+    when: dict[str, Any] | None = None
+    reads: list[int] = field(default_factory=list)
+    queue: str = ""
+    effect: str = "pure"
+    approval: bool = False
+    timeout: int = 30_000
+    attempts: int = 4
+    priority: int = 3
+    rank: int = 0
+    locks: list[tuple[str, bool]] = field(default_factory=list)
+    skip_on_error: bool = False
+    fallback: tuple[str, int, dict[str, Any]] | None = None
+    instead: int = -1
+    lends: bool = False
+    policy: Policy = "all"
+    quorum: int = 0
+    deadline: int = 0
+    question: str = ""
+    schema: dict[str, Any] | None = None
+    over: tuple[int, str] | None = None
+    length: int = -1
+    cap: int = 0
+    item_kind: Kind = "tool"
+    item_skip: bool = False
+    item_fallback: tuple[str, int, dict[str, Any]] | None = None
+    summary: str = ""
+    keeps: bool = False
+
+
+_DEFAULTS = asdict(Spec("", "tool")) | {"id": None, "kind": None}
+_NAMES = [item.name for item in fields(Spec)]
+
+
+@dataclass(slots=True)
+class Skeleton:
+    """A checked plan without its arguments."""
+
+    specs: list[Spec]
+    answer: list[int]
+    on_failure: OnFailure = "park"
+    islands: list[list[int]] = field(default_factory=list)
+    direct: bool = False
+
+    def pack(self) -> str:
+        """Return the skeleton as compressed text, which `unpack` reads back."""
+        rows = [
+            {name: value for name in _NAMES if (value := getattr(spec, name)) != _DEFAULTS[name]} for spec in self.specs
+        ]
+        body = [rows, self.answer, self.on_failure, self.islands, self.direct]
+        return base64.b85encode(zlib.compress(json.dumps(body, separators=(",", ":")).encode(), 9)).decode()
+
+    @classmethod
+    def unpack(cls, text: str) -> "Skeleton":
+        """Return the skeleton in `text`."""
+        rows, *rest = json.loads(zlib.decompress(base64.b85decode(text)))
+        return cls([Spec(**row) for row in rows], *rest)
+
+
+class Graph:
+    """A skeleton with its derived edges: who consumes whom, who joins whom, who belongs together."""
+
+    __slots__ = (
+        "by_id",
+        "consumers",
+        "deps",
+        "floor",
+        "island_of",
+        "islands",
+        "joins",
+        "keys",
+        "order",
+        "skeleton",
+        "specs",
+        "standin_for",
+        "timed",
+    )
+
+    def __init__(self, skeleton: Skeleton) -> None:
+        specs = skeleton.specs
+        count = len(specs)
+        self.skeleton = skeleton
+        self.specs = specs
+        self.by_id = {spec.id: index for index, spec in enumerate(specs)}
+        self.deps = [spec.needs + spec.watches for spec in specs]
+        self.consumers: list[list[int]] = [[] for _ in range(count)]
+        self.joins: list[list[int]] = [[] for _ in range(count)]
+        self.standin_for: dict[int, int] = {}
+        self.timed: dict[int, list[int]] = {}
+        self.keys = [(spec.priority, -spec.rank, index) for index, spec in enumerate(specs)]
+        for index, spec in enumerate(specs):
+            self._link(index, spec)
+        self.islands = [tuple(members) for members in skeleton.islands]
+        self.island_of = {member: group for group, members in enumerate(self.islands) for member in members}
+        self.floor = [self._inside(index) for index in range(count)]
+        self.order = self._topological()
+
+    def _link(self, index: int, spec: Spec) -> None:
+        for dep in self.deps[index]:
+            self.consumers[dep].append(index)
+        for dep in spec.inputs:
+            self.joins[dep].append(index)
+            if spec.deadline:
+                self.timed.setdefault(dep, []).append(index)
+        if spec.instead >= 0:
+            self.standin_for[spec.instead] = index
+
+    def _inside(self, index: int) -> int:
+        """How many of a node's dependencies its own island covers."""
+        group = self.island_of.get(index)
+        if group is None:
+            return 0
+        return sum(self.island_of.get(dep) == group for dep in self.deps[index])
+
+    def _topological(self) -> list[int]:
+        open_edges = [len(deps) + len(spec.inputs) for deps, spec in zip(self.deps, self.specs, strict=True)]
+        ready = deque(index for index, count in enumerate(open_edges) if not count)
+        order = []
+        while ready:
+            node = ready.popleft()
+            order.append(node)
+            for consumer in (*self.consumers[node], *self.joins[node]):
+                open_edges[consumer] -= 1
+                if not open_edges[consumer]:
+                    ready.append(consumer)
+        return order
+
+    def demand(self, node: int) -> int:
+        """How many others want this node's output: consumers, joins, the answer, the node it stands in for."""
+        wanted = len(self.consumers[node]) + len(self.joins[node]) + (node in self.skeleton.answer)
+        return wanted + (node in self.standin_for)

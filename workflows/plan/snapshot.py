@@ -1,0 +1,60 @@
+"""A run's state as one line of text, for the next run of a chain to go on from.
+
+Columns compress well and digests do not: a node costs about 30 bytes, so 10,000 nodes stay under 400 KB.
+`load(graph, dump(state))` schedules exactly as `state` would.
+"""
+
+import base64
+import json
+import zlib
+from typing import Any
+
+from workflows.plan import ready
+from workflows.plan.graph import Graph
+from workflows.plan.state import RunState
+
+_COLUMNS = ("status", "generation", "digest", "size", "attempts", "millis", "queued")
+_NODE_COLUMNS = ("missing", "floor", "left", "good", "armed", "demand", "gather", "dissolved")
+_SPARSE = ("facts", "notes", "derived", "prior", "chosen", "answers", "approved", "deadlines")
+_SCALARS = ("rules", "window", "park_for", "on_failure", "now", "running", "waiting", "parked", "ended")
+
+
+def dump(state: RunState) -> str:
+    """Return the whole state as text."""
+    body: dict[str, Any] = {name: getattr(state, name) for name in (*_COLUMNS, *_NODE_COLUMNS, *_SCALARS)}
+    body.update({name: list(getattr(state, name).items()) for name in _SPARSE})
+    body["owner"] = _runs(state.owner)
+    body["items"] = [[node, items.start, len(items)] for node, items in state.items.items()]
+    body["held"] = state.held
+    text = json.dumps(body, separators=(",", ":"), allow_nan=False)
+    return base64.b85encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def load(graph: Graph, text: str) -> RunState:
+    """Return the state that `dump` wrote, over the same graph."""
+    body = json.loads(zlib.decompress(base64.b85decode(text)))
+    state = RunState(graph)
+    for name in (*_COLUMNS, *_NODE_COLUMNS, *_SCALARS, "held"):
+        setattr(state, name, body[name])
+    for name in _SPARSE:
+        setattr(state, name, dict(body[name]))
+    state.notes = {unit: (kind, message) for unit, (kind, message) in body["notes"]}
+    state.chosen = {join: tuple(nodes) for join, nodes in body["chosen"]}
+    state.owner = [(node, item) for node, count in body["owner"] for item in range(count)]
+    state.items = {node: range(first, first + count) for node, first, count in body["items"]}
+    state.started = [state.now] * len(state.status)
+    for unit, queued in enumerate(state.queued):
+        if queued:
+            ready.queue(state, unit)
+    return state
+
+
+def _runs(owner: list[tuple[int, int]]) -> list[list[int]]:
+    """Fold item owners into [map, count]: each opening of a map is one run of items from 0."""
+    runs: list[list[int]] = []
+    for node, item in owner:
+        if item:
+            runs[-1][1] += 1
+        else:
+            runs.append([node, 1])
+    return runs

@@ -1,0 +1,188 @@
+"""The scheduler's memory: one slot a unit in parallel lists, where a unit is a node or one item of a map.
+
+Nodes are units 0..N-1; a map that opens appends one unit for each item. Only `schedule.py` and the modules it calls
+change it.
+"""
+
+from collections import deque
+from typing import Any
+
+from workflows.plan.conditions import holds
+from workflows.plan.decisions import Decision
+from workflows.plan.facts import MISSING, Missing, Scalar
+from workflows.plan.graph import Graph, Spec
+
+PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED, DELEGATED, OPENED = range(10)
+"""BLOCKED: pending behind a failed node. DELEGATED: its stand-in runs. OPENED: a map whose items run."""
+
+SHOWN = (
+    "pending",
+    "running",
+    "waiting",
+    "succeeded",
+    "failed",
+    "skipped",
+    "cancelled",
+    "pending",
+    "running",
+    "running",
+)
+RULES = 1
+PARK = -1
+
+
+class RunState:
+    """Everything a run knows about its nodes. `now` is set by the driver before each step, in milliseconds."""
+
+    __slots__ = (
+        "answers",
+        "approved",
+        "armed",
+        "attempts",
+        "chosen",
+        "deadlines",
+        "demand",
+        "derived",
+        "digest",
+        "dissolved",
+        "draining",
+        "ended",
+        "facts",
+        "floor",
+        "gather",
+        "generation",
+        "good",
+        "graph",
+        "heap",
+        "held",
+        "held_back",
+        "items",
+        "left",
+        "millis",
+        "missing",
+        "notes",
+        "now",
+        "on_failure",
+        "out",
+        "owner",
+        "park_for",
+        "parked",
+        "prior",
+        "queued",
+        "revised",
+        "rules",
+        "running",
+        "size",
+        "stale",
+        "started",
+        "status",
+        "waiting",
+        "window",
+        "work",
+    )
+
+    def __init__(self, graph: Graph, *, window: int = 100, park_for: int = 86_400_000) -> None:
+        count = len(graph.specs)
+        self.graph = graph
+        self.rules = RULES
+        self.window = window
+        self.park_for = park_for
+        self.on_failure = graph.skeleton.on_failure
+        self.now = 0
+        # one slot a unit
+        self.status = [PENDING] * count
+        self.generation = [1] * count
+        self.digest: list[str | None] = [None] * count
+        self.size = [0] * count
+        self.attempts = [0] * count
+        self.millis = [0] * count
+        self.started = [0] * count
+        self.queued = [False] * count
+        # one slot a node: open dependencies, island floor, open and good join inputs or map items, demand
+        self.missing = [len(deps) for deps in graph.deps]
+        for node in graph.standin_for:
+            self.missing[node] += 1
+        self.floor = list(graph.floor)
+        self.left = [len(spec.inputs) for spec in graph.specs]
+        self.good = [0] * count
+        self.armed = [False] * count
+        self.demand = [graph.demand(node) for node in range(count)]
+        self.gather = [len(members) for members in graph.islands]
+        self.dissolved = [False] * len(graph.islands)
+        # what only some units have
+        self.owner: list[tuple[int, int]] = []
+        self.items: dict[int, range] = {}
+        self.facts: dict[int, dict[str, Any]] = {}
+        self.notes: dict[int, tuple[str, str]] = {}
+        self.derived: dict[int, bool] = {}
+        self.prior: dict[int, str] = {}
+        self.chosen: dict[int, tuple[int, ...]] = {}
+        self.answers: dict[int, Any] = {}
+        self.approved: dict[int, bool] = {}
+        self.deadlines: dict[int, int] = {}
+        self.held: dict[str, int] = {}
+        self.held_back: list[int] = []
+        # the run
+        self.heap: list[tuple[int, int, int]] = []
+        self.work: deque[int] = deque()
+        self.stale: deque[int] = deque()
+        self.revised: deque[int] = deque()
+        self.out: list[Decision] = []
+        self.running = 0
+        self.waiting = 0
+        self.draining = False
+        self.parked = False
+        self.ended = False
+
+    def node_of(self, unit: int) -> int:
+        """Return the node a unit belongs to: itself, or the map of an item."""
+        count = len(self.graph.specs)
+        return unit if unit < count else self.owner[unit - count][0]
+
+    def spec_of(self, unit: int) -> Spec:
+        """Return the annotations that hold for a unit."""
+        return self.graph.specs[self.node_of(unit)]
+
+    def is_item(self, unit: int) -> bool:
+        """Whether the unit is one item of a map."""
+        return unit >= len(self.graph.specs)
+
+    def path(self, unit: int) -> str:
+        """Return how people call a unit: `n7`, or `m[17]`."""
+        count = len(self.graph.specs)
+        if unit < count:
+            return self.graph.specs[unit].id
+        node, item = self.owner[unit - count]
+        return f"{self.graph.specs[node].id}[{item}]"
+
+    def address(self, unit: int) -> str:
+        """Return the unit's path with its generation, which names its activity: `n7`, then `n7~2`."""
+        generation = self.generation[unit]
+        return self.path(unit) if generation == 1 else f"{self.path(unit)}~{generation}"
+
+    def find(self, path: str) -> int | None:
+        """Return the unit that people call `path`, or None."""
+        name, bracket, index = path.rstrip("]").partition("[")
+        node = self.graph.by_id.get(name)
+        if node is None or not bracket:
+            return node
+        items = self.items.get(node, range(0))
+        return items[int(index)] if index.isdigit() and int(index) < len(items) else None
+
+    def decide(self, condition: dict[str, Any]) -> bool:
+        """Decide a condition on the facts known now. Raises ConditionError."""
+        return holds(condition, self.fact)
+
+    def fact(self, test: dict[str, Any]) -> Scalar | Missing:
+        """Return the fact that a compiled test reads: `at` is [node, name]."""
+        node, name = test["at"]
+        if name == ":status":
+            return SHOWN[SKIPPED if self.status[node] == BLOCKED else self.status[node]]
+        if name == ":error.type":
+            return self.notes[node][0] if node in self.notes else MISSING
+        found: Scalar | Missing = self.facts.get(node, {}).get(name, MISSING)
+        return found
+
+    def next_due(self) -> int | None:
+        """Return the earliest deadline in milliseconds, or None."""
+        return min(self.deadlines.values()) if self.deadlines else None

@@ -1,0 +1,102 @@
+"""The updates a person may send to a run: one JSON object each, checked here for shape.
+
+Whether an update fits the run's state is checked in `agent_run.py`; nothing is half applied.
+"""
+
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from workflows.request import describe
+
+NODE_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}(\[\d{1,5}\])?$"
+NOT_BUILT = ("edit_node", "set_result", "add_nodes", "raise_budget", "pause", "resume", "replan")
+
+
+class InvalidUpdate(Exception):
+    """An update that is refused: the message names the field, the problem and an example."""
+
+
+class Update(BaseModel):
+    """Base of all updates: `name` as it is sent, `about` as the UI shows it, `example` as it may be pasted."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    example: ClassVar[str]
+
+
+class _OfNode(Update):
+    node: str = Field(pattern=NODE_PATTERN, description="node id, or map[17] for one item of a map")
+
+
+class RetryNode(_OfNode):
+    """Runs a node again with a new generation; what was made of its old output runs again if the output changes."""
+
+    name = "retry_node"
+    about = 'Run a failed or finished node again: {"node": "n7"}'
+    example = '{"node": "n7"}'
+    repeat_effect: bool = Field(default=False, description="needed to repeat a write that succeeded")
+
+
+class SkipNode(_OfNode):
+    """Gives a node up: it and the nodes that need it are skipped, joins go on without it."""
+
+    name = "skip_node"
+    about = 'Give up a node that has not succeeded: {"node": "n7"}'
+    example = '{"node": "n7"}'
+
+
+class Answer(_OfNode):
+    """Answers a gate."""
+
+    name = "answer"
+    about = 'Answer a gate: {"node": "n7", "value": "yes"}'
+    example = '{"node": "n7", "value": "yes"}'
+    value: JsonValue
+
+
+class Approve(_OfNode):
+    """Lets a node with a write effect run."""
+
+    name = "approve"
+    about = 'Let a waiting write run: {"node": "n7"}'
+    example = '{"node": "n7"}'
+
+
+class Reject(_OfNode):
+    """Refuses a node with a write effect: it fails with type Rejected."""
+
+    name = "reject"
+    about = 'Refuse a waiting write: {"node": "n7", "reason": "wrong file"}'
+    example = '{"node": "n7", "reason": "wrong file"}'
+    reason: str = Field(default="", max_length=500)
+
+
+class Finish(Update):
+    """Ends the run now as partial, with what there is."""
+
+    name = "finish"
+    about = "End the run now with what there is: {}"
+    example = "{}"
+    reason: str = Field(default="", max_length=500)
+
+
+U = TypeVar("U", bound=Update)
+
+UPDATES: tuple[type[Update], ...] = (RetryNode, SkipNode, Answer, Approve, Reject, Finish)
+
+
+def parse_update(model: type[U], request: Any, extra: Any = None) -> U:
+    """Return the update in `request`; raises InvalidUpdate for any other shape. `finish` may come without input."""
+    if extra is not None:
+        raise InvalidUpdate(f"{model.name} takes one JSON object, not two inputs; for example {model.example}")
+    given = {} if request is None and model is Finish else request
+    if not isinstance(given, dict):
+        shape = "nothing" if given is None else f"{type(given).__name__} {str(given)[:40]!r}"
+        raise InvalidUpdate(f"{model.name} takes one JSON object, not {shape}; for example {model.example}")
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise InvalidUpdate(f"{model.name}: {describe(error)}; for example {model.example}") from None
