@@ -83,9 +83,11 @@ def tests_of(condition: Condition) -> Iterator[Test]:
 def holds(condition: dict[str, Any], lookup: Lookup) -> bool:
     """Decide a condition in its JSON form, part by part as written, so an `exists` may guard what follows it.
 
-    `lookup` gets a test as written and returns its fact.
+    `lookup` gets a test as written and returns its fact; a test decided beforehand carries the result as `is`.
     Raises ConditionError when a fact is missing (except for `exists`) or cannot be compared.
     """
+    if "is" in condition:
+        return bool(condition["is"])
     if "and" in condition:
         return all(holds(part, lookup) for part in condition["and"])
     if "or" in condition:

@@ -1,0 +1,59 @@
+"""Where bodies live: outputs, plans and markers of finished nodes, by content, under the run that made them.
+
+A reference is a digest, valid only below its home, `<namespace>/<first run id>`. Bodies never change, so a read is
+either the whole body or BodyMissing, also after a crash in the middle of a write.
+"""
+
+import hashlib
+import json
+from typing import Any, Protocol
+
+MAX_BODY_BYTES = 16 * 1024 * 1024
+DIGEST_CHARACTERS = 40
+
+
+class BodyMissing(Exception):
+    """A digest has no body in this store, or a damaged one."""
+
+
+class StoreUnavailable(Exception):
+    """The store cannot be written or read now, for instance because the disk is full. Worth another attempt."""
+
+
+class ArtifactStore(Protocol):
+    """What a store must do; `home` is a relative path that callers have checked."""
+
+    store_id: str
+
+    async def put(self, home: str, body: bytes) -> str:
+        """Keep `body` and return its digest. Storing the same body again changes nothing. Raises StoreUnavailable."""
+        ...
+
+    async def get(self, home: str, digest: str) -> bytes:
+        """Return the body. Raises BodyMissing or StoreUnavailable."""
+        ...
+
+    async def mark(self, home: str, key: str, body: bytes) -> bytes:
+        """Set a marker unless it is set, and return what it holds: the first writer wins. Raises StoreUnavailable."""
+        ...
+
+    async def marked(self, home: str, key: str) -> bytes | None:
+        """Return what a marker holds, or None."""
+        ...
+
+
+def digest_of(body: bytes) -> str:
+    """Return the first 160 bits of SHA-256 in hex: enough for one run's bodies, and short enough for 10,000 of them
+    in the state that a run hands on.
+    """
+    return hashlib.sha256(body).hexdigest()[:DIGEST_CHARACTERS]
+
+
+def encode(value: Any) -> bytes:
+    """Return a value as canonical JSON: sorted keys, no spaces. Raises ValueError for NaN and infinities."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def decode(body: bytes) -> Any:
+    """Return the value that `encode` wrote."""
+    return json.loads(body)

@@ -1,0 +1,95 @@
+"""One node of a checked plan, ready to run: its arguments bound from stored outputs, and its content key."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from activities.artifacts import digest_of, encode
+from activities.charter import CheckedPlan, Library
+from workflows.contracts import NodeCall
+from workflows.plan import edges
+from workflows.plan.model import MapNode, ModelCall, Node, ToolCall
+from workflows.plan.references import BindError, Reference, bind, parse_reference, resolve
+
+_ADDRESS = re.compile(r"(?P<id>\w+)(?:\[(?P<item>\d+)\])?(?:~(?P<generation>\d+))?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A node path taken apart: `m[17]~2` is item 17 of m in its second generation."""
+
+    id: str
+    item: int | None
+    generation: int
+
+    @property
+    def path(self) -> str:
+        """The path without its generation."""
+        return self.id if self.item is None else f"{self.id}[{self.item}]"
+
+
+def parse_address(text: str) -> Address:
+    """Return the parts of a node path. Raises BindError."""
+    found = _ADDRESS.match(text)
+    if found is None:
+        raise BindError(f"{text!r} is no node path")
+    item = found["item"]
+    return Address(found["id"], int(item) if item else None, int(found["generation"] or 1))
+
+
+class Binder:
+    """Binds one node's references: loads each output once, and only if it is read."""
+
+    def __init__(self, library: Library, home: str, checked: CheckedPlan, call: NodeCall, refs: dict[str, str]) -> None:
+        self._library = library
+        self._home = home
+        self._checked = checked
+        self._call = call
+        self._refs = refs
+        self._values: dict[str, Any] = {}
+
+    async def load(self, node: Node, address: Address) -> None:
+        """Load what the node reads. Raises BindError, BodyMissing, StoreUnavailable."""
+        names = edges.reads_of(node)
+        self._values = {name: await self.value(name) for name in names}
+        self._values |= {"input": self._checked.inputs, "goal": self._checked.goal}
+        if isinstance(node, MapNode) and address.item is not None:
+            self._values[node.as_] = self._item(node, address.item)
+
+    async def value(self, name: str) -> Any:
+        """Return the whole output of a node by its reference in the call."""
+        digest = self._refs.get(name)
+        if digest is None:
+            raise BindError(f"${name} has no value")
+        return await self._library.value(self._home, digest)
+
+    def _item(self, node: MapNode, index: int) -> Any:
+        over = parse_reference(node.over)
+        items = resolve(over, self._lookup(over.node)) if over is not None else None
+        if not isinstance(items, list) or index >= len(items):
+            raise BindError(f"{node.over} has no item {index}")
+        return items[index]
+
+    def bound(self, value: Any) -> Any:
+        """Return `value` with every reference replaced. Raises BindError."""
+        return bind(value, self._lookup)
+
+    def inputs(self, node: Node) -> dict[str, Any]:
+        """Return the outputs which the node's call refers to, whole, in the order of the references."""
+        item = node.as_ if isinstance(node, MapNode) else None
+        names = [reference.node for field, reference in edges.value_references(node) if field != ("over",)]
+        return {name: self._values[name] for name in dict.fromkeys(names) if name != "goal" or name == item}
+
+    def _lookup(self, name: str) -> Any:
+        if name not in self._values:
+            raise BindError(f"{Reference(name)} has no value")
+        return self._values[name]
+
+
+def content_key(node: Node, address: Address, refs: dict[str, str], call: NodeCall, version: str) -> str:
+    """Return the key of a node's outcome: equal calls of one generation share it, nothing else does."""
+    work = edges.work_of(node) if address.item is not None or not isinstance(node, MapNode) else None
+    what = work.model_dump(mode="json", by_alias=True) if isinstance(work, ToolCall | ModelCall) else node.kind
+    read = {name: refs[name] for name in sorted(refs)}
+    extra = [dict(sorted(call.lost.items())), call.items, call.answer] if work is None else []
+    return digest_of(encode([address.path, address.generation, what, version, read, extra]))

@@ -1,0 +1,97 @@
+"""What a run is bound to, as artifacts: its charter, and the checked plan that every node activity reads."""
+
+from collections import OrderedDict
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from activities.artifacts import ArtifactStore, decode, encode
+from workflows.plan import edges
+from workflows.plan.graph import Skeleton, Spec
+from workflows.plan.model import Node, Plan
+
+_KEPT_PLANS = 32
+
+
+class Charter(BaseModel):
+    """Fixed when a run opens: the goal, the given inputs, the documents, and the catalogue of the allowed tools."""
+
+    model_config = ConfigDict(frozen=True)
+
+    goal: str
+    inputs: dict[str, JsonValue]
+    docs: str | None
+    approval: Literal["writes", "never"]
+    catalogue: list[dict[str, Any]]
+
+
+class CheckedPlan(BaseModel):
+    """A plan that passed every check, with bound inputs: all that binding a node's arguments needs."""
+
+    model_config = ConfigDict(frozen=True)
+
+    charter: str
+    goal: str
+    docs: str | None
+    inputs: dict[str, JsonValue]
+    plan: Plan
+    skeleton: str
+    wanted: dict[str, list[str]]
+    warnings: tuple[str, ...] = ()
+
+    def model_post_init(self, _: Any) -> None:
+        self._nodes = {node.id: node for node in self.plan.nodes}
+
+    _nodes: dict[str, Node]
+    _specs: dict[str, Spec] | None = None
+
+    def node(self, name: str) -> Node:
+        """Return the node with that id."""
+        return self._nodes[name]
+
+    def spec(self, name: str) -> Spec:
+        """Return the node's annotations."""
+        if self._specs is None:
+            self._specs = {spec.id: spec for spec in Skeleton.unpack(self.skeleton).specs}
+        return self._specs[name]
+
+    def name_at(self, index: int) -> str:
+        """Return the id of the node at that position of the plan."""
+        return self.plan.nodes[index].id
+
+    @property
+    def answer(self) -> Any:
+        """The expression of the answer."""
+        return edges.answer_of(self.plan)
+
+
+class Library:
+    """Loads charters and checked plans; a worker keeps the latest plans parsed."""
+
+    def __init__(self, store: ArtifactStore) -> None:
+        self._store = store
+        self._plans: OrderedDict[tuple[str, str], CheckedPlan] = OrderedDict()
+
+    async def charter(self, home: str, digest: str) -> Charter:
+        """Return a run's charter. Raises BodyMissing or StoreUnavailable."""
+        return Charter.model_validate_json(await self._store.get(home, digest))
+
+    async def plan(self, home: str, digest: str) -> CheckedPlan:
+        """Return a checked plan. Raises BodyMissing or StoreUnavailable."""
+        key = (home, digest)
+        found = self._plans.get(key)
+        if found is None:
+            found = CheckedPlan.model_validate_json(await self._store.get(home, digest))
+            self._plans[key] = found
+            while len(self._plans) > _KEPT_PLANS:
+                self._plans.popitem(last=False)
+        self._plans.move_to_end(key)
+        return found
+
+    async def keep(self, home: str, value: BaseModel) -> str:
+        """Store a charter or plan and return its digest."""
+        return await self._store.put(home, encode(value.model_dump(mode="json", by_alias=True)))
+
+    async def value(self, home: str, digest: str) -> Any:
+        """Return a stored output. Raises BodyMissing or StoreUnavailable."""
+        return decode(await self._store.get(home, digest))

@@ -1,0 +1,54 @@
+"""From whatever went wrong to what Temporal and people see: a type, a short sentence, and whether to try again.
+
+This is the only place where that is decided. Messages are at most 500 characters, useful words first.
+"""
+
+from pydantic import ValidationError
+from temporalio.exceptions import ApplicationError
+
+from activities.artifacts import BodyMissing, StoreUnavailable
+from activities.providers import ProviderError
+from activities.toolbox import ToolError
+from workflows.plan.facts import FactTooLarge
+from workflows.plan.references import BindError
+
+LONGEST_MESSAGE = 500
+
+
+class OutputRefused(Exception):
+    """A node's output cannot be kept: too large, or not JSON."""
+
+
+class NodeTimeout(Exception):
+    """An attempt took longer than the node's timeout."""
+
+
+_FINAL = (BindError, BodyMissing, FactTooLarge, OutputRefused, ValidationError)
+
+
+def retryable(error: BaseException) -> bool:
+    """Whether another attempt may succeed. A tool's own unknown exceptions are given the benefit of the doubt."""
+    if isinstance(error, ToolError | ProviderError):
+        return error.retryable
+    return not isinstance(error, _FINAL)
+
+
+def kind_of(error: BaseException) -> str:
+    """Return the error's type as conditions test it and people read it."""
+    return type(error).__name__
+
+
+def message_of(error: BaseException) -> str:
+    """Return the sentence, on one line."""
+    text = " ".join(str(error).split()) or kind_of(error)
+    return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
+
+
+def failure(error: BaseException, *, attempt: int = 1) -> ApplicationError:
+    """Return the activity failure for `error`; its detail is the attempt, for the run's report."""
+    if isinstance(error, ApplicationError):
+        return error
+    return ApplicationError(message_of(error), attempt, type=kind_of(error), non_retryable=not retryable(error))
+
+
+__all__ = ["NodeTimeout", "OutputRefused", "StoreUnavailable", "failure", "kind_of", "message_of", "retryable"]

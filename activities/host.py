@@ -1,0 +1,168 @@
+"""The activities of a worker: every contract of `workflows.contracts` with the code behind it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities.binding import parse_address
+from activities.charter import Library
+from activities.concluding import Concluding
+from activities.directory_store import DirectoryStore
+from activities.documents import DocumentRule
+from activities.faults import failure
+from activities.group import GroupRun
+from activities.heartbeat import beating
+from activities.kinds import Kinds
+from activities.node import NodeRunner
+from activities.planning import Planning
+from activities.preparing import Preparing
+from activities.providers import Provider
+from activities.providers.offline import Offline
+from activities.toolbox import Registry
+from workflows import contracts
+from workflows.contracts import (
+    CheckCall,
+    Checked,
+    ConcludeCall,
+    Conclusion,
+    GroupReply,
+    LoadCall,
+    NodeCall,
+    NodeReply,
+    PlanCall,
+    Planned,
+    PrepareCall,
+    Prepared,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where this worker keeps and finds things."""
+
+    artifacts: Path
+    index: Path
+    docs: Path | None
+    docs_roots: tuple[Path, ...]
+    any_docs: bool
+
+
+class Host:
+    """Builds the activities once for a worker process."""
+
+    def __init__(self, places: Places, registry: Registry, *, identity: str) -> None:
+        """Open the stores. Raises OSError when a folder cannot be made."""
+        store = DirectoryStore(places.artifacts)
+        places.index.mkdir(parents=True, exist_ok=True)
+        self.store_id = store.store_id
+        self._library = Library(store)
+        providers: dict[str, Provider] = {"offline": Offline()}
+        documents = DocumentRule(places.docs, places.docs_roots, places.any_docs, identity)
+        self._preparing = Preparing(store, self._library, registry, documents, tuple(providers))
+        self._planning = Planning(store, self._library, providers)
+        self._concluding = Concluding(store, self._library)
+        self._nodes = NodeRunner(store, self._library, Kinds(registry, providers, self._library, places.index))
+
+    def tools(self) -> list[Callable[..., Any]]:
+        """Return the activities of the tools queue."""
+        names = [call.name for call in (contracts.TOOL, contracts.JOIN, contracts.MAP, contracts.GATE)]
+        nodes = [self._node_activity(name) for name in names]
+        return [self.prepare, self.check_plan, self.load_plan, self.conclude, self.group, *nodes]
+
+    def llm(self) -> list[Callable[..., Any]]:
+        """Return the activities of a model provider's queue."""
+        return [self.plan, self._node_activity(contracts.LLM.name)]
+
+    @activity.defn(name=contracts.PREPARE.name)
+    async def prepare(self, call: PrepareCall) -> Prepared:
+        """Open a run. Safe to repeat."""
+        return await _answered(self._preparing.prepare(_home(call.run), call))
+
+    @activity.defn(name=contracts.CHECK_PLAN.name)
+    async def check_plan(self, call: CheckCall) -> Checked:
+        """Check a draft. Safe to repeat."""
+        return await _answered(self._preparing.check(_home(call.run), call))
+
+    @activity.defn(name=contracts.LOAD_PLAN.name)
+    async def load_plan(self, call: LoadCall) -> Checked:
+        """Return the skeleton of a checked plan. Safe to repeat."""
+        return await _answered(self._preparing.load(_home(call.run), call))
+
+    @activity.defn(name=contracts.PLAN.name)
+    async def plan(self, call: PlanCall) -> Planned:
+        """Ask a planner for a draft."""
+        async with beating(lambda: "planning"):
+            return await _answered(self._planning.plan(_home(call.run), call))
+
+    @activity.defn(name=contracts.CONCLUDE.name)
+    async def conclude(self, call: ConcludeCall) -> Conclusion:
+        """Bind the answer. Safe to repeat."""
+        return await _answered(self._concluding.conclude(_home(call.run), call))
+
+    def _node_activity(self, name: str) -> Callable[[NodeCall], Awaitable[GroupReply]]:
+        @activity.defn(name=name)
+        async def run_node(call: NodeCall) -> GroupReply:
+            return await self._one(call)
+
+        return run_node
+
+    async def _one(self, call: NodeCall) -> GroupReply:
+        said = [""]
+        async with beating(lambda: said[0]):
+            reply = await _answered(self._run(call, call.nodes[0], call.refs, said))
+        return GroupReply(nodes=(reply,))
+
+    async def _run(self, call: NodeCall, path: str, refs: dict[str, str], said: list[str]) -> NodeReply:
+        def progress(line: str) -> None:
+            said[0] = line[:200]
+
+        attempt = activity.info().attempt
+        return await self._nodes.run(call, path, refs, home=_home(call.run), attempt=attempt, progress=progress)
+
+    @activity.defn(name=contracts.GROUP.name)
+    async def group(self, call: NodeCall) -> GroupReply:
+        """Run several nodes with the edges among them. Never raises for a node."""
+        home, said = _home(call.run), [""]
+        checked = await _answered(self._library.plan(home, call.plan))
+
+        async def run_one(path: str, refs: dict[str, str]) -> NodeReply:
+            reads = [checked.name_at(index) for index in checked.spec(parse_address(path).id).reads]
+            return await self._run(call, path, {name: refs[name] for name in reads if name in refs}, said)
+
+        group = GroupRun(checked, call.nodes, call.refs, run_one)
+        async with beating(lambda: group.progress):
+            try:
+                await group.run(lambda digest: self._library.value(home, digest), checked.wanted)
+            except asyncio.CancelledError:
+                if _shutting_down():
+                    raise
+        return GroupReply(nodes=group.replies())
+
+
+def _shutting_down() -> bool:
+    details = activity.cancellation_details()
+    return details is not None and details.worker_shutdown
+
+
+async def _answered(work: Awaitable[T]) -> T:
+    """The activity boundary: whatever goes wrong leaves as a typed, short, honest failure."""
+    try:
+        return await work
+    except ApplicationError:
+        raise
+    except Exception as error:  # noqa: BLE001  the one boundary where anything may arrive
+        raise failure(error, attempt=activity.info().attempt) from None
+
+
+def _home(run: str) -> str:
+    """Return the folder of a run's artifacts. Raises a final failure for anything that is no run id."""
+    if not run or not all(part.isalnum() for part in run.split("-")):
+        raise ApplicationError(f"{run!r:.80} is no run id", type="InvalidRequest", non_retryable=True)
+    return f"{activity.info().namespace}/{run}"

@@ -1,0 +1,118 @@
+"""What each kind of node does when its turn comes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from activities.binding import Address, Binder
+from activities.charter import CheckedPlan, Library
+from activities.providers import ModelReply, ModelRequest, Provider, ProviderError, Usage
+from activities.toolbox import Registry, ToolContext
+from workflows.contracts import NodeCall
+from workflows.plan import edges, schema
+from workflows.plan.model import JoinNode, ModelCall, ToolCall
+from workflows.plan.problems import place_of
+
+DEFAULT_MODEL = "offline"
+
+
+class SchemaMismatch(ProviderError):
+    """A model's output does not fit the schema it was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One node's turn: what is to run and with what."""
+
+    checked: CheckedPlan
+    address: Address
+    call: NodeCall
+    binder: Binder
+    home: str
+    attempt: int
+    progress: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """Runs a turn by the kind of its node; holds what a worker offers."""
+
+    registry: Registry
+    providers: dict[str, Provider]
+    library: Library
+    cache: Path
+
+    async def run(self, turn: Turn) -> ModelReply:
+        """Return the node's output, with usage where a model was called. Raises whatever went wrong."""
+        node = turn.checked.node(turn.address.id)
+        work = edges.work_of(node)
+        if work is not None and (turn.address.item is not None or node.kind != "map"):
+            await turn.binder.load(node, turn.address)
+            return await (self._tool(turn, work) if isinstance(work, ToolCall) else self._model(turn, work))
+        if isinstance(node, JoinNode):
+            return ModelReply(await self._join(turn, node))
+        if node.kind == "map":
+            return ModelReply([await self.library.value(turn.home, item) for item in turn.call.items if item])
+        return ModelReply(turn.call.answer)
+
+    def version(self, turn: Turn) -> str:
+        """Return the version of the tool behind a node; part of its content key."""
+        work = edges.work_of(turn.checked.node(turn.address.id))
+        return self.registry.get(work.tool).version if isinstance(work, ToolCall) else ""
+
+    async def _tool(self, turn: Turn, work: ToolCall) -> ModelReply:
+        tool = self.registry.get(work.tool)
+        arguments = turn.binder.bound(work.args)
+        path, generation = turn.address.path, turn.address.generation
+        context = ToolContext(
+            docs=Path(turn.checked.docs) if turn.checked.docs else None,
+            cache=self.cache,
+            run_id=turn.call.run,
+            node=path,
+            generation=generation,
+            attempt=turn.attempt,
+            idempotency_key=f"{turn.call.run}/{path}/{generation}",
+            progress=turn.progress,
+        )
+        return ModelReply(await tool.call(arguments, context))
+
+    async def _model(self, turn: Turn, work: ModelCall) -> ModelReply:
+        node = turn.checked.node(turn.address.id)
+        model = work.model or DEFAULT_MODEL
+        request = ModelRequest(
+            role=work.role,
+            model=model,
+            goal=turn.checked.goal,
+            prompt=str(turn.binder.bound(f"{work.prompt} ")).rstrip(),
+            template=work.prompt,
+            inputs=turn.binder.inputs(node),
+            output_schema=work.output_schema,
+            progress=turn.progress,
+        )
+        reply = await self.providers[model.partition(":")[0]].complete(request)
+        _fits(reply.output, work.output_schema)
+        return reply
+
+    async def _join(self, turn: Turn, node: JoinNode) -> Any:
+        refs, lost = turn.call.refs, turn.call.lost
+        values = {name: await turn.binder.value(name) for name in node.inputs if name in refs}
+        if node.policy == "settled":
+            return [_settled(name, values, lost) for name in node.inputs]
+        found = [values[name] for name in node.inputs if name in values]
+        return found[0] if node.policy == "first" else found
+
+
+def _settled(name: str, values: dict[str, Any], lost: dict[str, tuple[str, str | None]]) -> dict[str, Any]:
+    status, error = lost.get(name, ("succeeded", None))
+    return {"id": name, "status": status, "value": values.get(name), "error": error}
+
+
+def _fits(output: Any, wanted: dict[str, Any] | None) -> None:
+    for where, sentence in schema.faults(output, wanted) if wanted else ():
+        raise SchemaMismatch(f"the model's output {place_of(where)} {sentence}", retryable=True)
+
+
+def usage_of(usage: Usage) -> tuple[int, int, int]:
+    """Return usage as it travels."""
+    return usage.input_tokens, usage.output_tokens, usage.cost

@@ -1,0 +1,71 @@
+"""Runs one node: bind, look for its marker, call, keep the output, mark it done."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from activities.artifacts import ArtifactStore, encode
+from activities.binding import Binder, content_key, parse_address
+from activities.charter import Library
+from activities.faults import NodeTimeout
+from activities.kinds import Kinds, Turn, usage_of
+from activities.outcomes import keep
+from workflows.contracts import NodeCall, NodeReply
+from workflows.plan.references import parse_reference
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRunner:
+    """Runs nodes of checked plans on this worker."""
+
+    store: ArtifactStore
+    library: Library
+    kinds: Kinds
+
+    async def run(
+        self,
+        call: NodeCall,
+        path: str,
+        refs: dict[str, str],
+        *,
+        home: str,
+        attempt: int,
+        progress: Callable[[str], None],
+    ) -> NodeReply:
+        """Return the node's reply.
+
+        An output is stored before its marker is set, and the marker before the reply is sent: a successor of a
+        killed worker finds the marker and calls nothing again. A call cut off before its marker runs again.
+        Raises whatever went wrong; `activities.faults` says what it means.
+        """
+        checked = await self.library.plan(home, call.plan)
+        address = parse_address(path)
+        binder = Binder(self.library, home, checked, call, refs)
+        turn = Turn(checked, address, call, binder, home, attempt, progress)
+        node = checked.node(address.id)
+        key = content_key(node, address, refs, call, self.kinds.version(turn))
+        done = await self.store.marked(home, key)
+        if done is not None:
+            return NodeReply.model_validate_json(done)
+        reply = await self._called(turn)
+        marker = encode(reply.model_dump(mode="json", exclude_unset=True))
+        return NodeReply.model_validate_json(await self.store.mark(home, key, marker))
+
+    async def _called(self, turn: Turn) -> NodeReply:
+        seconds = turn.checked.spec(turn.address.id).timeout / 1000
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                answer = await self.kinds.run(turn)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise NodeTimeout(f"no result within {seconds:g} s") from None
+        wanted = turn.checked.wanted.get(turn.address.id, []) if turn.address.item is None else []
+        whole = parse_reference(turn.checked.answer) if isinstance(turn.checked.answer, str) else None
+        inline = whole is not None and whole.node == turn.address.id and turn.address.item is None and not whole.path
+        reply = await keep(self.store, turn.home, answer.output, wanted, inline=inline)
+        extra: dict[str, object] = {"attempt": turn.attempt} if turn.attempt > 1 else {}
+        if any(usage_of(answer.usage)):
+            extra["usage"] = usage_of(answer.usage)
+        return reply.model_copy(update=extra) if extra else reply

@@ -1,0 +1,141 @@
+"""Opens a run and checks its plans: what the workflow must not do itself, because it is I/O or takes long."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from activities.artifacts import ArtifactStore, digest_of, encode
+from activities.charter import Charter, CheckedPlan, Library
+from activities.documents import DocumentRule
+from activities.kinds import DEFAULT_MODEL
+from activities.toolbox import Registry
+from workflows import queues
+from workflows.contracts import CheckCall, Checked, LoadCall, PrepareCall, Prepared
+from workflows.plan import edges
+from workflows.plan.annotate import Annotator
+from workflows.plan.forecast import forecast
+from workflows.plan.inputs import bind_inputs, input_problems
+from workflows.plan.model import Node, Plan
+from workflows.plan.packing import unpack_plan
+from workflows.plan.problems import InvalidPlan, Problem
+from workflows.plan.validate import parse_plan, problems_of
+
+SHOWN_PROBLEMS = 40
+SKELETON_BYTES = 1_500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Preparing:
+    """Prepares runs on this worker."""
+
+    store: ArtifactStore
+    library: Library
+    registry: Registry
+    documents: DocumentRule
+    models: tuple[str, ...]
+
+    async def prepare(self, home: str, call: PrepareCall) -> Prepared:
+        """Store the charter and, when the run brings its plan, check it. Raises DocsNotFound, StoreUnavailable."""
+        folder = self.documents.folder(call.docs)
+        charter = Charter(
+            goal=call.goal,
+            inputs=call.inputs,
+            docs=str(folder) if folder else None,
+            approval=call.approval,
+            catalogue=[
+                entry for entry in self.registry.catalogue() if call.tools is None or entry["name"] in call.tools
+            ],
+        )
+        digest = await self.library.keep(home, charter)
+        unknown = [name for name in call.tools or () if name not in self.registry]
+        if unknown:
+            return Prepared(charter=digest, checked=Checked(problems=(f"tools: unknown tool {', '.join(unknown)}",)))
+        if call.plan is None and call.plan_packed is None:
+            return Prepared(charter=digest, planner=queues.llm_queue(DEFAULT_MODEL))
+        try:
+            plan = call.plan if call.plan is not None else _unpack(call.plan_packed or "")
+        except InvalidPlan as error:
+            return Prepared(charter=digest, checked=_refused(error.problems))
+        return Prepared(charter=digest, checked=await self._check(home, digest, charter, plan))
+
+    async def check(self, home: str, call: CheckCall) -> Checked:
+        """Check a draft that lies in the store. Raises BodyMissing, StoreUnavailable."""
+        charter = await self.library.charter(home, call.charter)
+        return await self._check(home, call.charter, charter, await self.library.value(home, call.draft))
+
+    async def load(self, home: str, call: LoadCall) -> Checked:
+        """Return a plan checked before. Raises BodyMissing, StoreUnavailable."""
+        checked = await self.library.plan(home, call.plan)
+        return Checked(plan=call.plan, skeleton=checked.skeleton, warnings=checked.warnings)
+
+    async def _check(self, home: str, digest: str, charter: Charter, data: Any) -> Checked:
+        try:
+            plan = parse_plan(data)
+        except InvalidPlan as error:
+            return _refused(error.problems)
+        problems = problems_of(plan, charter.catalogue, models=self.models)
+        problems += input_problems(plan, charter.inputs)
+        if problems:
+            return _refused(tuple(problems))
+        skeleton = await self._skeleton(home, charter, plan)
+        if len(skeleton) > SKELETON_BYTES:
+            size = Problem("too_large", (), f"the plan is {len(skeleton):,} bytes packed; use `map` for repeated nodes")
+            return _refused((size,))
+        checked = CheckedPlan(
+            charter=digest,
+            goal=charter.goal or plan.goal or "",
+            docs=charter.docs,
+            inputs=bind_inputs(plan, charter.inputs),
+            plan=plan,
+            skeleton=skeleton,
+            wanted=edges.facts_wanted(plan),
+            warnings=_warnings(plan),
+        )
+        return Checked(plan=await self.library.keep(home, checked), skeleton=skeleton, warnings=checked.warnings)
+
+    async def _skeleton(self, home: str, charter: Charter, plan: Plan) -> str:
+        kept: list[bytes] = []
+
+        def keep(value: Any) -> tuple[str, int]:
+            kept.append(encode(value))
+            return digest_of(kept[-1]), len(kept[-1])
+
+        annotator = Annotator(
+            plan,
+            {entry["name"]: entry for entry in charter.catalogue},
+            inputs=bind_inputs(plan, charter.inputs),
+            keep=keep,
+            queues=_queue,
+            approval=charter.approval,
+        )
+        packed = annotator.skeleton(None).pack()
+        for body in kept:
+            await self.store.put(home, body)
+        return packed
+
+
+def _queue(node: Node) -> str:
+    work = edges.work_of(node)
+    if work is None or work.kind == "tool":
+        return queues.TOOLS
+    return queues.llm_queue(work.model or DEFAULT_MODEL)
+
+
+def _refused(problems: tuple[Problem, ...]) -> Checked:
+    shown = [str(problem) for problem in problems[:SHOWN_PROBLEMS]]
+    if len(problems) > SHOWN_PROBLEMS:
+        shown.append(f"... and {len(problems) - SHOWN_PROBLEMS} more")
+    return Checked(problems=tuple(shown))
+
+
+def _warnings(plan: Plan) -> tuple[str, ...]:
+    seen = forecast(plan)
+    if seen.width > 2_000:
+        return (f"{seen.width} nodes may be ready at once; a `map` says the same in one node",)
+    return ()
+
+
+def _unpack(text: str) -> dict[str, Any]:
+    try:
+        return unpack_plan(text)
+    except ValueError as error:
+        raise InvalidPlan([Problem("packed", (), str(error))]) from None

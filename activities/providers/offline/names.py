@@ -1,0 +1,120 @@
+"""Names of things: how a person writes them, and whether a title or a sentence means the same thing."""
+
+import re
+import unicodedata
+from functools import lru_cache
+
+EXACT, CLOSE, NONE = 2, 1, 0
+
+_ARTICLES = ("the", "a", "an")
+# Common nouns that come and go with a name: "Everest", "Mount Everest"; "the Nile", "the river Nile".
+_DESIGNATORS = ("river", "mount", "mountain", "mt", "lake", "planet", "island", "city", "town", "element", "language")
+_CLASSES = ("tower", "bridge", "building", "sea", "ocean", "state", "street", "tree", "system", "project", "city")
+_WORD = re.compile(r"[^\W_]+")
+_NOT_A_NAME = re.compile(
+    r"(?<![\w-])(?:is|are|was|were|do|does|did|has|have|had|can|which|what|who|whom|how|when|where|why|than|longest|shortest|it|its|"
+    r"they|them|their|this|that|there|one|ones|other|others|these|those|between|by|together|combined|every|each|any)(?![\w-])",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r"[\"“”']([^\"“”]{1,80})[\"“”']")
+
+
+def fold(text: str) -> str:
+    """Return the text in lower case without accents, of the same length."""
+    return "".join(_folded(char) for char in text)
+
+
+@lru_cache(maxsize=4096)
+def _folded(char: str) -> str:
+    base = unicodedata.normalize("NFKD", char)[:1].lower() or char
+    return base if len(base) == 1 else char
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """Return the folded words of a text."""
+    return tuple(_WORD.findall(fold(text)))
+
+
+def stem(word: str) -> str:
+    """Return a word without its commonest endings, so that "designed" meets "designs"."""
+    for ending, kept in (("ies", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("er", ""), ("s", ""), ("e", "")):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
+            return _single(word[: -len(ending)] + kept)
+    return _single(word)
+
+
+def _single(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiouls" else word
+
+
+def _plain(name: str) -> tuple[str, ...]:
+    found = words_of(name)
+    return found[1:] if found[:1] and found[0] in _ARTICLES and len(found) > 1 else found
+
+
+@lru_cache(maxsize=2048)
+def core(name: str) -> tuple[str, ...]:
+    """Return the words that make a name, without article and designators unless nothing else is left."""
+    kept = _plain(name)
+    if len(kept) > 1 and kept[0] in _DESIGNATORS:
+        kept = kept[2:] if kept[1] == "of" and len(kept) > 2 else kept[1:]
+    if len(kept) > 1 and kept[-1] in _DESIGNATORS:
+        kept = kept[:-1]
+    return tuple(word.removesuffix("s") if len(word) > 3 else word for word in kept)
+
+
+def same_name(left: str, right: str) -> bool:
+    """Whether two names mean the same thing: equal but for case, accents, article and designators."""
+    return bool(core(left)) and core(left) == core(right)
+
+
+def relation(asked: str, title: str) -> int:
+    """Return how a document titled `title` relates to the thing asked about: EXACT, CLOSE or NONE.
+
+    CLOSE is a title with a class word more ("Eiffel" and "Eiffel Tower") or, for a common noun, a kind of it
+    ("ostrich" and "Common ostrich"); never another proper name that contains this one ("York" and "New York").
+    """
+    wanted, has = core(asked), core(title)
+    if not wanted or not has:
+        return NONE
+    if wanted == has:
+        return EXACT
+    size = len(wanted)
+    if has[:size] == wanted and all(word in _CLASSES for word in has[size:]):
+        return CLOSE
+    common = asked == asked.lower()
+    return CLOSE if common and size < len(has) and has[-size:] == wanted else NONE
+
+
+def mention(name: str) -> re.Pattern[str]:
+    """Return a pattern that finds the name in folded text, with or without article and designators."""
+    around = "|".join(_DESIGNATORS)
+    inner = r"[\s-]+".join(re.escape(word) + ("s?" if len(word) > 2 else "") for word in core(name)) or r"(?!)"
+    prefix = rf"(?:the\s+|an?\s+)?(?:(?:{around})\.?\s+(?:of\s+)?)?"
+    return re.compile(rf"(?<!\w){prefix}{inner}(?:\s+(?:{around})\b)?(?!\w)")
+
+
+def names_in(text: str, most: int = 24) -> tuple[str, ...] | None:
+    """Return the names in "the Nile, the Amazon and the Rhine"; None when a part cannot be a name."""
+    quoted = _QUOTED.findall(text)
+    if quoted and not _WORD.search(re.sub(r"\b(?:and|or)\b", "", _QUOTED.sub("", text))):
+        return tuple(dict.fromkeys(quoted))
+    parts = re.split(r"\s*[,;]\s*(?:(?:and|or|&)\s+)?|\s+(?:and|or|&|vs\.?|versus)\s+", f" {text.strip()} ".strip())
+    names = [re.sub(r"\s+", " ", part).strip(" .:-") for part in parts]
+    names = [re.sub(r"^(?:and|or|both|either)\s+", "", name) for name in names]
+    if not names or len(names) > most or not all(is_name(name) for name in names):
+        return None
+    return tuple(dict.fromkeys(names))
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can be the name of one thing: up to eight words, none of them a question word or verb."""
+    count = len(text.split())
+    return 0 < count <= 8 and len(text) <= 100 and bool(core(text)) and not _NOT_A_NAME.search(text)
+
+
+def slug(name: str) -> str:
+    """Return a name as the start of a node id: letters, digits and underscores, a letter first."""
+    ascii_words = [re.sub(r"[^a-z0-9]", "", word) for word in core(name) or words_of(name)]
+    text = "_".join(word for word in ascii_words if word)[:24].strip("_")
+    return text if text[:1].isalpha() else f"n{text}" if text else "n"

@@ -1,0 +1,32 @@
+"""Tools: typed functions that a plan can call by name.
+
+from activities.toolbox import tool, ToolContext, ToolError
+"""
+
+from activities.toolbox.context import ToolContext
+from activities.toolbox.definition import Effect, Tool
+from activities.toolbox.errors import (
+    ToolArgumentError,
+    ToolDefinitionError,
+    ToolError,
+    ToolModuleError,
+    ToolSetupError,
+    UnknownTool,
+)
+from activities.toolbox.loading import load_tools
+from activities.toolbox.registry import Registry, tool
+
+__all__ = [
+    "Effect",
+    "Registry",
+    "Tool",
+    "ToolArgumentError",
+    "ToolContext",
+    "ToolDefinitionError",
+    "ToolError",
+    "ToolModuleError",
+    "ToolSetupError",
+    "UnknownTool",
+    "load_tools",
+    "tool",
+]

@@ -1,0 +1,129 @@
+"""What can go wrong with a tool, as a tree.
+
+Exception
+├── ToolError                 one call failed; in a run the class name is the error's type
+│   ├── UnknownTool           no tool has that name
+│   ├── ToolArgumentError     the arguments do not fit the tool
+│   ├── ToolResultError       the tool returned what JSON cannot carry
+│   ├── DocsNotFound          this worker does not see the folder of documents
+│   ├── PathRefused           a path leaves the folder, is hidden, or is no regular file
+│   ├── DocumentNotFound      nothing has that path
+│   ├── DocumentUnreadable    the file is not text, or cannot be opened
+│   ├── TooManyFiles          the folder holds more than a scan allows
+│   ├── IndexUnusable         the search index can be neither read nor rebuilt
+│   ├── ExpressionRefused     `calculate` does not accept the expression
+│   ├── CalculationFailed     the expression has no finite real value
+│   ├── AddressRefused        the guard does not allow that address
+│   ├── FetchFailed           no complete answer came back
+│   ├── HttpStatusError       the server answered with an error status
+│   └── ContentRefused        the answer is not text, or is encoded in a way that is not read
+└── ToolSetupError            a worker cannot offer its tools; found when it starts
+    ├── ToolDefinitionError   `@tool` is misused
+    └── ToolModuleError       a module of tools cannot be loaded
+"""
+
+from typing import Final
+
+LONGEST_MESSAGE: Final = 500
+
+
+class ToolError(Exception):
+    """One call failed for a reason that a person or a model can read.
+
+    The message is one printable line of at most 500 characters. `retryable` says whether the same call may
+    succeed later without anybody changing anything.
+    """
+
+    def __init__(self, message: str, *, retryable: bool = False) -> None:
+        super().__init__(one_line(message))
+        self.retryable = retryable
+
+
+class UnknownTool(ToolError):
+    """No tool has that name; the message names the nearest one."""
+
+
+class ToolArgumentError(ToolError):
+    """The arguments do not fit the tool; `field` and `problem` say where and why. Never retryable."""
+
+    def __init__(self, message: str, *, field: str = "", problem: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+        self.problem = one_line(problem or message)
+
+
+class ToolResultError(ToolError):
+    """The tool returned a value that JSON cannot carry, such as NaN or an open file."""
+
+
+class DocsNotFound(ToolError):
+    """This worker does not see the folder of documents; the message names folder and worker."""
+
+
+class PathRefused(ToolError):
+    """A path leaves the folder of documents, is hidden, or is no regular file."""
+
+
+class DocumentNotFound(ToolError):
+    """Nothing has that path; the message names the nearest one that exists."""
+
+
+class DocumentUnreadable(ToolError):
+    """The file is not text, or the worker may not open it."""
+
+
+class TooManyFiles(ToolError):
+    """The folder holds more than a scan allows."""
+
+
+class IndexUnusable(ToolError):
+    """The search index can be neither read nor rebuilt (a full disk, a read-only cache)."""
+
+
+class ExpressionRefused(ToolError):
+    """`calculate` does not accept the expression; the message says which part and what to write instead."""
+
+
+class CalculationFailed(ToolError):
+    """The expression is well formed but has no finite real value within the bounds."""
+
+
+class AddressRefused(ToolError):
+    """The guard does not allow that address; nothing was sent to it."""
+
+
+class FetchFailed(ToolError):
+    """No complete answer came back: name, connection, time or protocol."""
+
+
+class HttpStatusError(ToolError):
+    """The server answered with an error status, kept in `status`; 429 and 5xx are retryable."""
+
+    def __init__(self, message: str, *, status: int = 0, retryable: bool = False) -> None:
+        super().__init__(message, retryable=retryable)
+        self.status = status
+
+
+class ContentRefused(ToolError):
+    """The answer is not text, or is encoded in a way that is not read."""
+
+
+class ToolSetupError(Exception):
+    """A worker cannot offer its tools; the message is one line and names what to correct."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
+
+
+class ToolDefinitionError(ToolSetupError):
+    """`@tool` is misused; the message names the function and its module."""
+
+
+class ToolModuleError(ToolSetupError):
+    """A module of tools cannot be loaded; the message names the module and the reason."""
+
+
+def one_line(text: str) -> str:
+    """Return `text` on one printable line of at most 500 characters; control characters become spaces."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * LONGEST_MESSAGE]).split())
+    return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 1] + "…"

@@ -1,0 +1,156 @@
+"""The one way into the folder of documents: no path, link or race leads out of it.
+
+Hidden names (a leading dot) do not exist for tools. A link to a file is followed if it ends inside the folder;
+a link to a folder is not, since its content is found under its own name. A hard link is a file like any other.
+"""
+
+import os
+import platform
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Final
+
+from activities.toolbox.errors import DocsNotFound, DocumentNotFound, DocumentUnreadable, PathRefused, TooManyFiles
+from activities.toolbox.nearest import did_you_mean
+
+MOST_FILES: Final = 20_000
+LONGEST_PATH: Final = 1_000
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A regular file below the root, as the scan saw it."""
+
+    path: str
+    """Relative to the root, with forward slashes."""
+    size: int
+    changed_ns: int
+    """The later of modification and status change; cannot be set back by a program."""
+    inode: int
+
+
+def documents_root(docs: Path | None) -> Path:
+    """Return the resolved folder of documents; raises DocsNotFound naming folder and worker."""
+    if docs is None:
+        raise DocsNotFound("this run has no documents; name a folder with --docs DIR or WEFT_DOCS")
+    try:
+        root = docs.resolve(strict=True)
+        if root.is_dir() and os.access(root, os.R_OK | os.X_OK):
+            return root
+        problem = "is no readable folder"
+    except (OSError, RuntimeError, ValueError):
+        problem = "does not exist"
+    raise DocsNotFound(f"the documents folder {str(docs)!r} {problem} on worker {platform.node()} (pid {os.getpid()})")
+
+
+def scan(root: Path) -> list[FoundFile]:
+    """Return every regular file below `root`, sorted by path; raises TooManyFiles above 20,000."""
+    found: list[FoundFile] = []
+    folders = [""]
+    while folders:
+        prefix = folders.pop()
+        for entry in _entries(root / prefix):
+            path = prefix + entry.name
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(path + "/")
+            elif seen := _regular_file(root, entry):
+                changed = max(seen.st_mtime_ns, seen.st_ctime_ns)
+                found.append(FoundFile(path, seen.st_size, changed, seen.st_ino))
+        if len(found) > MOST_FILES:
+            raise TooManyFiles(f"more than {MOST_FILES:,} files below {root.name!r}; name a smaller folder")
+    return sorted(found, key=lambda file: file.path)
+
+
+@contextmanager
+def open_inside(root: Path, path: str) -> Iterator[BinaryIO]:
+    """Open the regular file at `path` below the resolved folder `root` for reading.
+
+    Raises PathRefused for a path that leads out, is hidden or is no regular file, DocumentNotFound for one that
+    does not exist, DocumentUnreadable when permissions forbid it.
+    """
+    inside = _resolve_inside(root, path)
+    try:
+        descriptor = _open_each_part(root, inside.parts)
+    except FileNotFoundError:
+        raise _not_found(root, path) from None
+    except PermissionError:
+        raise DocumentUnreadable(f"{path!r}: this worker may not read it") from None
+    except OSError as error:
+        raise PathRefused(f"{path!r} cannot be opened as a file: {error.strerror}") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise PathRefused(f"{path!r} is a folder or a device, not a file")
+    with os.fdopen(descriptor, "rb") as file:
+        yield file
+
+
+def _resolve_inside(root: Path, path: str) -> Path:
+    """Return the path of the real file relative to `root`, free of links at the time of the call."""
+    parts = PurePosixPath(path).parts
+    if not parts or len(path) > LONGEST_PATH or "\0" in path or "\\" in path:
+        raise PathRefused(f"{path[:80]!r} is no path of a document; use one that search or list_files gave")
+    if parts[0].startswith("/") or ".." in parts:
+        raise PathRefused(f"{path!r} leads out of the documents; paths are relative and without '..'")
+    if any(part.startswith(".") for part in parts):
+        raise PathRefused(f"{path!r} is hidden; names with a leading dot are not read")
+    try:
+        real = root.joinpath(*parts).resolve()
+    except (OSError, RuntimeError, ValueError):
+        raise PathRefused(f"{path!r} cannot be followed: its links form a circle or a name is too long") from None
+    if not real.is_relative_to(root):
+        raise PathRefused(f"{path!r} is a link that leads out of the documents")
+    return real.relative_to(root)
+
+
+def _open_each_part(root: Path, parts: tuple[str, ...]) -> int:
+    """Open folder by folder without following links: a link put in place meanwhile fails instead of leading out."""
+    folder = os.open(root, _FOLDER)
+    try:
+        for part in parts[:-1]:
+            inner = os.open(part, _FOLDER, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        return os.open(parts[-1] if parts else ".", _FILE, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _not_found(root: Path, path: str) -> DocumentNotFound:
+    known = [file.path for file in scan(root)]
+    by_name = {PurePosixPath(each).name: each for each in known}
+    same_name = by_name.get(PurePosixPath(path).name)
+    hint = f"; did you mean {same_name!r}?" if same_name else did_you_mean(path, known)
+    return DocumentNotFound(f"no document {path!r}{hint}")
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry for entry in entries if not entry.name.startswith(".") and _is_text(entry.name)]
+    except (PermissionError, FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _is_text(name: str) -> bool:
+    """Whether JSON can carry the name; others cannot be asked for."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _regular_file(root: Path, entry: os.DirEntry[str]) -> os.stat_result | None:
+    try:
+        if entry.is_symlink() and not Path(entry.path).resolve(strict=True).is_relative_to(root):
+            return None
+        seen = entry.stat()
+    except (OSError, RuntimeError):
+        return None
+    return seen if stat.S_ISREG(seen.st_mode) else None

@@ -1,0 +1,280 @@
+"""AgentRun: one run of an agent, as a Temporal workflow."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import RawValue
+from temporalio.exceptions import ApplicationError, is_cancelled_exception
+
+with workflow.unsafe.imports_passed_through():
+    from workflows.admissible import event_of, objection, said
+    from workflows.board import board
+    from workflows.contracts import Checked, Conclusion
+    from workflows.engine import Engine
+    from workflows.plan.decisions import Begun, Stopped, Ticked
+    from workflows.plan.graph import Graph, Skeleton
+    from workflows.plan.snapshot import dump, load
+    from workflows.plan.state import RunState
+    from workflows.queries import HELP, node_view, run_view
+    from workflows.reporting import report_lines, usage_of
+    from workflows.request import Carry, InvalidRequest, RunRequest, parse_request
+    from workflows.result import RunReport, RunStatus
+    from workflows.services import Opening, conclude
+    from workflows.updates import (
+        NOT_BUILT,
+        UPDATES,
+        Answer,
+        Approve,
+        Finish,
+        InvalidUpdate,
+        Reject,
+        RetryNode,
+        SkipNode,
+        Update,
+        parse_update,
+    )
+    from workflows.view import RunView
+
+BOARD_EVERY = timedelta(seconds=1)
+
+
+@workflow.defn(name="AgentRun")
+class AgentRun:
+    """Plans a goal, or takes a plan, and runs it to an answer.
+
+    Survives the death of any process: every node that ended stays ended, and what was cut off runs again under the
+    same key. Input and updates are one JSON object each, of any shape at first: what does not fit is refused with a
+    sentence, so that a wrong form can never wedge a run.
+    """
+
+    @workflow.init
+    def __init__(self, request: Any = None, extra: Any = None) -> None:
+        self._request: RunRequest | None = None
+        self._wrong = ""
+        try:
+            self._request = parse_request(request, extra)
+        except InvalidRequest as error:
+            self._wrong = str(error)
+        info = workflow.info()
+        carry = self._request.carry if self._request else None
+        self._carry: Carry | None = carry if carry and carry.home == info.first_execution_run_id else None
+        self._opening = Opening(info.first_execution_run_id)
+        self._checked = Checked()
+        self._engine: Engine | None = None
+        self._drawn_at = workflow.now() - BOARD_EVERY
+
+    @workflow.run
+    async def run(self, request: Any = None, extra: Any = None) -> RunReport:
+        """Run to the end. The result, or the detail of a failure, is the run's report."""
+        del request, extra  # read in __init__, where updates that come first can see them
+        if self._request is None:
+            raise ApplicationError(self._wrong, type="InvalidRequest", non_retryable=True)
+        try:
+            engine = await self._open(self._request)
+            if not await engine.run():
+                self._continue_as_new(self._request, engine)
+        except BaseException as error:
+            if is_cancelled_exception(error):
+                self._cancelled()
+            raise
+        return await self._end(engine)
+
+    async def _open(self, request: RunRequest) -> Engine:
+        """Get the plan and build the engine, as it was when the run continued as new, or afresh."""
+        carry, opening = self._carry, self._opening
+        self._checked = await (opening.load(carry) if carry else opening.plan(request))
+        graph = Graph(Skeleton.unpack(self._checked.skeleton))
+        if carry is not None:
+            state = load(graph, carry.snapshot)
+        else:
+            state = RunState(graph, window=request.window, park_for=round(request.park_for * 1000))
+            state.on_failure = request.on_failure or state.on_failure
+        engine = Engine(state, opening.home, self._checked.plan, self._changed)
+        engine.usage = list(opening.spent)
+        engine.post(Ticked() if carry else Begun())
+        opening.phase = "running"
+        self._engine = engine
+        return engine
+
+    def _continue_as_new(self, request: RunRequest, engine: Engine) -> None:
+        spent, opening = engine.usage, self._opening
+        carry = Carry(
+            home=opening.home,
+            charter=opening.charter,
+            plan=engine.plan,
+            snapshot=dump(engine.state),
+            usage=(spent[0], spent[1], spent[2], spent[3]),
+            runs=(self._carry.runs if self._carry else 1) + 1,
+        )
+        following = request.model_copy(update={"carry": carry})
+        workflow.continue_as_new(following.model_dump(mode="json", exclude_defaults=True))
+
+    def _cancelled(self) -> None:
+        """Cancel what runs; the board keeps what there is."""
+        if self._engine is not None and self._engine.status is None:
+            self._engine.stop(Stopped("cancelled"))
+            self._draw(self._engine)
+
+    async def _end(self, engine: Engine) -> RunReport:
+        self._opening.phase = "concluding"
+        found = Conclusion()
+        if engine.status in ("done", "partial"):
+            found = await conclude(engine.state, self._opening.home, engine.plan, engine.inline_answer())
+        self._opening.phase = "ended"
+        self._draw(engine)
+        report = self._report(engine, found)
+        if engine.status == "failed":
+            raise ApplicationError(report.problem or "the run failed", report, type="RunFailed", non_retryable=True)
+        return report
+
+    def _report(self, engine: Engine, found: Conclusion) -> RunReport:
+        lines, left_out = report_lines(engine.state)
+        info = workflow.info()
+        failed = [line for line in lines if line.status == "failed"]
+        problem = "; ".join(f"{line.id}: {line.error}" for line in failed[:3]) if engine.status != "done" else ""
+        return RunReport(
+            id=info.workflow_id,
+            run_id=info.run_id,
+            status=engine.status or "running",
+            answer=found.answer,
+            evidence=found.evidence,
+            nodes=lines,
+            nodes_left_out=left_out,
+            usage=usage_of(engine.usage),
+            problem=problem or None,
+            warnings=self._checked.warnings,
+        )
+
+    # what people see
+
+    def _changed(self) -> None:
+        """Draw the board at the end of a turn, at most once a second unless hardly anything runs."""
+        engine = self._engine
+        if engine is not None and (engine.state.running < 5 or workflow.now() - self._drawn_at >= BOARD_EVERY):
+            self._draw(engine)
+
+    def _draw(self, engine: Engine) -> None:
+        self._drawn_at = workflow.now()
+        goal = self._request.goal if self._request else ""
+        title = f"{self._status()}: {goal}" if goal else self._status()
+        workflow.set_current_details(board(engine.state, run=workflow.info().workflow_id, title=title))
+
+    def _status(self) -> RunStatus:
+        return self._engine.shown_status if self._engine is not None else "running"
+
+    @workflow.query(name="plan", description='The run, a page of nodes at a time: {} or {"from": 500, "limit": 500}')
+    def query_plan(self, request: Any = None, extra: Any = None) -> dict[str, Any]:
+        """Return a page of the run as `RunView`."""
+        del extra
+        view = RunView(
+            id=workflow.info().workflow_id,
+            run_id=workflow.info().run_id,
+            status=self._status(),
+            phase=self._opening.phase,
+            goal=self._request.goal[:2000] if self._request else "",
+            usage=usage_of(self._engine.usage if self._engine else self._opening.spent),
+            warnings=self._checked.warnings,
+        )
+        return run_view(view, self._engine, request)
+
+    @workflow.query(name="node", description='One node: {"node": "n7"}')
+    def query_node(self, request: Any = None, extra: Any = None) -> dict[str, Any]:
+        """Return one node as `NodeView`, or `{"problem": ...}`."""
+        del extra
+        return node_view(self._engine, request)
+
+    @workflow.query(name="help", description="What can be asked of this run and done to it")
+    def query_help(self, request: Any = None, extra: Any = None) -> dict[str, Any]:
+        """Return the queries and updates with an example each."""
+        del request, extra
+        return HELP
+
+    # what people do
+
+    @workflow.update(name=RetryNode.name, description=RetryNode.about)
+    def retry_node(self, request: Any = None, extra: Any = None) -> str:
+        """Run a node again."""
+        return self._take(RetryNode, request, extra)
+
+    @retry_node.validator
+    def _may_retry_node(self, request: Any = None, extra: Any = None) -> None:
+        self._admit(RetryNode, request, extra)
+
+    @workflow.update(name=SkipNode.name, description=SkipNode.about)
+    def skip_node(self, request: Any = None, extra: Any = None) -> str:
+        """Give a node up."""
+        return self._take(SkipNode, request, extra)
+
+    @skip_node.validator
+    def _may_skip_node(self, request: Any = None, extra: Any = None) -> None:
+        self._admit(SkipNode, request, extra)
+
+    @workflow.update(name=Answer.name, description=Answer.about)
+    def answer(self, request: Any = None, extra: Any = None) -> str:
+        """Answer a gate."""
+        return self._take(Answer, request, extra)
+
+    @answer.validator
+    def _may_answer(self, request: Any = None, extra: Any = None) -> None:
+        self._admit(Answer, request, extra)
+
+    @workflow.update(name=Approve.name, description=Approve.about)
+    def approve(self, request: Any = None, extra: Any = None) -> str:
+        """Let a write run."""
+        return self._take(Approve, request, extra)
+
+    @approve.validator
+    def _may_approve(self, request: Any = None, extra: Any = None) -> None:
+        self._admit(Approve, request, extra)
+
+    @workflow.update(name=Reject.name, description=Reject.about)
+    def reject(self, request: Any = None, extra: Any = None) -> str:
+        """Refuse a write."""
+        return self._take(Reject, request, extra)
+
+    @reject.validator
+    def _may_reject(self, request: Any = None, extra: Any = None) -> None:
+        self._admit(Reject, request, extra)
+
+    @workflow.update(name=Finish.name, description=Finish.about)
+    def finish(self, request: Any = None, extra: Any = None) -> str:
+        """End the run with what there is."""
+        return self._take(Finish, request, extra)
+
+    @finish.validator
+    def _may_finish(self, request: Any = None, extra: Any = None) -> None:
+        self._admit(Finish, request, extra)
+
+    @workflow.update(dynamic=True)
+    def other(self, name: str, args: Sequence[RawValue]) -> str:
+        """Never runs: its validator refuses every other name."""
+        del args
+        return name
+
+    @other.validator
+    def _no_other(self, name: str, args: Sequence[RawValue]) -> None:
+        del args
+        known = ", ".join(update.name for update in UPDATES)
+        why = "is not built yet" if name in NOT_BUILT else "is no update of this run"
+        raise InvalidUpdate(f"`{name}` {why}; there are {known}")
+
+    def _admit(self, model: type[Update], request: Any, extra: Any) -> None:
+        update = parse_update(model, request, extra)
+        engine = self._engine
+        if engine is None:
+            raise InvalidUpdate(f"the run is still {self._opening.phase}; try again in a moment")
+        if engine.status is not None:
+            raise InvalidUpdate(f"the run has ended: {engine.status}")
+        why_not = objection(engine.state, update)
+        if why_not:
+            raise InvalidUpdate(why_not)
+
+    def _take(self, model: type[Update], request: Any, extra: Any) -> str:
+        update = parse_update(model, request, extra)
+        engine = self._engine
+        assert engine is not None
+        engine.updates += 1
+        engine.post(event_of(engine.state, update))
+        return said(update)

@@ -1,0 +1,159 @@
+"""Carries out what the scheduler decides: events in, decisions out, activities between. Plain code on workflow time.
+
+The engine never decides. It hands every event to `step` in the order it arrived and carries out the decisions in the
+order they come, so a replay, with the same events, does the same.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+
+from workflows.contracts import NodeReply
+from workflows.fanout import Fanout
+from workflows.plan.decisions import Cancel, Decision, End, EndStatus, Event, Start, Stopped, Ticked
+from workflows.plan.schedule import step
+from workflows.plan.state import RunState
+from workflows.result import RunStatus
+
+DRAIN_EVENTS = 20_000
+DRAIN_BYTES = 20 * 1024 * 1024
+DRAIN_UPDATES = 1_500
+KEPT_REPLIES = 2_000
+
+
+class Engine:
+    """One run's scheduler with its activities. `changed` is called after every batch of events."""
+
+    def __init__(self, state: RunState, run: str, plan: str, changed: Callable[[], None]) -> None:
+        self.state = state
+        self.plan = plan
+        self.replies: dict[int, NodeReply] = {}
+        self.usage = [0, 0, 0, 0]
+        self.status: EndStatus | None = None
+        self.updates = 0
+        self._changed = changed
+        self._inbox: deque[Event] = deque()
+        self._awake = False
+        self._timer_at: int | None = None
+        self._timer: asyncio.Task[None] | None = None
+        self._fanout = Fanout(state, run, plan, self._wake)
+
+    def post(self, event: Event) -> None:
+        """Take an event from outside: an update, a cancellation. Handled at the next turn."""
+        self._inbox.append(event)
+        self._wake()
+
+    def stop(self, event: Stopped) -> None:
+        """End the run in this very turn: a cancelled workflow gets no other."""
+        self.state.now = _now()
+        self._carry_out(step(self.state, event))
+
+    def _wake(self) -> None:
+        self._awake = True
+
+    @property
+    def shown_status(self) -> RunStatus:
+        """The run's status as people see it."""
+        if self.status is not None:
+            return self.status
+        blocked = self.state.parked or (self.state.waiting and not self.state.running)
+        return "blocked" if blocked else "running"
+
+    def inline_answer(self) -> tuple[Any, str] | None:
+        """Return (value, digest) of the answering node when this run still has both."""
+        nodes = self.state.graph.skeleton.answer
+        reply = self.replies.get(nodes[0]) if nodes else None
+        return (reply.value, reply.ref or "") if reply is not None and reply.has_value else None
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is in flight: the only instants at which a run may continue as new."""
+        return not self._fanout.busy and not self._inbox and not self.state.running
+
+    async def run(self) -> bool:
+        """Work until the run ends (True) or is to continue as new (False)."""
+        while True:
+            self._turn()
+            if self.status is not None:
+                return True
+            if self._should_continue():
+                return False
+            await self._rest()
+
+    def _turn(self) -> None:
+        """Handle everything that has arrived."""
+        self._awake = False
+        self.state.now = _now()
+        self._drain()
+        for event, reply in self._fanout.settled():
+            if reply is not None:
+                self._note(event.unit, reply)
+            self._carry_out(step(self.state, event))
+        while self._inbox:
+            self._carry_out(step(self.state, self._inbox.popleft()))
+        due = self.state.next_due()
+        if due is not None and due <= self.state.now:
+            self._carry_out(step(self.state, Ticked()))
+        self._fanout.start_waiting()
+        self._changed()
+
+    def _note(self, unit: int, reply: NodeReply) -> None:
+        """Remember a reply for queries and the answer, and count what it used."""
+        if len(self.replies) < KEPT_REPLIES or reply.has_value:
+            self.replies[unit] = reply
+        for index, count in enumerate(reply.usage):
+            self.usage[index] += count
+        self.usage[3] += any(reply.usage)
+
+    def _carry_out(self, decisions: list[Decision]) -> None:
+        for decision in decisions:
+            if isinstance(decision, Start):
+                self._fanout.start(decision.units)
+            elif isinstance(decision, Cancel):
+                self._fanout.cancel(decision.unit, decision.generation)
+            elif isinstance(decision, End):
+                self.status = decision.status
+
+    def _drain(self) -> None:
+        info = workflow.info()
+        self.state.draining = (
+            info.get_current_history_length() >= DRAIN_EVENTS
+            or info.get_current_history_size() >= DRAIN_BYTES
+            or self.updates >= DRAIN_UPDATES
+        )
+
+    def _should_continue(self) -> bool:
+        return self.quiet and (self.state.draining or workflow.info().is_continue_as_new_suggested())
+
+    async def _rest(self) -> None:
+        """Wait for something to arrive, for the earliest deadline, or for the next workflow task to start more."""
+        if self._fanout.held_up:
+            await workflow.sleep(timedelta(milliseconds=1), summary="starting more nodes")
+            return
+        self._set_timer()
+        await workflow.wait_condition(lambda: self._awake)
+
+    def _set_timer(self) -> None:
+        due = self.state.next_due()
+        if due == self._timer_at:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at, self._timer = due, None
+        if due is not None:
+            self._timer = asyncio.create_task(self._ring(due))
+
+    async def _ring(self, due: int) -> None:
+        wait = max(1, due - _now())
+        await workflow.sleep(timedelta(milliseconds=wait), summary="deadline of a join, a gate or a parked run")
+        self._timer_at = None
+        self._wake()
+
+
+def _now() -> int:
+    """Workflow time in milliseconds."""
+    return round(workflow.now().timestamp() * 1000)

@@ -1,0 +1,20 @@
+"""From an activity's failure to the outcome the scheduler takes."""
+
+from temporalio import exceptions
+from temporalio.exceptions import ActivityError, ApplicationError, CancelledError
+
+from workflows.plan.decisions import Outcome
+
+
+def failed_outcome(error: BaseException | None) -> Outcome:
+    """Return the outcome for an activity that failed for good: its type, its sentence, its attempts."""
+    cause = error.cause if isinstance(error, ActivityError) else error
+    if isinstance(cause, ApplicationError):
+        attempt = cause.details[0] if cause.details and isinstance(cause.details[0], int) else 1
+        return Outcome(error=(cause.type or "Failed", cause.message), attempts=attempt)
+    if isinstance(cause, exceptions.TimeoutError):
+        kind = cause.type.name if cause.type is not None else "UNKNOWN"
+        return Outcome(error=("WorkerLost", f"no worker finished it: {kind.lower().replace('_', ' ')} timeout"))
+    if cause is None or isinstance(cause, CancelledError):
+        return Outcome(error=("Cancelled", "the activity was cancelled"))
+    return Outcome(error=("Failed", str(cause)[:500]))

@@ -1,0 +1,177 @@
+"""Starts, follows and cancels the activities of nodes: the one place that touches activity handles.
+
+A workflow task emits at most 500 starts and 1 MiB of them; the rest wait for the next task, because one transaction
+holds 4 MiB and a run that breaks that is terminated.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from temporalio import workflow
+
+from workflows.contracts import GATE, GROUP, JOIN, LLM, MAP, TOOL, Call, GroupReply, NodeCall, NodeReply
+from workflows.failures import failed_outcome
+from workflows.plan.decisions import Outcome, Settled
+from workflows.plan.state import SHOWN, SUCCEEDED, RunState
+from workflows.policies import as_keywords, node_options
+
+MOST_STARTS = 500
+MOST_BYTES = 1024 * 1024
+_CALLS: dict[str, Call[NodeCall, GroupReply]] = {"tool": TOOL, "llm": LLM, "join": JOIN, "map": MAP, "gate": GATE}
+
+Units = tuple[int, ...]
+
+
+class Fanout:
+    """The activities in flight of one run. `ended` is called with (units, generations, handle) as each one ends."""
+
+    def __init__(self, state: RunState, run: str, plan: str, wake: Callable[[], None]) -> None:
+        self._state = state
+        self._run = run
+        self._plan = plan
+        self._wake = wake
+        self._handles: dict[tuple[int, int], workflow.ActivityHandle[GroupReply]] = {}
+        self._ended: deque[tuple[Units, Units, workflow.ActivityHandle[GroupReply]]] = deque()
+        self._waiting: deque[Units] = deque()
+        self._task = -1
+        self._starts = 0
+        self._bytes = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether any activity is in flight or waits for the next workflow task."""
+        return bool(self._handles or self._waiting or self._ended)
+
+    @property
+    def held_up(self) -> bool:
+        """Whether starts wait for the next workflow task."""
+        return bool(self._waiting)
+
+    def start(self, units: Units) -> None:
+        """Start these units in one activity, now or in a later workflow task."""
+        self._waiting.append(units)
+        self.start_waiting()
+
+    def start_waiting(self) -> None:
+        """Start as many as this workflow task may."""
+        task = workflow.info().get_current_history_length()
+        if task != self._task:
+            self._task, self._starts, self._bytes = task, 0, 0
+        while self._waiting and self._starts < MOST_STARTS and self._bytes < MOST_BYTES:
+            units = self._waiting.popleft()
+            if self._state.status[units[0]] == 1:
+                self._start(units)
+
+    def _start(self, units: Units) -> None:
+        state = self._state
+        call = node_call(state, self._run, self._plan, units)
+        self._starts += 1
+        self._bytes += weight(call)
+        first = units[0]
+        spec, item = state.spec_of(first), state.is_item(first)
+        kind = spec.item_kind if item else spec.kind
+        contract = GROUP if len(units) > 1 else _CALLS[kind]
+        options = node_options(
+            [state.spec_of(unit) for unit in units], item=item, own_work=item or kind in ("tool", "llm")
+        )
+        name = state.address(first) if len(units) == 1 else f"{state.address(first)}+{len(units) - 1}"
+        options.setdefault("summary", self._summary(units, name, spec.summary))
+        handle = workflow.start_activity(
+            contract.name, call, activity_id=name, result_type=contract.gives, **as_keywords(options)
+        )
+        generations = tuple(state.generation[unit] for unit in units)
+        for key in zip(units, generations, strict=True):
+            self._handles[key] = handle
+        handle.add_done_callback(partial(self._done, units, generations))
+
+    def _summary(self, units: Units, name: str, summary: str) -> str:
+        if len(units) > 1:
+            return " ".join([name, *(self._state.path(unit) for unit in units)])[:120]
+        return f"{name} {summary.partition(' ')[2]}"[:120]
+
+    def _done(self, units: Units, generations: Units, handle: Any) -> None:
+        for key in zip(units, generations, strict=True):
+            self._handles.pop(key, None)
+        self._ended.append((units, generations, handle))
+        self._wake()
+
+    def cancel(self, unit: int, generation: int) -> None:
+        """Cancel the activity that runs this unit in this generation."""
+        handle = self._handles.get((unit, generation))
+        if handle is not None and not handle.done():
+            handle.cancel()
+
+    def settled(self) -> list[tuple[Settled, NodeReply | None]]:
+        """Return what has ended since the last call, in order, each with the reply where there is one."""
+        found: list[tuple[Settled, NodeReply | None]] = []
+        while self._ended:
+            units, generations, handle = self._ended.popleft()
+            replies = _replies(handle, len(units))
+            for unit, generation, reply in zip(units, generations, replies, strict=True):
+                if isinstance(reply, Outcome):
+                    found.append((Settled(unit, generation, reply), None))
+                else:
+                    found.append((Settled(unit, generation, outcome_of(reply)), reply))
+        return found
+
+
+def node_call(state: RunState, run: str, plan: str, units: Units) -> NodeCall:
+    """Return what an activity needs to run these units: paths, and the digests of the outputs they read."""
+    fields: dict[str, Any] = {"run": run, "plan": plan, "nodes": tuple(state.address(unit) for unit in units)}
+    first = units[0]
+    spec = state.spec_of(first)
+    if state.is_item(first) or (spec.kind not in ("join", "map", "gate")):
+        fields |= _reads(state, units)
+    elif spec.kind == "join":
+        chosen = state.chosen[first]
+        fields["refs"] = {state.path(node): state.digest[node] or "" for node in chosen}
+        if spec.policy == "settled":
+            fields["lost"] = {state.path(node): _loss(state, node) for node in spec.inputs if node not in chosen}
+    elif spec.kind == "map":
+        fields["items"] = tuple(state.digest[item] for item in state.items[first])
+    else:
+        fields["answer"] = state.answers.get(first)
+    return NodeCall(**fields)
+
+
+def _reads(state: RunState, units: Units) -> dict[str, Any]:
+    inside = dict.fromkeys(units)
+    nodes = dict.fromkeys(node for unit in units for node in state.spec_of(unit).reads if node not in inside)
+    if len(units) > 1:
+        nodes |= dict.fromkeys(node for unit in units for node in state.spec_of(unit).needs if node not in inside)
+    refs = {state.path(node): state.digest[node] or "" for node in nodes if state.status[node] == SUCCEEDED}
+    return {"refs": refs} if refs else {}
+
+
+def _loss(state: RunState, node: int) -> tuple[str, str | None]:
+    note = state.notes.get(node)
+    shown = SHOWN[state.status[node]]
+    return ("skipped" if shown == "pending" else shown), (f"{note[0]}: {note[1]}"[:300] if note else None)
+
+
+def weight(call: NodeCall) -> int:
+    """Return roughly how many bytes the command to start this call takes."""
+    size = 600 + sum(len(path) + 4 for path in call.nodes) + 44 * len(call.items)
+    size += sum(len(name) + len(digest) + 6 for name, digest in call.refs.items())
+    size += sum(len(name) + len(status) + len(error or "") + 10 for name, (status, error) in call.lost.items())
+    return size + (len(str(call.answer)) if call.answer is not None else 0)
+
+
+def outcome_of(reply: NodeReply) -> Outcome:
+    """Return a reply as the scheduler takes it."""
+    if reply.error is not None:
+        again = reply.error.again
+        return Outcome(error=(reply.error.type, reply.error.message), attempts=0 if again else 1, again=again)
+    return Outcome(reply.ref, reply.size, dict(reply.facts), attempts=reply.attempt, skipped=reply.skipped)
+
+
+def _replies(handle: Any, count: int) -> list[NodeReply | Outcome]:
+    """Return one reply a unit, or one outcome each where the activity itself failed."""
+    error = None if handle.cancelled() else handle.exception()
+    if handle.cancelled() or error is not None:
+        failed = failed_outcome(error)
+        again = count > 1
+        return [Outcome(error=failed.error, attempts=0 if again else failed.attempts, again=again)] * count
+    return list(handle.result().nodes)

@@ -1,0 +1,174 @@
+"""A validated plan to the skeleton that the scheduler works on: edges by index, queues, times, effects, summaries."""
+
+from collections.abc import Callable
+from math import ceil
+from typing import Any, Literal
+
+from workflows.plan import edges
+from workflows.plan.conditions import Condition, Test, holds, tests_of
+from workflows.plan.facts import MISSING, facts_of
+from workflows.plan.forecast import ranks
+from workflows.plan.graph import Policy, Skeleton, Spec
+from workflows.plan.model import (
+    Fallback,
+    GateNode,
+    Instead,
+    JoinNode,
+    MapNode,
+    ModelCall,
+    Node,
+    OnFailure,
+    Plan,
+    Quorum,
+    ToolCall,
+    Work,
+)
+from workflows.plan.references import bind, parse_reference, parse_status_reference, references_in
+from workflows.plan.summary import summary_of
+
+Keep = Callable[[Any], tuple[str, int]]
+Fallen = tuple[str, int, dict[str, Any]]
+
+MODEL_SECONDS = 120.0
+MODEL_ATTEMPTS = 4
+READ_ATTEMPTS = 4
+WRITE_ATTEMPTS = 2
+
+
+class Annotator:
+    """Annotates one plan. `keep` stores a fallback value and returns its digest and size."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        tools: dict[str, dict[str, Any]],
+        *,
+        inputs: dict[str, Any],
+        keep: Keep,
+        queues: Callable[[Node], str],
+        approval: Literal["writes", "never"],
+    ) -> None:
+        self._plan = plan
+        self._tools = tools
+        self._inputs = inputs
+        self._keep = keep
+        self._queues = queues
+        self._approval = approval
+        self._index = {node.id: index for index, node in enumerate(plan.nodes)}
+        self._wanted = edges.facts_wanted(plan)
+
+    def skeleton(self, on_failure: OnFailure | None) -> Skeleton:
+        """Return the skeleton. `on_failure` of the request wins over the plan's."""
+        specs = [self._spec(node) for node in self._plan.nodes]
+        for spec, rank in zip(specs, ranks(self._plan), strict=True):
+            spec.rank = rank
+        answer = edges.answer_of(self._plan)
+        named = [reference.node for reference in references_in(answer)]
+        nodes = [self._index[name] for name in dict.fromkeys(named) if name in self._index]
+        whole = parse_reference(answer) if isinstance(answer, str) else None
+        direct = whole is not None and not whole.path and len(nodes) == 1
+        if direct:
+            specs[nodes[0]].keeps = True
+        islands = [[self._index[name] for name in members] for members in self._plan.islands]
+        return Skeleton(specs, nodes, on_failure or self._plan.on_failure or "park", islands, direct)
+
+    def _spec(self, node: Node) -> Spec:
+        spec = Spec(node.id, node.kind, summary=summary_of(node), queue=self._queues(node))
+        spec.needs = self._indices(edges.needs_of(node))
+        spec.watches = self._indices(edges.watches_of(node))
+        spec.inputs = self._indices(edges.inputs_of(node))
+        spec.reads = self._indices(edges.reads_of(node))
+        spec.when = self._condition(node.when) if node.when is not None else None
+        spec.priority = getattr(node, "priority", 3)
+        self._on_error(spec, node)
+        work = edges.work_of(node)
+        if work is not None:
+            self._work(spec, work)
+        if isinstance(node, JoinNode):
+            _join(spec, node)
+        elif isinstance(node, GateNode):
+            spec.question, spec.schema = node.question, node.answer_schema
+            spec.deadline = round((node.timeout or 86_400.0) * 1000)
+        elif isinstance(node, MapNode):
+            self._map(spec, node)
+        return spec
+
+    def _indices(self, names: list[str]) -> list[int]:
+        return [self._index[name] for name in names]
+
+    def _work(self, spec: Spec, work: ToolCall | ModelCall) -> None:
+        tool = self._tools.get(work.tool, {}) if isinstance(work, ToolCall) else {}
+        if isinstance(work, ToolCall):
+            spec.effect = tool.get("effect", "read")
+            seconds = tool.get("timeout", 30.0)
+            tries = WRITE_ATTEMPTS if spec.effect == "write" and not tool.get("idempotent") else READ_ATTEMPTS
+        else:
+            seconds, tries, spec.effect = MODEL_SECONDS, MODEL_ATTEMPTS, "read"
+        spec.timeout = round((work.timeout or seconds) * 1000)
+        spec.attempts = work.retry.attempts if work.retry else tries
+        spec.locks = [(lock.name, lock.mode == "exclusive") for lock in work.locks]
+        spec.approval = spec.effect == "write" and self._approval == "writes"
+
+    def _on_error(self, spec: Spec, node: Node) -> None:
+        spec.skip_on_error = node.on_error == "skip"
+        if isinstance(node.on_error, Fallback):
+            spec.fallback = self._fallback(node.on_error.fallback, self._wanted.get(node.id, []))
+        elif isinstance(node.on_error, Instead):
+            spec.instead = self._index[node.on_error.instead]
+
+    def _fallback(self, value: Any, wanted: list[str]) -> Fallen:
+        digest, size = self._keep(value)
+        return digest, size, facts_of(value, wanted)
+
+    def _map(self, spec: Spec, node: MapNode) -> None:
+        spec.cap, spec.item_kind = node.max_items, node.do.kind
+        over = parse_reference(node.over)
+        if over is not None and over.node in self._index:
+            spec.over = (self._index[over.node], edges.length_fact(over))
+        else:
+            found = bind(node.over, lambda name: self._inputs if name == "input" else self._plan.goal)
+            spec.length = len(found) if isinstance(found, list) else -1
+        self._item_on_error(spec, node.do)
+
+    def _item_on_error(self, spec: Spec, work: Work) -> None:
+        spec.item_skip = work.on_error == "skip"
+        if isinstance(work.on_error, Fallback):
+            spec.item_fallback = self._fallback(work.on_error.fallback, [])
+
+    def _condition(self, condition: Condition) -> dict[str, Any]:
+        """Return a condition in JSON form with each test's place of its fact; tests of inputs are decided now."""
+        data: dict[str, Any] = condition.model_dump(mode="json", by_alias=True)
+        self._place(data, iter(tests_of(condition)))
+        return data
+
+    def _place(self, data: dict[str, Any], tests: Any) -> None:
+        for part in data.get("and") or data.get("or") or ([data["not"]] if "not" in data else []):
+            self._place(part, tests)
+        if "op" in data:
+            self._place_test(data, next(tests))
+
+    def _place_test(self, data: dict[str, Any], test: Test) -> None:
+        status = parse_status_reference(test.ref)
+        if status is not None:
+            data["at"] = [self._index[status[0]], f":{status[1]}"]
+            return
+        reference = parse_reference(test.ref)
+        if reference is None:
+            return
+        name = edges.fact_name(reference, test.op)
+        if reference.node in self._index:
+            data["at"] = [self._index[reference.node], name]
+            return
+        value = self._inputs if reference.node == "input" else self._plan.goal
+        facts = facts_of(value, [name])
+        data["is"] = holds(test.model_dump(mode="json"), lambda _: facts.get(name, MISSING))
+
+
+def _join(spec: Spec, node: JoinNode) -> None:
+    policy: Policy = "quorum" if isinstance(node.policy, Quorum) else node.policy
+    spec.policy = policy
+    if isinstance(node.policy, Quorum):
+        wanted = node.policy.quorum
+        share = int(wanted[:-1]) * len(node.inputs) / 100 if isinstance(wanted, str) else wanted
+        spec.quorum = max(1, ceil(share))
+    spec.deadline = round((node.deadline or 0) * 1000)

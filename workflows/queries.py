@@ -1,0 +1,64 @@
+"""What the queries answer: small JSON, whatever they are asked."""
+
+from typing import Any
+
+from workflows.engine import Engine
+from workflows.reporting import blocked_on, counts, error_of, shown_units, view_of
+from workflows.updates import UPDATES
+from workflows.view import PAGE, NodeView, RunView
+
+PAGE_BYTES = 200_000
+
+HELP: dict[str, Any] = {
+    "queries": {
+        "plan": {"about": "the run, a page of nodes at a time", "example": {"from": 0, "limit": PAGE}},
+        "node": {"about": "one node", "example": {"node": "n7"}},
+        "help": {"about": "this", "example": {}},
+    },
+    "updates": {update.name: {"about": update.about, "example": update.example} for update in UPDATES},
+}
+
+
+def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, Any]:
+    """Return `view` with a page of nodes; a request that is no page asks for the first."""
+    if engine is None:
+        return view.model_dump(mode="json")
+    state = engine.state
+    start, limit = _page(request)
+    units = shown_units(state)
+    nodes: list[NodeView] = []
+    size = 0
+    for unit in units[start : start + limit]:
+        node = view_of(state, unit, engine.replies.get(unit))
+        size += 160 + len(node.summary) + len(node.preview) * 2 + len(node.error or "") + 12 * len(node.needs)
+        if size > PAGE_BYTES and nodes:
+            break
+        nodes.append(node)
+    end = start + len(nodes)
+    return view.model_copy(
+        update={
+            "counts": counts(state),
+            "blocked": blocked_on(state, view.id),
+            "nodes": tuple(nodes),
+            "next": end if end < len(units) else None,
+        }
+    ).model_dump(mode="json")
+
+
+def _page(request: Any) -> tuple[int, int]:
+    asked = request if isinstance(request, dict) else {}
+    start, limit = asked.get("from", 0), asked.get("limit", PAGE)
+    start = start if isinstance(start, int) and start > 0 else 0
+    return start, limit if isinstance(limit, int) and 0 < limit <= PAGE else PAGE
+
+
+def node_view(engine: Engine | None, request: Any) -> dict[str, Any]:
+    """Return one node, or `{"problem": ...}` that says what to ask instead."""
+    if engine is None:
+        return {"problem": "there is no plan yet"}
+    name = request.get("node") if isinstance(request, dict) else request
+    unit = engine.state.find(name) if isinstance(name, str) else None
+    if unit is None:
+        return {"problem": f'there is no such node; ask with {{"node": "{engine.state.path(0)}"}}'}
+    view = view_of(engine.state, unit, engine.replies.get(unit)).model_dump(mode="json")
+    return {**view, "generation": engine.state.generation[unit], "error": error_of(engine.state, unit)}

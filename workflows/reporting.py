@@ -1,0 +1,153 @@
+"""The run as people read it: lines of nodes, what it is blocked on, the report at its end."""
+
+import json
+from collections.abc import Sequence
+
+from pydantic import JsonValue
+
+from workflows.contracts import NodeReply
+from workflows.plan.ending import unexcused
+from workflows.plan.state import SHOWN, WAITING, RunState
+from workflows.result import NodeLine, Usage
+from workflows.view import BlockedOn, NodeView
+
+REPORT_BYTES = 900_000
+SHORT_ERROR = 300
+
+
+def kind_of(state: RunState, unit: int) -> str:
+    """Return a unit's kind; an item has the kind of its map's template."""
+    spec = state.spec_of(unit)
+    return spec.item_kind if state.is_item(unit) else spec.kind
+
+
+def error_of(state: RunState, unit: int) -> str | None:
+    """Return why a unit did not succeed, or None."""
+    note = state.notes.get(unit)
+    if note is None or SHOWN[state.status[unit]] not in ("failed", "skipped", "cancelled"):
+        return None
+    return f"{note[0]}: {note[1]}"[:SHORT_ERROR]
+
+
+def line_of(state: RunState, unit: int) -> NodeLine:
+    """Return a unit's line of the report."""
+    return NodeLine(**_fields(state, unit))
+
+
+def _fields(state: RunState, unit: int) -> dict[str, object]:
+    return {
+        "id": state.path(unit),
+        "kind": kind_of(state, unit),
+        "status": SHOWN[state.status[unit]],
+        "attempts": state.attempts[unit],
+        "duration_ms": state.millis[unit] if state.attempts[unit] else None,
+        "error": error_of(state, unit),
+    }
+
+
+def view_of(state: RunState, unit: int, reply: NodeReply | None) -> NodeView:
+    """Return a unit with its sentence, what it needs, and the preview of its output while this run remembers it."""
+    spec = state.spec_of(unit)
+    needs = (*spec.inputs, *state.graph.deps[state.node_of(unit)])
+    return NodeView(
+        **_fields(state, unit),
+        summary=spec.summary,
+        needs=tuple(state.path(node) for node in needs),
+        preview=reply.preview if reply is not None else "",
+        ref=state.digest[unit],
+    )
+
+
+def shown_units(state: RunState) -> list[int]:
+    """Return the units people see, in plan order with each map's items behind it; replaced items are left out."""
+    units: list[int] = []
+    for node in range(len(state.graph.specs)):
+        units.append(node)
+        units.extend(state.items.get(node, ()))
+    return units
+
+
+def report_lines(state: RunState) -> tuple[tuple[NodeLine, ...], int]:
+    """Return the lines for the report and how many were left out to keep it below a payload's size."""
+    lines: list[NodeLine] = []
+    size = 0
+    units = shown_units(state)
+    for unit in units:
+        line = line_of(state, unit)
+        size += 130 + len(line.error or "")
+        if size > REPORT_BYTES:
+            break
+        lines.append(line)
+    return tuple(lines), len(units) - len(lines)
+
+
+def counts(state: RunState) -> dict[str, int]:
+    """Return how many shown units have each status, in a fixed order."""
+    found = dict.fromkeys(dict.fromkeys(SHOWN), 0)
+    for unit in shown_units(state):
+        found[SHOWN[state.status[unit]]] += 1
+    return {status: count for status, count in found.items() if count}
+
+
+def blocked_on(state: RunState, run: str) -> tuple[BlockedOn, ...]:
+    """Return what waits for a person: gates, approvals, and failed nodes of a parked run."""
+    waiting = [unit for unit, status in enumerate(state.status) if status == WAITING]
+    found = [_waiting(state, unit, run) for unit in waiting[:20]]
+    if state.parked:
+        found += [_failed(state, unit, run) for unit in unexcused(state)[:20]]
+    return tuple(found)
+
+
+def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
+    spec, path = state.spec_of(unit), state.path(unit)
+    if spec.kind == "gate":
+        sample: JsonValue = _sample(spec.schema)
+        command = f"weft answer {run} {path} {json.dumps(sample) if not isinstance(sample, str) else sample}"
+        example: dict[str, JsonValue] = {"node": path, "value": sample}
+        return BlockedOn(
+            node=path, why="gate", question=spec.question, update="answer", example=example, command=command
+        )
+    return BlockedOn(
+        node=path,
+        why="approval",
+        question=f"may this run? {spec.summary}",
+        update="approve",
+        example={"node": path},
+        command=f"weft approve {run} {path}",
+    )
+
+
+def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
+    path = state.path(unit)
+    return BlockedOn(
+        node=path,
+        why="failed",
+        question=error_of(state, unit) or "it failed",
+        update="retry_node",
+        example={"node": path},
+        command=f"weft retry {run} {path}",
+    )
+
+
+def _sample(schema: dict[str, JsonValue] | None) -> JsonValue:
+    """Return a value of the right type for an example."""
+    if not schema:
+        return "yes"
+    choices = schema.get("enum")
+    if isinstance(choices, list) and choices:
+        return choices[0]
+    samples: dict[str, JsonValue] = {
+        "integer": 1,
+        "number": 1.5,
+        "boolean": True,
+        "array": [],
+        "object": {},
+        "null": None,
+    }
+    kind = schema.get("type")
+    return samples.get(kind, "yes") if isinstance(kind, str) else "yes"
+
+
+def usage_of(counts: Sequence[int]) -> Usage:
+    """Return usage as people read it, from input tokens, output tokens, millionths of a dollar and calls."""
+    return Usage(input_tokens=counts[0], output_tokens=counts[1], calls=counts[3], cost_usd=counts[2] / 1_000_000)
