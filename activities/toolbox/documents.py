@@ -13,10 +13,10 @@ LONGEST_PASSAGE: Final = 700
 
 _SHORT_PARAGRAPH: Final = 200
 _LONGEST_TITLE: Final = 120
-_HTML: Final = frozenset({".html", ".htm"})
-_MARKDOWN: Final = frozenset({".md", ".markdown"})
-SEARCHABLE: Final = _HTML | _MARKDOWN | {".txt"}
-"""Suffixes, in lower case, of the files that are searched."""
+_HTML: Final = (".html", ".htm")
+_MARKDOWN: Final = (".md", ".markdown")
+SEARCHABLE: Final = (*_HTML, *_MARKDOWN, ".txt")
+"""Endings, in lower case, of the files that are searched."""
 
 _FRONT_MATTER: Final = re.compile(r"---[ \t]*\n(.*?\n)??---[ \t]*(?:\n|\Z)", re.DOTALL)
 _FRONT_TITLE: Final = re.compile(r"^title:[ \t]*(\S.*)$", re.MULTILINE)

@@ -47,6 +47,8 @@ _QUANTITIES: Final = tuple(
         ("speakers spoken speak speaks", "million"),
     )
 )
+_QUANTITY_AS_SUBJECT: Final = 0.3
+"""A document titled "Length" is seldom what a question about some length is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,23 +106,27 @@ def rank(candidates: Sequence[Candidate], hits: Mapping[Term, Hits], total: int)
         for term, found in hits.items()
         if (present := found.title | found.text | found.kin)
     }
-    whole = sum(weights.values()) or 1.0
     best = max((each.lexical for each in candidates), default=0.0) or 1.0
-    scored = [(_score(each, hits, weights, whole) + 0.3 * each.lexical / best, each.row) for each in candidates]
+    scored = [(_score(each, hits, weights) + 0.3 * each.lexical / best, each.row) for each in candidates]
     return sorted(((round(score, 4), row) for score, row in scored), key=lambda pair: (-pair[0], pair[1]))
 
 
-def _score(candidate: Candidate, hits: Mapping[Term, Hits], weights: Mapping[Term, float], whole: float) -> float:
-    about = covered = 0.0
+def _score(candidate: Candidate, hits: Mapping[Term, Hits], weights: Mapping[Term, float]) -> float:
+    about = subjects = covered = whole = 0.0
     in_title = 0
     for term, weight in weights.items():
         found = hits[term]
+        subject = weight * (_QUANTITY_AS_SUBJECT if term.kin else 1.0)
+        subjects += subject
+        whole += weight
         if candidate.row in found.title:
-            about += weight
+            about += subject
             in_title += 1
         covered += weight * found.worth(candidate.row)
     exact = min(1.0, in_title / max(1, candidate.title_words))
-    return 2.0 * about / whole * (0.3 + 0.7 * exact) + 1.5 * covered / whole + 0.1 * candidate.leads
+    subject_share = about / (subjects or 1.0) * (0.3 + 0.7 * exact)
+    covered_share = covered / (whole or 1.0)
+    return 2.0 * subject_share + 1.5 * covered_share + 0.1 * candidate.leads
 
 
 def _term(word: str, asked: Sequence[str]) -> Term:

@@ -15,7 +15,7 @@ from activities.toolbox.paths import documents_root
 from activities.toolbox.ranking import Candidate, Hits, Term, rank, terms
 from activities.toolbox.registry import tool
 
-_MOST_CANDIDATES: Final = 300
+_MOST_CANDIDATES: Final = 100
 _CANDIDATES: Final = """
 SELECT rowid, title_words, place, -bm25(passages, 8.0, 2.0, 1.0) AS lexical
 FROM passages WHERE passages MATCH ? ORDER BY lexical DESC, rowid LIMIT ?
@@ -79,20 +79,29 @@ def _search(root: Path, asked: list[Term], k: int, context: ToolContext) -> list
 
 def _best(index: Path, asked: list[Term], k: int) -> list[FoundPassage]:
     with closing(open_index(index)) as connection:
-        candidates = _candidates(connection, [term.word for term in asked]) or _candidates(
-            connection, [word for term in asked for word in term.kin]
-        )
+        candidates = _candidates(connection, asked)
         (total,) = connection.execute("PRAGMA user_version").fetchone()
         hits = {term: _hits(connection, term) for term in asked}
         best = rank(candidates, hits, total)[:k]
         return [_passage(connection, row, score) for score, row in best]
 
 
-def _candidates(connection: sqlite3.Connection, words: list[str]) -> list[Candidate]:
-    if not words:
-        return []
-    rows = connection.execute(_CANDIDATES, (_any_of(words), _MOST_CANDIDATES))
-    return [Candidate(row, title_words, place == 0, lexical) for row, title_words, place, lexical in rows]
+def _candidates(connection: sqlite3.Connection, asked: list[Term]) -> list[Candidate]:
+    """Collect what may be about the subject and what has the words, or else the related words.
+
+    Titles are asked for on their own: BM25 gives a word next to no weight once half of all passages have it.
+    """
+    words = _any_of([term.word for term in asked])
+    found = _matching(connection, f"title : ({words})") | _matching(connection, words)
+    related = [word for term in asked for word in term.kin]
+    if related and not found:
+        found = _matching(connection, _any_of(related))
+    return list(found.values())
+
+
+def _matching(connection: sqlite3.Connection, match: str) -> dict[int, Candidate]:
+    rows = connection.execute(_CANDIDATES, (match, _MOST_CANDIDATES))
+    return {row: Candidate(row, title_words, place == 0, lexical) for row, title_words, place, lexical in rows}
 
 
 def _hits(connection: sqlite3.Connection, term: Term) -> Hits:

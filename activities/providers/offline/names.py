@@ -13,7 +13,7 @@ _CLASSES = ("tower", "bridge", "building", "sea", "ocean", "state", "street", "t
 _WORD = re.compile(r"[^\W_]+")
 _NOT_A_NAME = re.compile(
     r"(?<![\w-])(?:is|are|was|were|do|does|did|has|have|had|can|which|what|who|whom|how|when|where|why|than|longest|shortest|it|its|"
-    r"they|them|their|this|that|there|one|ones|other|others|these|those|between|by|together|combined|every|each|any)(?![\w-])",
+    r"they|them|their|this|that|there|one|ones|other|others|these|those|between|by|together|combined|every|each|any|plus|minus|times)(?![\w-])",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"[\"“”']([^\"“”]{1,80})[\"“”']")
@@ -99,7 +99,7 @@ def names_in(text: str, most: int = 24) -> tuple[str, ...] | None:
     quoted = _QUOTED.findall(text)
     if quoted and not _WORD.search(re.sub(r"\b(?:and|or)\b", "", _QUOTED.sub("", text))):
         return tuple(dict.fromkeys(quoted))
-    parts = re.split(r"\s*[,;]\s*(?:(?:and|or|&)\s+)?|\s+(?:and|or|&|vs\.?|versus)\s+", f" {text.strip()} ".strip())
+    parts = re.split(r"\s*[,;]\s*(?:(?:and|or|&)\s+)?|\s+(?:and|or|&|vs\.?|versus)\s+", text.strip(" ,;:"))
     names = [re.sub(r"\s+", " ", part).strip(" .:-") for part in parts]
     names = [re.sub(r"^(?:and|or|both|either)\s+", "", name) for name in names]
     if not names or len(names) > most or not all(is_name(name) for name in names):

@@ -360,3 +360,8 @@ def distance(target: str) -> Attribute:
 
 
 _HEAVENLY = ("sun", "moon", "earth")
+
+
+def is_known(attribute: Attribute) -> bool:
+    """Whether the rules know the words for this attribute, so that a missing figure is really missing."""
+    return attribute.name in ATTRIBUTES or attribute.name.startswith(("number of ", "distance from ")) or attribute.dated

@@ -1,0 +1,94 @@
+"""What a prompt's inputs hold, found by shape whatever the plan looks like: facts, calculations, passages, text."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from activities.providers.offline.sentences import Passage, passage_of
+
+_SETTLED = {"id", "status", "value"}
+_DEEPEST = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A found or missing fact, as `extract` gives it, and the node it came from."""
+
+    node: str
+    value: dict[str, Any]
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a value or a quotation."""
+        return self.value.get("found") is True
+
+    def text(self, name: str) -> str:
+        """Return a field as text, empty when it is missing."""
+        found = self.value.get(name)
+        return found if isinstance(found, str) else ""
+
+
+@dataclass(slots=True)
+class Material:
+    """The inputs of a node, sorted. `lost` names nodes of a settled join that gave nothing: (status, error)."""
+
+    facts: list[Fact] = field(default_factory=list)
+    results: dict[str, tuple[str, float]] = field(default_factory=dict)
+    passages: list[Passage] = field(default_factory=list)
+    texts: list[tuple[str, str]] = field(default_factory=list)
+    lost: dict[str, tuple[str, str]] = field(default_factory=dict)
+    truncated: bool = False
+
+    def facts_of(self, node: str) -> list[Fact]:
+        """Return the facts that one node gave."""
+        return [fact for fact in self.facts if fact.node == node]
+
+
+def material_of(inputs: Mapping[str, Any]) -> Material:
+    """Sort a node's inputs."""
+    found = Material()
+    for name, value in inputs.items():
+        _sort(value, name, found, 0)
+    return found
+
+
+def _sort(value: Any, node: str, into: Material, depth: int) -> None:
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, list):
+        for item in value:
+            _sort(item, node, into, depth + 1)
+    elif isinstance(value, dict):
+        _sort_object(value, node, into, depth)
+    elif isinstance(value, str) and value.strip():
+        into.texts.append((node, value))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        into.texts.append((node, f"{value:,}" if isinstance(value, int) else f"{value}"))
+
+
+def _sort_object(value: dict[str, Any], node: str, into: Material, depth: int) -> None:
+    passage = passage_of(value, node)
+    if set(value) >= _SETTLED and isinstance(value["id"], str) and isinstance(value["status"], str):
+        if value["status"] == "succeeded":
+            _sort(value["value"], value["id"], into, depth + 1)
+        else:
+            into.lost[value["id"]] = value["status"], str(value.get("error") or "")
+    elif isinstance(value.get("found"), bool):
+        into.facts.append(Fact(node, value))
+    elif isinstance(value.get("expression"), str) and _is_number(value.get("value")):
+        into.results[node] = value["expression"], value["value"]
+    elif passage is not None:
+        into.passages.append(passage)
+    elif isinstance(value.get("items"), list):
+        into.truncated = into.truncated or value.get("truncated") is True
+        _sort(value["items"], node, into, depth + 1)
+    elif isinstance(value.get("answer"), str):
+        _sort(value["answer"], node, into, depth + 1)
+    else:
+        for name, item in value.items():
+            if name not in ("query", "bytes", "path", "score", "count"):
+                _sort(item, node, into, depth + 1)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,40 @@
+"""Waiting on runs in tests: on conditions, never on time."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from temporalio.client import WorkflowHandle
+from temporalio.service import RPCError
+
+View = dict[str, Any]
+LONGEST = 30.0
+
+
+async def until(handle: WorkflowHandle[Any, Any], holds: Callable[[View], bool], *, limit: float = LONGEST) -> View:
+    """Ask the query `plan` until the condition holds; returns the view. Raises TimeoutError with the last view."""
+    view: View = {}
+    try:
+        async with asyncio.timeout(limit):
+            while True:
+                try:
+                    view = await handle.query("plan")
+                except RPCError:
+                    await asyncio.sleep(0.1)
+                    continue
+                if holds(view):
+                    return view
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise TimeoutError(f"the run never got there; last seen: {view}") from None
+
+
+def status_of(view: View, node: str) -> str:
+    """Return a node's status in a view."""
+    found: dict[str, str] = {line["id"]: line["status"] for line in view["nodes"]}
+    return found[node]
+
+
+def call(name: str, tool: str = "nap", **fields: Any) -> dict[str, Any]:
+    """Return a tool node; `args` and common fields as given."""
+    return {"id": name, "kind": "tool", "tool": tool, **fields}
