@@ -1,0 +1,1 @@
+"""Worker processes: roles, settings, telemetry, health, and `python -m workers ROLE`."""

@@ -1,0 +1,21 @@
+"""Starts a run from a program and waits for its answer: `python examples/start_run.py "How high is Mont Blanc?"`."""
+
+import asyncio
+import sys
+
+from starter.client import Weft
+
+
+async def main(goal: str) -> None:
+    weft = await Weft.connect()
+    run = await weft.start(goal=goal, docs="examples/corpus")
+    async for view in run.watch():
+        print(view.status, view.counts)
+    report = await run.result()
+    print(report.answer)
+    for piece in report.evidence:
+        print(f"[{piece.n}] {piece.source}: {piece.quote}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "Which is longer, the Nile or the Amazon?"))

@@ -1,0 +1,34 @@
+"""The role table: every queue has a role, and `all` has every queue."""
+
+import pytest
+
+from workers.roles import MODELS, ROLES, UnknownRole, role_named
+from workflows import queues
+
+
+def test_each_role_polls_its_own_queues() -> None:
+    polled = {name: role.queues for name, role in ROLES.items() if name != "all"}
+    assert polled == {
+        "workflow": (queues.WORKFLOW,),
+        "llm": tuple(queues.llm_queue(model) for model in MODELS),
+        "tools": (queues.TOOLS,),
+    }
+
+
+def test_all_takes_every_seat_of_the_other_roles_once() -> None:
+    others = [seat for name, role in ROLES.items() if name != "all" for seat in role.seats]
+    assert sorted(others, key=str) == sorted(role_named("all").seats, key=str)
+    assert len(set(role_named("all").queues)) == len(others)
+
+
+def test_a_role_knows_what_it_serves() -> None:
+    assert role_named("workflow").serves("runs")
+    assert not role_named("workflow").serves("tools", "llm")
+
+
+@pytest.mark.parametrize(("name", "why"), [("sandbox", "not built yet"), ("worker", "unknown"), ("", "unknown")])
+def test_a_role_that_is_not_there_is_refused_with_those_that_are(name: str, why: str) -> None:
+    with pytest.raises(UnknownRole) as caught:
+        role_named(name)
+    assert why in str(caught.value)
+    assert "all, workflow, llm, tools" in str(caught.value)

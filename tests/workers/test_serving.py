@@ -1,0 +1,224 @@
+"""Real worker processes against a real server."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from temporalio import workflow
+from temporalio.client import Client
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from starter.dev.binary import obtain
+from starter.dev.server import DevServer
+from workflows import queues
+from workflows.contracts import PREPARE, TOOL, GroupReply, NodeCall, PrepareCall, Prepared
+from workflows.result import RunReport
+from workflows.wire import connect
+
+pytestmark = pytest.mark.server
+
+WAITING = '''
+import asyncio
+import pathlib
+
+from pydantic import BaseModel
+
+from activities.toolbox import tool
+
+
+class Folder(BaseModel):
+    path: str
+
+
+@tool(effect="read")
+async def wait_for_go(args: Folder) -> str:
+    """Says in a folder that it runs, and waits there for the file `go`."""
+    folder = pathlib.Path(args.path)
+    (folder / "started").touch()
+    while not (folder / "go").exists():
+        await asyncio.sleep(0.01)
+    return "went"
+'''
+
+
+@workflow.defn(name="OneTool")
+class OneTool:
+    """Prepares a plan of one tool call and runs it."""
+
+    @workflow.run
+    async def run(self, folder: str) -> GroupReply:
+        run = workflow.info().run_id
+        node = {"id": "n", "kind": "tool", "tool": "wait_for_go", "args": {"path": folder}}
+        opened: Prepared = await workflow.execute_activity(
+            PREPARE.name,
+            PrepareCall(run=run, plan={"goal": "wait", "nodes": [node], "answer": "$n"}),
+            result_type=Prepared,
+            task_queue=queues.TOOLS,
+            start_to_close_timeout=timedelta(seconds=20),
+        )
+        assert opened.checked is not None
+        assert not opened.checked.problems, opened.checked.problems
+        reply: GroupReply = await workflow.execute_activity(
+            TOOL.name,
+            NodeCall(run=run, plan=opened.checked.plan, nodes=("n",)),
+            result_type=GroupReply,
+            task_queue=queues.TOOLS,
+            start_to_close_timeout=timedelta(seconds=60),
+            heartbeat_timeout=timedelta(seconds=10),
+        )
+        return reply
+
+
+class WorkerChild:
+    """`python -m workers` as a child process; its log is read as it comes."""
+
+    def __init__(self, role: str, server: str, state: Path, log: Path, **env: str) -> None:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("WEFT_", "TEMPORAL_"))}
+        ours = {"TEMPORAL_ADDRESS": server, "WEFT_STATE": str(state), "WEFT_HEALTH_PORT": "127.0.0.1:0"}
+        self._log = log
+        with log.open("wb") as stderr:
+            command = [sys.executable, "-m", "workers", role]
+            self._process = subprocess.Popen(command, env=clean | ours | env, stderr=stderr)
+
+    async def until(self, message: str) -> dict[str, Any]:
+        """Return the first log entry with that message."""
+        async with asyncio.timeout(60):
+            while True:
+                ended = self._process.poll() is not None
+                entries = [json.loads(line) for line in self._log.read_text().splitlines(keepends=True) if "\n" in line]
+                for entry in entries:
+                    if message in entry["message"]:
+                        return dict(entry)
+                assert not ended, f"ended without {message!r}: {entries}"
+                await asyncio.sleep(0.01)
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    async def ended(self) -> int:
+        """Wait for the exit code."""
+        return await asyncio.to_thread(self._process.wait, 60)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+Start = Callable[..., WorkerChild]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    children: list[WorkerChild] = []
+
+    def build(role: str, server: str, **env: str) -> WorkerChild:
+        children.append(WorkerChild(role, server, tmp_path / "state", tmp_path / "worker.log", **env))
+        return children[-1]
+
+    yield build
+    for child in children:
+        child.kill()
+
+
+async def _probe(at: str, path: str) -> httpx.Response:
+    async with httpx.AsyncClient(trust_env=False) as client:
+        return await client.get(f"http://{at}{path}")
+
+
+@pytest.fixture
+async def client(dev_server: DevServer) -> AsyncIterator[Client]:
+    connected = await connect(dev_server.address)
+    async with Worker(
+        connected, task_queue="test", workflows=[OneTool], workflow_runner=UnsandboxedWorkflowRunner(), build_id="test"
+    ):
+        yield connected
+
+
+async def test_a_running_activity_is_drained_and_readiness_follows(
+    dev_server: DevServer, client: Client, tmp_path: Path, start: Start
+) -> None:
+    (tmp_path / "waiting.py").write_text(WAITING)
+    child = start("tools", dev_server.address, WEFT_TOOLS="waiting", WEFT_TOOLS_PATH=str(tmp_path))
+    ready = await child.until("worker ready")
+    seen = await _probe(ready["health"], "/readyz")
+    assert (seen.status_code, seen.json()["store"]) == (200, ready["store"])
+    run = await client.start_workflow("OneTool", str(tmp_path), id="drain", task_queue="test", result_type=GroupReply)
+    async with asyncio.timeout(30):
+        while not (tmp_path / "started").exists():
+            await asyncio.sleep(0.01)
+    child.signal(signal.SIGTERM)
+    await child.until("draining")
+    assert (await _probe(ready["health"], "/readyz")).json()["reason"] == "draining"
+    (tmp_path / "go").touch()
+    reply = await run.result()
+    assert (reply.nodes[0].error, reply.nodes[0].attempt) == (None, 1)
+    assert await child.ended() == 0
+
+
+async def test_all_roles_in_one_process_are_ready_soon_and_serve_metrics(
+    dev_server: DevServer, unused_tcp_port: int, start: Start, record_property: Callable[[str, object], None]
+) -> None:
+    child = start("all", dev_server.address, WEFT_METRICS_PORT=f"127.0.0.1:{unused_tcp_port}")
+    ready = await child.until("worker ready")
+    record_property("seconds_to_ready", ready["seconds"])
+    assert (await _probe(ready["health"], "/livez")).status_code == 200
+    metrics = await _probe(ready["health"], "/metrics")
+    assert metrics.status_code == 200
+    assert "temporal_" in metrics.text
+    child.signal(signal.SIGINT)
+    assert await child.ended() == 0
+
+
+@pytest.mark.parametrize("cached", ["200", "0"])
+async def test_a_run_goes_through_all_roles_with_and_without_cached_workflows(
+    dev_server: DevServer, client: Client, start: Start, cached: str
+) -> None:
+    child = start("all", dev_server.address, WEFT_CACHED_WORKFLOWS=cached)
+    await child.until("worker ready")
+    node = {"id": "a", "kind": "tool", "tool": "calculate", "args": {"expression": "2 + 3"}}
+    request = {"plan": {"goal": "add", "nodes": [node], "answer": "$a.value"}}
+    report = await client.execute_workflow(
+        "AgentRun", request, id=f"all-{cached}", task_queue=queues.WORKFLOW, result_type=RunReport
+    )
+    assert (report.status, report.answer) == ("done", 5)
+
+
+async def test_a_workflow_worker_loads_no_tools_and_needs_no_store(
+    dev_server: DevServer, tmp_path: Path, start: Start
+) -> None:
+    child = start("workflow", dev_server.address, WEFT_TOOLS="no_such_module")
+    ready = await child.until("worker ready")
+    assert (ready["queues"], ready["store"]) == ([queues.WORKFLOW], None)
+    assert not (tmp_path / "state").exists()
+
+
+async def test_a_namespace_that_is_not_there_ends_the_process_with_its_name(
+    dev_server: DevServer, start: Start
+) -> None:
+    child = start("llm", dev_server.address, TEMPORAL_NAMESPACE="elsewhere")
+    assert "elsewhere" in (await child.until("worker failed"))["cause"]
+    assert await child.ended() == 1
+
+
+async def test_a_server_that_comes_up_later_is_found(tmp_path: Path, unused_tcp_port: int, start: Start) -> None:
+    server = DevServer(
+        obtain(pinned_only=True), None, tmp_path / "server.log", port=unused_tcp_port, ui_port=0, headless=True
+    )
+    child = start("llm", f"127.0.0.1:{unused_tcp_port}")
+    await child.until("no Temporal server yet")
+    try:
+        await server.start()
+        await child.until("worker ready")
+        child.signal(signal.SIGTERM)
+        assert await child.ended() == 0
+    finally:
+        await server.stop()

@@ -1,0 +1,83 @@
+"""`python -m workers ROLE` serves a role's queues until it is told to stop; `python -m workers catalogue` lists.
+
+Exit codes: 0 drained, 1 a worker failed, 2 a wrong role, setting or tool module, 5 no Temporal server.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+
+USAGE = """\
+usage: python -m workers ROLE        serve a role: {roles}
+       python -m workers catalogue   print the tools, roles and models there are as JSON
+Settings are WEFT_* variables; the connection is that of the temporal command (TEMPORAL_*, temporal.toml).
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command in `arguments` and return its exit code; what is wrong with the call is told in one line."""
+    from workers.redaction import Redactor
+    from workers.roles import ROLES, UnknownRole
+    from workers.settings import WrongSetting
+
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        asked = list(arguments) in (["-h"], ["--help"])
+        (sys.stdout if asked else sys.stderr).write(USAGE.format(roles=", ".join(ROLES)))
+        return 0 if asked else 2
+    try:
+        return catalogue() if arguments[0] == "catalogue" else work_as(arguments[0])
+    except (UnknownRole, WrongSetting) as problem:
+        sys.stderr.write(Redactor(os.environ).clean(f"weft worker: {problem}\n"))
+        return 2
+
+
+def catalogue() -> int:
+    """Write one JSON object to stdout: the tools a worker with these settings has, the roles, the models."""
+    from workers.roles import MODELS, ROLES
+    from workers.settings import read_settings
+    from workers.work import load_registry
+
+    with contextlib.redirect_stdout(sys.stderr):
+        tools = load_registry(read_settings()).catalogue()
+    json.dump({"tools": tools, "roles": list(ROLES), "models": list(MODELS)}, sys.stdout)
+    sys.stdout.write("\n")
+    return 0
+
+
+def work_as(name: str) -> int:
+    """Serve the role called `name` until told to stop."""
+    started = time.monotonic()
+    from workers.roles import role_named
+    from workers.settings import read_settings
+
+    role, settings = role_named(name), read_settings()
+    from workers.connection import Unreachable, server_address
+    from workers.run import WorkerProcess, log
+    from workers.telemetry import start_log, start_runtime
+    from workers.work import load_work
+
+    start_log(settings.log, settings.log_level)
+    sys.excepthook = lambda *error: log.critical("crashed", exc_info=error)
+    address = server_address()
+    identity = f"{role.name}@{socket.gethostname()}#{os.getpid()}"
+    work = load_work(role, settings, identity)
+    start_runtime(settings.metrics)
+    try:
+        return asyncio.run(WorkerProcess(role, settings, work, identity, address, started).run())
+    except Unreachable as problem:
+        log.error(str(problem))
+        return 5
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    status = main(sys.argv[1:])
+    from workers.stop import leave
+
+    leave(status)

@@ -1,0 +1,50 @@
+"""Keeps credentials out of what a worker says."""
+
+import json
+import re
+from collections.abc import Mapping
+
+MASK = "[redacted]"
+
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:API_?KEY|TOKEN|SECRET|SECRET_KEY|ACCESS_KEY|PRIVATE_KEY)$|PASSWORD|PASSWD", re.IGNORECASE
+)
+_LEAST = 6  # shorter values are words like "true" or "test", and masking those would spoil every line
+_COLOUR = r"(?:\x1b\[[0-9;]*m)*"
+_HEADER = re.compile(
+    r"(?P<name>authorization|api[-_]key)"
+    rf"(?P<between>{_COLOUR}[\\\"'\s]*{_COLOUR}[:=,]\s*{_COLOUR}(?:b(?=[\\\"']))?[\\\"']*{_COLOUR})"
+    r"(?P<scheme>(?:bearer|basic|digest|token)\s+)?"
+    r"[^\s\\\"',;)\]}\x1b]+",
+    re.IGNORECASE,
+)
+_BEARER = re.compile(r"(?P<scheme>\bbearer\s+)[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE)
+
+
+class Redactor:
+    """Masks secrets in text: the values of variables that look like keys, and credentials in headers.
+
+    A value is found as it is and as JSON or Python would quote it. Values under 6 characters are left alone.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        forms: set[str] = set()
+        for name, value in env.items():
+            if _SECRET_NAME.search(name) and len(value.strip()) >= _LEAST:
+                forms.update(_spellings(value.strip()))
+        longest_first = sorted(forms, key=lambda form: (-len(form), form))
+        self._values = re.compile("|".join(map(re.escape, longest_first))) if forms else None
+
+    def clean(self, text: str) -> str:
+        """Return `text` with every secret replaced by a mask."""
+        if self._values is not None:
+            text = self._values.sub(MASK, text)
+        text = _HEADER.sub(rf"\g<name>\g<between>{MASK}", text)
+        return _BEARER.sub(rf"\g<scheme>{MASK}", text)
+
+
+def _spellings(value: str) -> tuple[str, ...]:
+    quoted = json.dumps(value)[1:-1]
+    return value, quoted, json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1], json.dumps(quoted)[1:-1]

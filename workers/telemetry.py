@@ -1,0 +1,151 @@
+"""What a worker reports: one structured log for our code, the SDK and its core alike, and the SDK's metrics."""
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+import structlog
+from structlog.stdlib import ProcessorFormatter
+from structlog.types import EventDict, Processor
+from temporalio import activity, workflow
+from temporalio.exceptions import ApplicationError
+from temporalio.runtime import (
+    LogForwardingConfig,
+    LoggingConfig,
+    PrometheusConfig,
+    Runtime,
+    TelemetryConfig,
+)
+
+from workers.redaction import Redactor
+from workers.settings import Endpoint, LogForm, WrongSetting
+
+_CORE_LEVELS = "error,temporalio_sdk_core=warn,temporal_sdk_bridge=warn"  # not a line a poller for each lost connection
+_CHATTY = ("temporalio", "httpx", "httpcore", "asyncio")
+
+
+def start_log(form: LogForm, level: str, env: Mapping[str, str] = os.environ, stream: TextIO | None = None) -> None:
+    """Send every log entry of this process to `stream` (stderr) without secrets.
+
+    One JSON object a line when the stream is not a terminal, unless `form` says otherwise. Entries made within an
+    activity or a workflow carry `run` (workflow id), `run_id` and `node` (activity id).
+    """
+    out = stream or sys.stderr
+    as_json = form == "json" or (form == "auto" and not out.isatty())
+    first: list[Processor] = [
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(
+        ProcessorFormatter(
+            foreign_pre_chain=first,
+            processors=[
+                _origin,
+                _short_failure,
+                ProcessorFormatter.remove_processors_meta,
+                *_render(as_json, out, env),
+                _Mask(env),
+            ],
+        )
+    )
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *first,
+            structlog.stdlib.PositionalArgumentsFormatter(),
+            ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+    logging.captureWarnings(True)
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(logging.DEBUG if level == "debug" else logging.WARNING)
+    for adapter in (activity.logger, workflow.logger):
+        adapter.setLevel(level.upper())
+    activity.logger.activity_info_on_message = False
+    workflow.logger.workflow_info_on_message = False
+
+
+def start_runtime(metrics: Endpoint | None) -> None:
+    """Make the SDK's core log through Python and serve Prometheus metrics on `metrics`, for all clients to come.
+
+    Once a process, before the first client. Raises WrongSetting when the port cannot be had.
+    """
+    forwarding = LogForwardingConfig(logger=logging.getLogger("temporalio.core"), append_target_to_name=False)
+    telemetry = TelemetryConfig(
+        logging=LoggingConfig(_CORE_LEVELS, forwarding=forwarding),
+        metrics=_prometheus(metrics) if metrics else None,
+    )
+    try:
+        Runtime.set_default(Runtime(telemetry=telemetry))
+    except ValueError as problem:
+        raise WrongSetting(f"WEFT_METRICS_PORT='{metrics}': {problem}") from None
+
+
+def _prometheus(endpoint: Endpoint) -> PrometheusConfig:
+    return PrometheusConfig(
+        bind_address=str(endpoint), counters_total_suffix=True, unit_suffix=True, durations_as_seconds=True
+    )
+
+
+def _render(as_json: bool, out: TextIO, env: Mapping[str, str]) -> list[Processor]:
+    if as_json:
+        return [
+            structlog.processors.format_exc_info,
+            _order,
+            structlog.processors.JSONRenderer(ensure_ascii=False),
+        ]
+    colours = out.isatty() and not env.get("NO_COLOR")
+    plain = structlog.dev.plain_traceback
+    return [structlog.dev.ConsoleRenderer(colors=colours, exception_formatter=plain, pad_event_to=0)]
+
+
+def _order(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    first = {key: event.pop(key) for key in ("timestamp", "level", "logger") if key in event}
+    return {**first, "message": event.pop("event", ""), **event}
+
+
+class _Mask:
+    """Last of all processors: sees the line as it would be written."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._redactor = Redactor(env)
+
+    def __call__(self, _logger: Any, _method: str, line: Any) -> str:
+        return self._redactor.clean(str(line))
+
+
+def _origin(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    record = event["_record"]
+    doing = getattr(record, "temporal_activity", None)
+    seen = getattr(record, "temporal_workflow", None)
+    if isinstance(doing, dict):
+        _note(event, doing.get("workflow_id"), doing.get("workflow_run_id"), doing.get("activity_id"))
+    elif isinstance(seen, dict):
+        _note(event, seen.get("workflow_id"), seen.get("run_id"), None)
+    elif activity.in_activity():
+        info = activity.info()
+        _note(event, info.workflow_id, info.workflow_run_id, info.activity_id)
+    return event
+
+
+def _short_failure(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    """A node that failed as it may is told in one line; its traceback would show only the SDK."""
+    error = event["exc_info"][1] if isinstance(event.get("exc_info"), tuple) else None
+    if isinstance(error, ApplicationError):
+        del event["exc_info"]
+        event["error"] = f"{error.type}: {error.message}"
+    return event
+
+
+def _note(event: EventDict, run: str | None, run_id: str | None, node: str | None) -> None:
+    for key, value in (("run", run), ("run_id", run_id), ("node", node)):
+        if value is not None:
+            event.setdefault(key, value)
