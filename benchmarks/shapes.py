@@ -1,0 +1,69 @@
+"""The graphs that are timed: each node with its latency in seconds and the nodes it waits for."""
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A graph by name; `latency[i]` in seconds, `needs[i]` are positions below i."""
+
+    name: str
+    latency: tuple[float, ...]
+    needs: tuple[tuple[int, ...], ...]
+
+    @property
+    def critical_path(self) -> float:
+        """The longest path in seconds: no schedule is shorter."""
+        ends: list[float] = []
+        for latency, needs in zip(self.latency, self.needs, strict=True):
+            ends.append(latency + max((ends[need] for need in needs), default=0.0))
+        return max(ends)
+
+    def plan(self) -> dict[str, Any]:
+        """Return the graph as a plan of tool calls; the answer is the last node."""
+        nodes = [
+            {"id": f"n{index}", "kind": "tool", "tool": "bench_nap", "args": {"seconds": latency},
+             "needs": [f"n{need}" for need in needs]}
+            for index, (latency, needs) in enumerate(zip(self.latency, self.needs, strict=True))
+        ]  # fmt: skip
+        return {"nodes": nodes, "answer": f"$n{len(nodes) - 1}"}
+
+
+def chain(count: int, seconds: float) -> Shape:
+    """One node after the other."""
+    return Shape(
+        f"chain {count} x {seconds * 1000:.0f} ms",
+        (seconds,) * count,
+        tuple((i - 1,) if i else () for i in range(count)),
+    )
+
+
+def diamond(count: int, seconds: float) -> Shape:
+    """One node, all but two side by side, one node."""
+    middle = tuple((0,) for _ in range(count - 2))
+    return Shape(
+        f"diamond {count} x {seconds * 1000:.0f} ms", (seconds,) * count, ((), *middle, tuple(range(1, count - 1)))
+    )
+
+
+def layered(count: int, layers: int, *, seed: int = 7) -> Shape:
+    """Random layers with log-normal latencies, median 100 ms; each node waits for one to three of the layer before."""
+    random_numbers = random.Random(seed)
+    width = count // layers
+    latency = tuple(round(min(1.5, random_numbers.lognormvariate(-2.3, 0.6)), 3) for _ in range(count))
+    needs = []
+    for index in range(count):
+        before = range((index // width - 1) * width, index // width * width)
+        needs.append(
+            tuple(sorted(random_numbers.sample(before, random_numbers.randint(1, 3)))) if index >= width else ()
+        )
+    return Shape(f"layers {count} / {layers}, log-normal", latency, tuple(needs))
+
+
+def wide(count: int, seconds: float) -> Shape:
+    """All side by side, then one that waits for all."""
+    return Shape(
+        f"wide {count} x {seconds * 1000:.0f} ms", (*(seconds,) * count, 0.0), (*((),) * count, tuple(range(count)))
+    )

@@ -1,0 +1,89 @@
+"""What benchmarks run on: a dev server of their own with its database on disk, and real worker processes."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client, WorkflowHandle
+
+from starter.dev.binary import obtain
+from starter.dev.ports import choose_port
+from starter.dev.server import DevServer
+from workflows import queues
+from workflows.wire import connect
+
+
+class Stage:
+    """A running server with workers."""
+
+    def __init__(self, client: Client, place: Path) -> None:
+        self.client = client
+        self.place = place
+        self.worker_ready = 0.0
+
+    async def start(self, plan: dict[str, Any], **fields: Any) -> WorkflowHandle[Any, Any]:
+        """Start a run of a plan."""
+        name = f"agent-bench-{uuid.uuid4().hex[:8]}"
+        return await self.client.start_workflow(
+            "AgentRun", {"plan": plan, **fields}, id=name, task_queue=queues.WORKFLOW
+        )
+
+    async def timed(self, plan: dict[str, Any]) -> tuple[float, WorkflowHandle[Any, Any]]:
+        """Return the seconds from start to result in the client."""
+        started = time.perf_counter()
+        handle = await self.start(plan)
+        report = await handle.result()
+        if report["status"] != "done":
+            raise RuntimeError(f"the run ended {report['status']}: {report.get('problem')}")
+        return time.perf_counter() - started, handle
+
+
+@asynccontextmanager
+async def stage(place: Path) -> AsyncIterator[Stage]:
+    """Start server and workers, and stop them whatever happens."""
+    server = DevServer(obtain(pinned_only=True), place / "temporal.db", place / "server.log", port=0, headless=True)
+    await server.start()
+    try:
+        built = Stage(await connect(server.address), place)
+        worker, built.worker_ready = await _worker(server.address, place)
+        try:
+            yield built
+        finally:
+            worker.terminate()
+            worker.wait(40)
+    finally:
+        await server.stop()
+
+
+async def _worker(address: str, place: Path) -> tuple[subprocess.Popen[bytes], float]:
+    """Start `python -m workers all`; returns it with the seconds it took to poll."""
+    port = choose_port(0)
+    env = {**os.environ, "TEMPORAL_ADDRESS": address, "WEFT_STATE": str(place), "WEFT_DOCS_ANY": "1",
+           "WEFT_TOOLS": "benchmarks.tools", "WEFT_TOOLS_PATH": str(Path(__file__).parents[1]),
+           "WEFT_HEALTH_PORT": f"127.0.0.1:{port}"}  # fmt: skip
+    started = time.perf_counter()
+    with (place / "worker.log").open("wb") as log:
+        command = [sys.executable, "-m", "workers", "all"]
+        worker = subprocess.Popen(command, env=env, stdout=log, stderr=log)
+    while not await asyncio.to_thread(_ready, port):
+        if worker.poll() is not None:
+            raise RuntimeError(f"the worker ended: {(place / 'worker.log').read_text()[-2000:]}")
+        await asyncio.sleep(0.02)
+    return worker, time.perf_counter() - started
+
+
+def _ready(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except (OSError, urllib.error.URLError):
+        return False
