@@ -63,7 +63,7 @@ def current_index(root: Path, cache: Path, progress: Callable[[str], None]) -> P
         if not index.exists():
             index = _build(root, cache, files)
             progress(f"indexed {len(files)} documents")
-        if all(True for file in files):
+        if all(file.changed_ns < started - _SETTLED_NS for file in files):
             _known[root, cache] = _Known(files, index)
     return index
 

@@ -7,7 +7,6 @@ thousands of skips costs no stack and the order is explicit: first in, first out
 from workflows.plan import joins, maps, ready
 from workflows.plan.conditions import ConditionError
 from workflows.plan.decisions import Ask, Cancel, Outcome
-from workflows.plan.graph import Spec
 from workflows.plan.state import (
     BLOCKED,
     CANCELLED,
@@ -201,19 +200,21 @@ def admit(state: RunState, node: int) -> None:
         if not holds:
             lose(state, node, SKIPPED, ("Skipped", "its condition was false"))
             return
-    _enter(state, node, spec)
+    enter(state, node)
 
 
-def _enter(state: RunState, node: int, spec: Spec) -> None:
+def enter(state: RunState, node: int) -> None:
+    """Queue, ask, arm or open an admitted node; called again when a person has answered."""
+    spec = state.graph.specs[node]
     if spec.kind == "gate" and node not in state.answers:
         wait(state, node)
     elif spec.kind == "join":
         state.armed[node] = True
         consider(state, node)
-    elif spec.kind == "map":
-        _open(state, node)
     elif spec.approval and node not in state.approved:
         wait(state, node)
+    elif spec.kind == "map":
+        _open(state, node)
     else:
         ready.queue(state, node)
 

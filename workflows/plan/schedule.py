@@ -113,7 +113,7 @@ def _go_on(state: RunState, node: int) -> None:
     state.waiting -= 1
     state.status[node] = PENDING
     state.deadlines.pop(node, None)
-    ready.queue(state, node)
+    flow.enter(state, node)
 
 
 def _retried(state: RunState, event: Retried) -> None:

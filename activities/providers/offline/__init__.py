@@ -1,11 +1,105 @@
-"""The offline model (being written)."""
+"""The `offline` model: rules instead of a model, so that everything works without a key.
 
-from activities.providers.model import ModelReply, ModelRequest, ProviderError
+It plans common question shapes over a folder of documents, extracts figures with their sentences, and answers with
+citations. It knows the wording of questions and units of measure, nothing about the world, and says what it cannot do.
+"""
+
+import json
+from typing import Any
+
+from activities.providers.model import ModelReply, ModelRequest, ProviderError, Usage
+from activities.providers.offline import prompts
+from activities.providers.offline.answer import answer, describe
+from activities.providers.offline.extract import Wanted, extract
+from activities.providers.offline.material import Material, material_of
+from activities.providers.offline.open_prompts import OfflineCannot, open_answer, open_text
+from activities.providers.offline.passages import find_quote
+from activities.providers.offline.plans import plan_of
+from activities.providers.offline.questions import Question
+from activities.providers.offline.shapes import NotUnderstood, questions
+
+__all__ = ["CannotPlan", "Offline", "OfflineCannot"]
+
+_NEEDED = {"search", "calculate"}
+_EXAMPLES = (
+    'look-up "How long is A?", compare "Which is longer, A or B, and by how much?", difference "How much longer is A than B?", '
+    'sum "How long are A and B together?", ratio "How many times longer is A than B?", superlative "What is the longest river?", '
+    'list "List the lengths of A and B"'
+)
+
+
+class CannotPlan(ProviderError):
+    """No rule reads the goal, or a part of it. Names the part, and what the rules can plan."""
 
 
 class Offline:
-    """Stands in until the rules are here."""
+    """Serves every role by rules; the same request always gives the same reply, without any I/O."""
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """Refuse."""
-        raise ProviderError("the offline rules are not here yet")
+        """Answer one call. Raises CannotPlan or OfflineCannot, neither of them retryable."""
+        if request.role == "planner":
+            output: Any = _plan(request)
+        elif request.role == "joiner":
+            output = _join(request)
+        else:
+            output = _work(request)
+        return ModelReply(output, Usage(_tokens(request.prompt), _tokens(output)))
+
+
+def _tokens(value: Any) -> int:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return -(-len(text.encode("utf-8", "replace")) // 3)
+
+
+def _plan(request: ModelRequest) -> dict[str, Any]:
+    goal = request.prompt.strip()
+    try:
+        asked = questions(goal)
+    except NotUnderstood as error:
+        raise CannotPlan(_refusal(error)) from None
+    plan = plan_of(goal, asked)
+    used = {work["tool"] for node in plan["nodes"] if "tool" in (work := node.get("do", node))}
+    allowed = {str(tool.get("name")) for tool in request.tools}
+    if request.tools and (missing := sorted(used - allowed)):
+        raise CannotPlan(f"the offline rules plan with {', '.join(missing)}, which this run may not use; allow it or set a model")
+    return plan
+
+
+def _refusal(error: NotUnderstood) -> str:
+    said = error.part if len(error.part) <= 70 else f"{error.part[:67]}..."
+    which = "the goal" if error.whole else "this part of the goal"
+    why = f" ({error.why})" if error.why else ""
+    return (
+        f'The offline rules do not understand {which}: "{said}"{why}. They are rules, no model, and can plan: {_EXAMPLES}. '
+        "For anything else set a model and its key."
+    )
+
+
+def _work(request: ModelRequest) -> Any:
+    material = material_of(request.inputs)
+    order = prompts.read_order(request.template)
+    if isinstance(order, Wanted):
+        return extract(order, material.passages)
+    if isinstance(order, prompts.OfKind):
+        return describe(order.kind, order.attribute, material.passages, order.unit)
+    if isinstance(order, prompts.Sentence):
+        return find_quote(order.question, material.passages)
+    return open_text(request, material)
+
+
+def _join(request: ModelRequest) -> Any:
+    material = material_of(request.inputs)
+    goal, asked = _asked(request, material)
+    if not asked:
+        return open_answer(request, material)
+    return answer(goal, asked, material)
+
+
+def _asked(request: ModelRequest, material: Material) -> tuple[str, tuple[Question, ...]]:
+    """The questions of a joiner's prompt, else of the goal; none when neither is understood."""
+    for text in (prompts.read_goal(request.template), request.goal):
+        try:
+            return text, questions(text)
+        except NotUnderstood:
+            continue
+    return "", ()

@@ -231,3 +231,19 @@ def of_kind(passage: Passage, family: str) -> bool:
 def same_subject(left: str, right: str) -> bool:
     """Whether two findings are about the same thing."""
     return same_name(left, right)
+
+
+def quote_of(title: str, passages: Sequence[Passage]) -> dict[str, Any]:
+    """Return the name of what a document describes, with its first sentence."""
+    statements = [item for passage in passages for item in sentences(passage)]
+    if not statements:
+        return {"found": True, "subject": title, "name": title, "text": title, "quote": title, "source": passages[0].path}
+    name = shown_name(title, statements[0], statements)
+    return {
+        "found": True,
+        "subject": title,
+        "name": name,
+        "text": title,
+        "quote": statements[0].line,
+        "source": passages[0].path,
+    }

@@ -58,8 +58,8 @@ def layout(questions: Sequence[Question]) -> Layout:
         else:
             for subject in question.subjects:
                 _fact(plan, index, question, subject)
-            for name, expression, extra in calculations(question, plan, index):
-                _calculation(plan, index, question, name, expression, extra)
+            for name, expression in calculations(question, plan, index):
+                _calculation(plan, index, question, name, expression)
     return plan
 
 
@@ -112,27 +112,29 @@ def slug_of(attribute: Attribute) -> str:
     return slug(attribute.name.removeprefix("number of ").removeprefix("year "))[:15].strip("_")
 
 
-def calculations(question: Question, plan: Layout, index: int) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
-    """Yield (name, expression, further conditions) of the arithmetic a question needs."""
-    terms = [_sum(plan, index, term) for term in question.terms]
-    if question.shape == "compare" and question.by == "least":
-        yield "lead", f"max({', '.join(terms)}) - min({', '.join(terms)})", []
-    elif question.shape == "compare" and question.by == "next":
-        yield "lead", _lead(terms, question), []
-    elif question.shape == "difference":
-        yield "difference", f"{terms[0]} - {terms[1]}", []
+def calculations(question: Question, plan: Layout, index: int) -> Iterator[tuple[str, str]]:
+    """Yield (name, expression) of the arithmetic a question needs, each after those it refers to."""
+    if question.shape in ("difference", "ratio"):
+        for side, term in zip(("left_total", "right_total"), question.terms, strict=True):
+            if len(term) > 1:
+                yield side, _sum(plan, index, term)
+        left, right = (
+            f"${{{plan.results[(index, side)]}.value}}" if (index, side) in plan.results else _sum(plan, index, term)
+            for side, term in zip(("left_total", "right_total"), question.terms, strict=True)
+        )
+        yield question.shape, f"{left} {'-' if question.shape == 'difference' else '/'} {right}"
     elif question.shape == "sum":
-        yield "total", terms[0].strip("()"), []
+        yield "total", _sum(plan, index, question.terms[0])
     elif question.shape == "average":
-        yield "average", f"{terms[0]} / {len(question.terms[0])}", []
-    elif question.shape == "ratio":
-        divisor = [{"ref": f"${plan.values[(index, name)]}.value", "op": "ne", "value": 0} for name in question.terms[1][:1]]
-        yield "ratio", f"{terms[0]} / {terms[1]}", divisor
+        yield "average", f"({_sum(plan, index, question.terms[0])}) / {len(question.terms[0])}"
+    elif question.shape == "compare" and question.by:
+        terms = [_sum(plan, index, term) for term in question.terms]
+        ends = ", ".join(terms)
+        yield "lead", f"max({ends}) - min({ends})" if question.by == "least" else _lead(terms, question)
 
 
 def _sum(plan: Layout, index: int, term: Term) -> str:
-    values = " + ".join(f"${{{plan.values[(index, name)]}.value}}" for name in term)
-    return f"({values})" if len(term) > 1 else values
+    return " + ".join(f"${{{plan.values[(index, name)]}.value}}" for name in term)
 
 
 def _lead(terms: Sequence[str], question: Question) -> str:
@@ -145,13 +147,14 @@ def _lead(terms: Sequence[str], question: Question) -> str:
     return f"{ends} - {best}({pairs})" if question.sign > 0 else f"{best}({pairs}) - {ends}"
 
 
-def _calculation(
-    plan: Layout, index: int, question: Question, name: str, expression: str, extra: list[dict[str, Any]]
-) -> None:
-    values = list(dict.fromkeys(plan.values[(index, subject)] for subject in question.subjects))
-    found = [{"ref": f"${value}.found", "op": "eq", "value": True} for value in values]
-    when = {"and": [*found, *extra]}
-    node = plan.add(name, kind="tool", tool="calculate", args={"expression": expression}, when=when)
+def _calculation(plan: Layout, index: int, question: Question, name: str, expression: str) -> None:
+    """Calculate once every value the expression reads was found; a missing one skips the sum and fails nothing."""
+    values = [value for value in plan.facts.values() if f"${{{value}." in expression]
+    tests = [{"ref": f"${value}.found", "op": "eq", "value": True} for value in values]
+    if name == "ratio" and len(question.terms[1]) == 1:
+        tests.append({"ref": f"${values[-1]}.value", "op": "ne", "value": 0})
+    when = {"when": {"and": tests}} if tests else {}
+    node = plan.add(name, kind="tool", tool="calculate", args={"expression": expression}, **when)
     plan.findings.append(node)
     plan.results[(index, name)] = node
 

@@ -1,0 +1,160 @@
+"""How figures, names and lists are written in an answer, and the evidence that its marks stand on."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from activities.providers.offline.material import Fact
+from activities.providers.offline.quantities import read_quantity, rounded, written
+from activities.providers.offline.units import COUNT, YEAR, Unit, convert, difference, unit_of
+from activities.providers.offline.words import COMPARISONS, Attribute
+
+_CONVERTED_DIGITS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A found value of a named thing. `source` and `scale` are the unit and scale word of the document."""
+
+    name: str
+    fact: Fact
+    value: float
+    unit: Unit
+    source: Unit
+    scale: str
+
+    @property
+    def dated(self) -> bool:
+        """Whether the value is a year."""
+        return self.unit is YEAR
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """The unit and scale word that all figures of one answer are shown in."""
+
+    unit: Unit
+    scale: str = ""
+
+    def value(self, amount: float, unit: Unit) -> str:
+        """Return an amount as it is shown."""
+        shown = convert(amount, unit, self.unit)
+        return written(shown if unit == self.unit else rounded(shown, _CONVERTED_DIGITS), self.unit, self.scale)
+
+    def change(self, amount: float, unit: Unit) -> str:
+        """Return a difference of two amounts as it is shown; years apart are counted in years."""
+        if unit is YEAR:
+            return f"{abs(int(amount)):,} year{'' if abs(int(amount)) == 1 else 's'}"
+        shown = difference(amount, unit, self.unit)
+        return written(shown if unit.factor == self.unit.factor else rounded(shown, 10), self.unit, self.scale)
+
+
+def figure_of(name: str, fact: Fact) -> Figure | None:
+    """Return the figure of a found fact; None when it has no number."""
+    value, symbol = fact.value.get("value"), fact.text("unit")
+    if not fact.found or not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    unit = YEAR if symbol == YEAR.symbol else COUNT if not symbol else unit_of(symbol) or Unit(symbol, symbol)
+    given = read_quantity(fact.text("text"))
+    if given is None or given.unit.dimension != unit.dimension:
+        return Figure(name, fact, value, unit, unit, "")
+    return Figure(name, fact, value, unit, given.unit, given.scale)
+
+
+def display_of(figures: Sequence[Figure], wanted: str) -> Display:
+    """Return how to show figures of one dimension: as asked, else as most documents have it."""
+    asked = unit_of(wanted) if wanted else None
+    if asked is not None and all(asked.dimension == item.unit.dimension for item in figures):
+        return Display(asked)
+    (unit, _), *_ = Counter(item.source for item in figures).most_common(1) or [(figures[0].unit, 1)]
+    scales = {item.scale for item in figures}
+    return Display(unit, scales.pop() if len(scales) == 1 else "")
+
+
+@dataclass(slots=True)
+class Citations:
+    """The evidence of an answer; the same quotation for the same claim has one number."""
+
+    evidence: list[dict[str, Any]] = field(default_factory=list)
+
+    def mark(self, node: str, claim: str, source: str, quote: str) -> str:
+        """Return the mark of a claim, such as `[1]`."""
+        for item in self.evidence:
+            if (item["source"], item["quote"], item["claim"]) == (source, quote, claim):
+                return f"[{item['n']}]"
+        number = len(self.evidence) + 1
+        self.evidence.append({"n": number, "node": node, "claim": claim, "source": source, "quote": quote})
+        return f"[{number}]"
+
+    def figure(self, item: Figure, attribute: Attribute, display: Display) -> str:
+        """Return a figure with its mark, and in brackets what it holds for: `6,650 km [1] (2020)`."""
+        shown = shown_figure(item, attribute, display)
+        named = item.fact.text("attribute") or attribute.name
+        claim = f"{capital(item.name)}: {shown}" if item.dated else f"The {named} of {item.name} is {shown}"
+        year = item.fact.value.get("year")
+        notes = [named] if named not in (attribute.name, "origin") else []
+        if isinstance(year, int) and not isinstance(year, bool):
+            claim += f" ({year})"
+            notes.append(str(year))
+        if item.source.symbol != display.unit.symbol and not item.dated:
+            notes.append(f"{item.fact.text('text')} in the source")
+        mark = self.mark(item.fact.node, claim, item.fact.text("source"), item.fact.text("quote"))
+        return f"{shown} {mark}{f' ({chr(44).join(notes)})'.replace(',', ', ') if notes else ''}"
+
+
+def shown_figure(item: Figure, attribute: Attribute, display: Display) -> str:
+    """Return a figure without mark: a range as the document has it, an event with its date."""
+    text = item.fact.text("text")
+    if item.dated:
+        event = text.partition(" ")[2] if attribute.dated else text
+        return event.removeprefix("in ").removeprefix("on ") or written(item.value, YEAR)
+    if isinstance(item.fact.value.get("range"), list):
+        return f"{text} (middle {display.value(item.value, item.unit)})"
+    return display.value(item.value, item.unit)
+
+
+def listed(parts: Sequence[str], word: str = "and") -> str:
+    """Return `A, B and C`."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} {word} {parts[-1]}"
+
+
+def capital(text: str) -> str:
+    """Return a text as a sentence begins."""
+    return text[:1].upper() + text[1:]
+
+
+def be(name: str) -> str:
+    """Return the verb for a name: several things, or a plural common noun, are."""
+    last = name.split()[-1] if name.split() else ""
+    plural = last.endswith("s") and last == last.lower() and not last.endswith("ss") and not name.startswith(("a ", "an "))
+    return "are" if " and " in name or plural else "is"
+
+
+def comparative(word: str) -> str:
+    """Return "longer" for "longest"; any other word as it is."""
+    words = list(COMPARISONS)
+    found = COMPARISONS.get(word)
+    if found is None or not found.superlative:
+        return word
+    return words[words.index(word) - 1]
+
+
+def superlative(word: str) -> str:
+    """Return "longest" for "longer"; any other word as it is."""
+    words = list(COMPARISONS)
+    found = COMPARISONS.get(word)
+    if found is None or found.superlative:
+        return word
+    return words[words.index(word) + 1]
+
+
+def opposite(word: str, attribute: Attribute) -> str:
+    """Return the superlative of the other end: "shortest" for "longest"."""
+    found = COMPARISONS.get(word)
+    if found is None:
+        return "last"
+    ends = [name for name, item in COMPARISONS.items() if item.attribute == found.attribute and item.sign == -found.sign]
+    return next((name for name in ends if COMPARISONS[name].superlative), "last") if attribute else "last"
