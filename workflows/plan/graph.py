@@ -94,6 +94,7 @@ class Graph:
     """A skeleton with its derived edges: who consumes whom, who joins whom, who belongs together."""
 
     __slots__ = (
+        "answers",
         "by_id",
         "consumers",
         "deps",
@@ -102,7 +103,9 @@ class Graph:
         "islands",
         "joins",
         "keys",
+        "locks",
         "order",
+        "place",
         "skeleton",
         "specs",
         "standin_for",
@@ -121,12 +124,17 @@ class Graph:
         self.standin_for: dict[int, int] = {}
         self.timed: dict[int, list[int]] = {}
         self.keys = [(spec.priority, -spec.rank, index) for index, spec in enumerate(specs)]
+        self.locks = [_locks(spec) for spec in specs]
+        self.answers = dict.fromkeys(skeleton.answer)
         for index, spec in enumerate(specs):
             self._link(index, spec)
         self.islands = [tuple(members) for members in skeleton.islands]
         self.island_of = {member: group for group, members in enumerate(self.islands) for member in members}
         self.floor = [self._inside(index) for index in range(count)]
         self.order = self._topological()
+        self.place = [0] * count
+        for position, node in enumerate(self.order):
+            self.place[node] = position
 
     def _link(self, index: int, spec: Spec) -> None:
         for dep in self.deps[index]:
@@ -145,20 +153,30 @@ class Graph:
             return 0
         return sum(self.island_of.get(dep) == group for dep in self.deps[index])
 
+    def behind(self, node: int) -> tuple[int, ...]:
+        """Return those that read a node's end: consumers, joins, the node it stands in for."""
+        host = self.standin_for.get(node)
+        return (*self.consumers[node], *self.joins[node], *(() if host is None else (host,)))
+
     def _topological(self) -> list[int]:
         open_edges = [len(deps) + len(spec.inputs) for deps, spec in zip(self.deps, self.specs, strict=True)]
+        for host in self.standin_for.values():
+            open_edges[host] += 1
         ready = deque(index for index, count in enumerate(open_edges) if not count)
         order = []
         while ready:
             node = ready.popleft()
             order.append(node)
-            for consumer in (*self.consumers[node], *self.joins[node]):
+            for consumer in self.behind(node):
                 open_edges[consumer] -= 1
                 if not open_edges[consumer]:
                     ready.append(consumer)
         return order
 
-    def demand(self, node: int) -> int:
-        """How many others want this node's output: consumers, joins, the answer, the node it stands in for."""
-        wanted = len(self.consumers[node]) + len(self.joins[node]) + (node in self.skeleton.answer)
-        return wanted + (node in self.standin_for)
+
+def _locks(spec: Spec) -> list[tuple[str, bool]]:
+    """A node's locks, each once: asked for twice, the exclusive one counts."""
+    found: dict[str, bool] = {}
+    for name, exclusive in spec.locks:
+        found[name] = exclusive or found.get(name, False)
+    return list(found.items())

@@ -5,6 +5,7 @@ change it.
 """
 
 from collections import deque
+from heapq import heappush
 from typing import Any
 
 from workflows.plan.conditions import holds
@@ -39,9 +40,9 @@ class RunState:
         "approved",
         "armed",
         "attempts",
+        "begun",
         "chosen",
         "deadlines",
-        "demand",
         "derived",
         "digest",
         "dissolved",
@@ -57,6 +58,7 @@ class RunState:
         "held",
         "held_back",
         "items",
+        "late",
         "left",
         "millis",
         "missing",
@@ -98,7 +100,7 @@ class RunState:
         self.millis = [0] * count
         self.started = [0] * count
         self.queued = [False] * count
-        # one slot a node: open dependencies, island floor, open and good join inputs or map items, demand
+        # one slot a node: open dependencies, island floor, open and good join inputs or map items
         self.missing = [len(deps) for deps in graph.deps]
         for node in graph.standin_for:
             self.missing[node] += 1
@@ -106,7 +108,6 @@ class RunState:
         self.left = [len(spec.inputs) for spec in graph.specs]
         self.good = [0] * count
         self.armed = [False] * count
-        self.demand = [graph.demand(node) for node in range(count)]
         self.gather = [len(members) for members in graph.islands]
         self.dissolved = [False] * len(graph.islands)
         # what only some units have
@@ -120,19 +121,25 @@ class RunState:
         self.answers: dict[int, Any] = {}
         self.approved: dict[int, bool] = {}
         self.deadlines: dict[int, int] = {}
+        self.late: dict[int, bool] = {}
         self.held: dict[str, int] = {}
         self.held_back: list[int] = []
         # the run
         self.heap: list[tuple[int, int, int]] = []
         self.work: deque[int] = deque()
-        self.stale: deque[int] = deque()
+        self.stale: list[tuple[int, int]] = []
         self.revised: deque[int] = deque()
         self.out: list[Decision] = []
         self.running = 0
         self.waiting = 0
         self.draining = False
+        self.begun = False
         self.parked = False
         self.ended = False
+
+    def mark(self, node: int) -> None:
+        """Have a node's place worked out anew in this step, after everything it depends on."""
+        heappush(self.stale, (self.graph.place[node], node))
 
     def node_of(self, unit: int) -> int:
         """Return the node a unit belongs to: itself, or the map of an item."""
@@ -167,7 +174,7 @@ class RunState:
         if node is None or not bracket:
             return node
         items = self.items.get(node, range(0))
-        return items[int(index)] if index.isdigit() and int(index) < len(items) else None
+        return items[int(index)] if index.isdecimal() and int(index) < len(items) else None
 
     def decide(self, condition: dict[str, Any]) -> bool:
         """Decide a condition on the facts known now. Raises ConditionError."""

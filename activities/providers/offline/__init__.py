@@ -61,12 +61,15 @@ def _plan(request: ModelRequest) -> dict[str, Any]:
     used = {work["tool"] for node in plan["nodes"] if "tool" in (work := node.get("do", node))}
     allowed = {str(tool.get("name")) for tool in request.tools}
     if request.tools and (missing := sorted(used - allowed)):
-        raise CannotPlan(f"the offline rules plan with {', '.join(missing)}, which this run may not use; allow it or set a model")
+        raise CannotPlan(
+            f"the offline rules plan with {', '.join(missing)}, which this run may not use; allow it or set a model"
+        )
     return plan
 
 
 def _refusal(error: NotUnderstood) -> str:
-    said = error.part if len(error.part) <= 70 else f"{error.part[:67]}..."
+    part = error.part.rstrip("?.! ")
+    said = part if len(part) <= 70 else f"{part[:67]}..."
     which = "the goal" if error.whole else "this part of the goal"
     why = f" ({error.why})" if error.why else ""
     return (

@@ -12,7 +12,7 @@ from activities.providers.offline.plans import Layout, layout
 from activities.providers.offline.questions import Question
 from activities.providers.offline.sentences import Passage
 from activities.providers.offline.tellings import Part, tell
-from activities.providers.offline.wording import Citations, capital, figure_of, listed
+from activities.providers.offline.wording import Citations, capital, figure_of, listed, of
 from activities.providers.offline.words import Attribute
 
 _DOCUMENTS_NAMED = 5
@@ -74,7 +74,7 @@ class Answering:
             planned = [node for node in self.material.lost if node in self.plan.values.values()]
             node = next((node for node in planned if node.startswith(_start(subject))), "")
             why = _lost(node, self.material) if node else "no node looked it up"
-            part.missing.append(f"The {what} of {name} is not known: {why}.")
+            part.missing.append(f"The {of(what, name)} is not known: {why}.")
         else:
             part.missing.append(_not_found(what, name, fact, part.question.year))
 
@@ -148,16 +148,16 @@ def _start(subject: str) -> str:
 
 def _what(attribute: Attribute | None) -> str:
     name = attribute.name if attribute else "fact"
-    return f"year in which it was {name.removeprefix('year ')}, that" if name.startswith("year ") else name
+    return f"year “{name.removeprefix('year ')}”" if name.startswith("year ") else name
 
 
 def _not_found(what: str, name: str, fact: Fact, year: int | None) -> str:
     reason, looked = fact.text("reason"), _looked(fact)
     when = f" for {year}" if year is not None else ""
     if reason.startswith("several"):
-        return f"The {what} of {name} was not found: {reason}."
+        return f"The {of(what, name)} was not found: {reason}."
     where = f"no passage gives it in {looked}" if looked else "the search found no passage"
-    return f"The {what} of {name}{when} was not found: {where}."
+    return f"The {of(what, name)}{when} was not found: {where}."
 
 
 def _looked(fact: Fact) -> str:

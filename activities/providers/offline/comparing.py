@@ -2,7 +2,19 @@
 
 import re
 
-from activities.providers.offline.grammar import ADJECTIVE, AIM, BE, FEW, MORE, NAMES, VERB, VERBS, WHICH, attribute_of, terms_of
+from activities.providers.offline.grammar import (
+    ADJECTIVE,
+    AIM,
+    BE,
+    FEW,
+    MORE,
+    NAMES,
+    VERB,
+    VERBS,
+    WHICH,
+    attribute_of,
+    terms_of,
+)
 from activities.providers.offline.questions import By, Question
 from activities.providers.offline.words import ATTRIBUTES, EVENTS, dated, named
 
@@ -106,7 +118,9 @@ def by_command(text: str, by: By) -> Question | None:
     """`Compare the lengths of A and B`, `Compare A and B by length`, `Rank A, B and C by length`."""
     for pattern in _COMMAND:
         found = pattern.fullmatch(text)
-        names = re.sub(r"\s+(?:with|to|against)\s+(?:(?:that|those)\s+of\s+)?", " and ", found["names"]) if found else ""
+        names = (
+            re.sub(r"\s+(?:with|to|against)\s+(?:(?:that|those)\s+of\s+)?", " and ", found["names"]) if found else ""
+        )
         terms = terms_of(names) if found else None
         attribute = named(found["noun"]) if found else None
         if terms and len(terms) > 1 and attribute is not None:

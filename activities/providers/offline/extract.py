@@ -10,14 +10,18 @@ from activities.providers.offline.names import CLOSE, EXACT, fold, mention, rela
 from activities.providers.offline.owners import Subject, about, singular
 from activities.providers.offline.quantities import Quantity, quantities
 from activities.providers.offline.sentences import Passage, Sentence, sentences
-from activities.providers.offline.units import YEAR, Unit, canonical, convert, unit_of
+from activities.providers.offline.units import YEAR, Unit, convert, unit_of, usual
 from activities.providers.offline.words import ATTRIBUTES, Attribute
 
 _ENOUGH = 1.4
-_DISSENT = re.compile(r"(?:some|other|others|older|newer|earlier|recent|different|one|a few|by another|alternatively)\b")
+_DISSENT = re.compile(
+    r"(?:some|other|others|older|newer|earlier|recent|different|one|a few|by another|alternatively)\b"
+)
 _UNCERTAIN = re.compile(r"\b(?:once|formerly|originally|planned|proposed|would|projected|could have|expected|if)\b")
 _YEAR_WORDS = re.compile(r"(?:\b(?:as of|in|since|by|from|of|for)|\()\s*(?:the\s+)?$")
-_EVENT_WORD = re.compile(r"\b(?!measured|counted|estimated|recorded|surveyed|given|quoted|published|based|listed|had|lived)\w+(?:ed|own|ilt|egan)\s+(?:in|on|since|by)\s*$")
+_EVENT_WORD = re.compile(
+    r"\b(?!measured|counted|estimated|recorded|surveyed|given|quoted|published|based|listed|had|lived)\w+(?:ed|own|ilt|egan)\s+(?:in|on|since|by)\s*$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +146,13 @@ def _year(text: str, quantity: Quantity) -> int | None:
 def _value(candidate: _Candidate, wanted: Wanted) -> tuple[float, Unit] | None:
     """The figure in the unit wanted; None when it measures something else."""
     quantity = candidate.bound.quantity
-    target = unit_of(wanted.unit) or unit_of(candidate.attribute.unit) or canonical(quantity.unit.dimension) or quantity.unit
+    target = (
+        unit_of(wanted.unit) or unit_of(candidate.attribute.unit) or usual(quantity.unit.dimension) or quantity.unit
+    )
     if target.dimension != quantity.unit.dimension:
-        if wanted.unit and unit_of(wanted.unit) is not unit_of(candidate.attribute.unit):
+        if wanted.unit and wanted.unit != wanted.attribute.unit:
             return None
-        target = canonical(quantity.unit.dimension) or quantity.unit
+        target = usual(quantity.unit.dimension) or quantity.unit
     return convert(quantity.value, quantity.unit, target), target
 
 
@@ -154,7 +160,7 @@ def _found(
     wanted: Wanted, candidate: _Candidate, value: float, unit: Unit, statements: Sequence[Sentence]
 ) -> dict[str, Any]:
     item, quantity = candidate.sentence, candidate.bound.quantity
-    text = quantity.text if not candidate.attribute.dated else f"{candidate.bound.cue} in {quantity.text}"
+    text = quantity.text if not candidate.attribute.dated else _event(candidate, quantity)
     result: dict[str, Any] = {
         "found": True,
         "subject": wanted.subject,
@@ -171,6 +177,13 @@ def _found(
         result["range"] = [convert(end, quantity.unit, unit) for end in (quantity.low, quantity.high)]
     other = _dissent(candidate, statements)
     return result | ({"differs": other} if other else {})
+
+
+def _event(candidate: _Candidate, quantity: Quantity) -> str:
+    """What happened when: `completed in 1889`, `opened on 27 May 1937`."""
+    cue = candidate.bound.cue
+    event = cue if cue.endswith(("ed", "born", "built")) else candidate.attribute.name.removeprefix("year ")
+    return f"{event} {'on' if re.search('[0-9] ?[A-Za-z]|[a-z] [0-9]{1,2},', quantity.text) else 'in'} {quantity.text}"
 
 
 def _dissent(chosen: _Candidate, statements: Sequence[Sentence]) -> str | None:
@@ -194,7 +207,9 @@ def _same_matter(text: str, figure: Quantity, chosen: _Candidate) -> bool:
         return True
     rivals = (item for item in ATTRIBUTES.values() if item.name != chosen.attribute.name and not item.dated)
     claimed = {item.quantity.start for rival in rivals for item in bound_figures(text, rival)}
-    return figure.start not in claimed and bool(re.search(r"\b(?:give|gives|put|puts|list|lists|say|estimate|quote|state|print|stop|count|include)s?\b", text))
+    return figure.start not in claimed and bool(
+        re.search(r"\b(?:give|gives|put|puts|list|lists|say|estimate|quote|state|print|stop|count|include)s?\b", text)
+    )
 
 
 def shown_name(asked: str, chosen: Sentence, statements: Iterable[Sentence]) -> str:
@@ -203,7 +218,12 @@ def shown_name(asked: str, chosen: Sentence, statements: Iterable[Sentence]) -> 
     if relation(asked, title) == 0:
         title = chosen.topic if relation(asked, chosen.topic) else asked
     pattern = re.compile(rf"(?<!\w)((?:the )?)({re.escape(fold(title))})(?!\w)")
-    seen = [(match, item) for item in statements for match in pattern.finditer(fold(item.text)) if item.passage == chosen.passage]
+    seen = [
+        (match, item)
+        for item in statements
+        for match in pattern.finditer(fold(item.text))
+        if item.passage == chosen.passage
+    ]
     article = "the " if fold(asked).startswith("the ") or _mostly(seen) else ""
     inner = [item.text[match.start(2) : match.end(2)] for match, item in seen if match.start(2) > 0]
     lower = any(text[:1].islower() for text in inner)
@@ -221,7 +241,9 @@ def of_kind(passage: Passage, family: str) -> bool:
         if tuple(singular(word) for word in re.findall(r"[^\W_]+", fold(part))) == wanted:
             return True
     noun = r"[\s-]+".join(re.escape(word) for word in wanted)
-    kind = re.compile(rf"\b(?:is|was|are|were)\s+(?:an?|the|one of the)\s+(?:(?!of\b|in\b|on\b|that\b|which\b)[\w'-]+\s+){{0,5}}?{noun}s?\b")
+    kind = re.compile(
+        rf"\b(?:is|was|are|were)\s+(?:an?|the|one of the)\s+(?:(?!of\b|in\b|on\b|that\b|which\b)[\w'-]+\s+){{0,5}}?{noun}s?\b"
+    )
     for item in sentences(passage)[:3]:
         if mention(passage.title).match(fold(item.text)) and kind.search(fold(item.text)):
             return True
@@ -237,7 +259,14 @@ def quote_of(title: str, passages: Sequence[Passage]) -> dict[str, Any]:
     """Return the name of what a document describes, with its first sentence."""
     statements = [item for passage in passages for item in sentences(passage)]
     if not statements:
-        return {"found": True, "subject": title, "name": title, "text": title, "quote": title, "source": passages[0].path}
+        return {
+            "found": True,
+            "subject": title,
+            "name": title,
+            "text": title,
+            "quote": title,
+            "source": passages[0].path,
+        }
     name = shown_name(title, statements[0], statements)
     return {
         "found": True,

@@ -111,7 +111,10 @@ def family_question(text: str) -> Question | None:
     found = _SORTED.fullmatch(text)
     family = kind_of(found["family"], plural=True) if found else None
     if found and family and (attribute := named(found["noun"])) is not None:
-        up = re.search(r"from\s+(?:short|small|low|least|light|young|slow|cold)|ascending|smallest|shortest|lowest", found["order"] or "")
+        up = re.search(
+            r"from\s+(?:short|small|low|least|light|young|slow|cold)|ascending|smallest|shortest|lowest",
+            found["order"] or "",
+        )
         return Question("superlative", text, attribute, (), -1 if up else 1, "ranked", family=family, top=50)
     for pattern in _VALUES:
         found = pattern.fullmatch(text)

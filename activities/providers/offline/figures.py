@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from activities.providers.offline.names import fold
 from activities.providers.offline.quantities import Quantity, quantities
-from activities.providers.offline.units import COUNT
+from activities.providers.offline.units import COUNT, YEAR
 from activities.providers.offline.words import ATTRIBUTES, COMPARISONS, EVENTS, Attribute
 
 _REACH = 70
@@ -18,7 +18,9 @@ _RELATIVE = re.compile(
 )
 _CHANGE = re.compile(r"\b(?:by|within|every|each|first|last|another|per) (?:about |some |roughly |over |nearly )?$")
 _BOUND = re.compile(r"\b(?:more than|less than|over|under|up to|at least|at most|nearly|almost|fewer than) $")
-_DATING = re.compile(r"(?:\b(?:in|on|since|by|around|about|circa|c\.|ca\.|of|year|late|early|mid|and|to|from|until)|[:,(–-])\s*$")
+_DATING = re.compile(
+    r"(?:\b(?:in|on|since|by|around|about|circa|c\.|ca\.|of|year|late|early|mid|and|to|from|until)|[:,(–-])\s*$"
+)
 _FILLED = r"(?:\s*\([^)]*\))?(?:\s+(?:or so|more or less|\w+ly))?"
 
 
@@ -53,8 +55,13 @@ def _bind(text: str, item: Quantity, others: list[Quantity], asked: Attribute) -
     if _RELATIVE.match(text, item.end) or _CHANGE.search(text[: item.start]) and item.unit.dimension != "date":
         return None
     date = item.unit.dimension == "date"
-    if date and asked.dated:
-        return _bind_year(text, item, others, asked)
+    early = (
+        item.unit == COUNT
+        and re.fullmatch(r"\d{3}", item.text)
+        and re.search(r"(?:ed|built|born) in $", text[: item.start])
+    )
+    if asked.dated and (date or early):
+        return _bind_year(text, replace(item, unit=YEAR), others, asked)
     after = _after(text, item, asked)
     if after is not None:
         return _fitting(item, after, asked, text)
@@ -81,7 +88,11 @@ def _fitting(item: Quantity, cue: tuple[str, str, float], asked: Attribute, text
 
 def _after(text: str, item: Quantity, asked: Attribute) -> tuple[str, str, float] | None:
     """The cue right behind the figure: `5 km long`, `95 known moons`."""
-    gap = r"(?:[\s-]+(?!of\b|the\b|and\b|in\b|or\b|to\b|a\b|than\b)[\w'-]+){0,2}?[\s-]+" if item.unit == COUNT else rf"{_FILLED}[\s,-]+"
+    gap = (
+        r"(?:[\s-]+(?!of\b|the\b|and\b|in\b|or\b|to\b|a\b|than\b)[\w'-]+){0,2}?[\s-]+"
+        if item.unit == COUNT
+        else rf"{_FILLED}[\s,-]+"
+    )
     if item.unit.dimension == "date":
         gap = r"[\s-]+"
     best: tuple[str, str, float] | None = None
@@ -95,7 +106,9 @@ def _after(text: str, item: Quantity, asked: Attribute) -> tuple[str, str, float
 
 def _before(text: str, item: Quantity, others: list[Quantity], asked: Attribute) -> tuple[str, str, float] | None:
     """The nearest cue before the figure, with no other figure but a year between."""
-    blocks = [other.end for other in others if other.end <= item.start and other.unit.dimension != "date" and not other.word]
+    blocks = [
+        other.end for other in others if other.end <= item.start and other.unit.dimension != "date" and not other.word
+    ]
     start = max([item.start - _REACH, 0, *blocks])
     best: tuple[int, int, str, str, float] | None = None
     for attribute in _rivals(asked):
@@ -136,13 +149,20 @@ def _bind_year(text: str, item: Quantity, others: list[Quantity], asked: Attribu
         cue = found[-1][0]
         return Bound(item, asked.name, cue, 1.0) if cue in _folded(asked.before) else None
     later = re.search(rf"(?<!\w){events}(?!\w)", text[item.end :])
-    if later and re.fullmatch(r"\s*(?:in|on|since|by)\s+(?:the year )?", text[: item.start]) and later[0] in _folded(asked.before):
+    if (
+        later
+        and re.fullmatch(r"\s*(?:in|on|since|by)\s+(?:the year )?", text[: item.start])
+        and later[0] in _folded(asked.before)
+    ):
         return Bound(item, asked.name, later[0], 0.8)
     return None
 
 
 def _next_year(item: Quantity, others: list[Quantity]) -> int:
-    return min((other.start for other in others if other.start >= item.end and other.unit.dimension == "date"), default=item.end)
+    return min(
+        (other.start for other in others if other.start >= item.end and other.unit.dimension == "date"),
+        default=item.end,
+    )
 
 
 def _folded(cues: tuple[str, ...]) -> tuple[str, ...]:
@@ -151,11 +171,17 @@ def _folded(cues: tuple[str, ...]) -> tuple[str, ...]:
 
 def _by_superlative(text: str, found: list[Quantity], asked: Attribute) -> list[Bound]:
     """`At 8,849 metres it is the highest`: the only figure of its dimension, beside a word that ranks by it."""
-    fitting = [item for item in found if item.unit.dimension in asked.dimensions and item.unit.dimension not in ("count", "date")]
+    fitting = [
+        item
+        for item in found
+        if item.unit.dimension in asked.dimensions and item.unit.dimension not in ("count", "date")
+    ]
     ranks = [word for word, item in COMPARISONS.items() if item.attribute == asked.name and item.superlative]
     if not fitting or not ranks or not re.search(rf"\b(?:{'|'.join(ranks)})\b", text):
         return []
     first = fitting[0]
-    if _RELATIVE.match(text, first.end) or not re.search(r"\b(?:at|with|of|measuring|[(:])\s*(?:about |some |roughly )?$", text[: first.start]):
+    if _RELATIVE.match(text, first.end) or not re.search(
+        r"\b(?:at|with|of|measuring|[(:])\s*(?:about |some |roughly )?$", text[: first.start]
+    ):
         return []
     return [Bound(first, asked.name, "superlative", 0.5)]

@@ -91,8 +91,14 @@ _FIXED = [
     (re.compile(pattern, re.IGNORECASE), name)
     for pattern, name in (
         (rf"how\s+long\s+{BE}\s+(?:a|one|the)\s+day\s+(?:on|of)\s+{NAMES}", "length of a day"),
-        (r"how\s+long\s+(?:does|do|did)\s+(?P<names>.+?)\s+(?:take|need)\s+to\s+(?:orbit|circle|go\s+(?:a)?round)\b.*", "orbital period"),
-        (r"how\s+long\s+does\s+it\s+take\s+(?:for\s+)?(?P<names>.+?)\s+to\s+(?:orbit|circle|go\s+(?:a)?round)\b.*", "orbital period"),
+        (
+            r"how\s+long\s+(?:does|do|did)\s+(?P<names>.+?)\s+(?:take|need)\s+to\s+(?:orbit|circle|go\s+(?:a)?round)\b.*",
+            "orbital period",
+        ),
+        (
+            r"how\s+long\s+does\s+it\s+take\s+(?:for\s+)?(?P<names>.+?)\s+to\s+(?:orbit|circle|go\s+(?:a)?round)\b.*",
+            "orbital period",
+        ),
         (r"how\s+(?:long|old)\s+(?:does|do|can|may)\s+(?P<names>.+?)\s+(?:live|get|become)", "life span"),
         (rf"how\s+fast\s+(?:does|do|can|did|may)\s+(?P<names>.+?)\s+{_RUN}", "speed"),
         (r"(?:at\s+)?what\s+temperature\s+(?:does|do)\s+(?P<names>.+?)\s+melt(?:\s+at)?", "melting point"),
@@ -108,7 +114,9 @@ _FAR = re.compile(
     r"(?:(?:away\s+)?from|to|and)\s+(?P<target>(?:the\s+)?[\w -]+)",
     re.IGNORECASE,
 )
-_BIG_NOUN = re.compile(rf"how\s+(?:{POSITIVE}|great|much)\s+{BE}\s+the\s+(?P<noun>[a-z ]+?)\s+of\s+{NAMES}", re.IGNORECASE)
+_BIG_NOUN = re.compile(
+    rf"how\s+(?:{POSITIVE}|great|much)\s+{BE}\s+the\s+(?P<noun>[a-z ]+?)\s+of\s+{NAMES}", re.IGNORECASE
+)
 _HOW = [
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -146,7 +154,8 @@ _RECKONS = re.compile(
     re.IGNORECASE,
 )
 _COMPARATIVE = re.compile(
-    rf"\b(?:{'|'.join(word for word, item in COMPARISONS.items() if not item.superlative)}|more|less|fewer)\b", re.IGNORECASE
+    rf"\b(?:{'|'.join(word for word, item in COMPARISONS.items() if not item.superlative)}|more|less|fewer)\b",
+    re.IGNORECASE,
 )
 
 

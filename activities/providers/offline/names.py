@@ -37,7 +37,16 @@ def words_of(text: str) -> tuple[str, ...]:
 
 def stem(word: str) -> str:
     """Return a word without its commonest endings, so that "designed" meets "designs"."""
-    for ending, kept in (("ies", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("er", ""), ("s", ""), ("e", "")):
+    for ending, kept in (
+        ("ies", "y"),
+        ("sses", "ss"),
+        ("ing", ""),
+        ("ed", ""),
+        ("es", ""),
+        ("er", ""),
+        ("s", ""),
+        ("e", ""),
+    ):
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
             return _single(word[: -len(ending)] + kept)
     return _single(word)

@@ -54,7 +54,11 @@ def open_answer(request: ModelRequest, material: Material) -> dict[str, Any]:
     for fact in material.facts:
         quote = fact.text("quote") or fact.text("text")
         if fact.found and quote:
-            claim = f"{capital(fact.text('attribute'))} of {fact.text('subject')}: {fact.text('text')}" if fact.text("attribute") else quote
+            claim = (
+                f"{capital(fact.text('attribute'))} of {fact.text('subject')}: {fact.text('text')}"
+                if fact.text("attribute")
+                else quote
+            )
             lines.append(f"{claim.rstrip('.')} {citations.mark(fact.node, claim, fact.text('source'), quote)}.")
         elif fact.text("reason"):
             lines.append(f"{capital(fact.text('reason'))}.")
@@ -62,11 +66,15 @@ def open_answer(request: ModelRequest, material: Material) -> dict[str, Any]:
         mark = citations.mark(item.passage.node, item.line, item.passage.path or item.passage.node, item.line)
         lines.append(f"{item.line} {mark}")
     lines += [f"{capital(node)}: {expression} = {value:,}." for node, (expression, value) in material.results.items()]
-    lines += [f"{node} was {status}{f' ({error})' if error else ''}." for node, (status, error) in material.lost.items()]
+    lines += [
+        f"{node} was {status}{f' ({error})' if error else ''}." for node, (status, error) in material.lost.items()
+    ]
     text = "\n".join(lines) or "The inputs hold nothing to answer from."
     schema = request.output_schema
     if schema is not None and not {"answer", "evidence"} >= set(schema.get("required", [])):
-        raise OfflineCannot("the offline rules give an answer with evidence and cannot fill this output_schema; set a model and its key")
+        raise OfflineCannot(
+            "the offline rules give an answer with evidence and cannot fill this output_schema; set a model and its key"
+        )
     return {"answer": text, "evidence": citations.evidence}
 
 

@@ -28,12 +28,16 @@ _SPLIT = re.compile(
     r",\s+and\s+(?=(?:the|its|their|it)\b|[A-Z])|\s+and\s+(?=(?:its|the \w+ (?:is|was|has)|it)\b)|\s+[\u2013\u2014]\s+"
 )
 _BRACKETS = re.compile(r"\(([^()]*)\)")
-_OPENER = re.compile(r"(?:about|roughly|approximately|around|nearly|over|almost|more than|just|only|c\.|ca\.|~|≈)?\s*(?:us)?[$€£]?\d")
+_OPENER = re.compile(
+    r"(?:about|roughly|approximately|around|nearly|over|almost|more than|just|only|c\.|ca\.|~|≈)?\s*(?:us)?[$€£]?\d"
+)
 _FILLER = (
     r"(?:(?:total|overall|full|maximum|max|mean|average|main|official|estimated|current|top|approximate|greatest|recorded|measured|"
     r"known|typical|adult|present|surface|average|exact)\s+){0,3}"
 )
-_BARE = re.compile(r"(?:is|are|was|were|has|had|have|can|may|stands|lies|measures|covers|runs|flows|stretches|rises|holds|weighs|reaches)\b")
+_BARE = re.compile(
+    r"(?:is|are|was|were|has|had|have|can|may|stands|lies|measures|covers|runs|flows|stretches|rises|holds|weighs|reaches)\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,11 @@ class Subject:
         if before and (_OPENER.match(text) or _BARE.match(text)):
             return previous * 0.9
         if before and re.match(r"(?:its?|their|they)\b", text) and previous:
-            return previous * 0.9 if re.match(rf"it\b|they\b|(?:its|their)\s+(?:[\w-]+\s+){{0,2}}?(?:{self.nouns})", text) else 0.0
+            return (
+                previous * 0.9
+                if re.match(rf"it\b|they\b|(?:its|their)\s+(?:[\w-]+\s+){{0,2}}?(?:{self.nouns})", text)
+                else 0.0
+            )
         anaphor = self._anaphor(part, text, at) if self.about else 0.0
         return anaphor or self._local(part, text)
 
@@ -134,10 +142,17 @@ class Subject:
         rest = text[at:]
         if re.match(r"(?:it|they|he|she)\b|this\s+(?:is|was)\b", rest):
             return 1.5
-        if re.match(rf"(?:(?:its|their|his|her)\s+(?:[\w-]+\s+)?|(?:the|an?)\s+)?{_FILLER}(?:{self.nouns})(?!\w)(?!\s+(?:of|for)\b)", rest):
+        if re.match(
+            rf"(?:(?:its|their|his|her)\s+(?:[\w-]+\s+)?|(?:the|an?)\s+)?{_FILLER}(?:{self.nouns})(?!\w)(?!\s+(?:of|for)\b)",
+            rest,
+        ):
             return 1.5
         if kind := re.match(rf"(?:the|this|these)\s+(?:{self.kinds})s?(?!\w)", rest):
             return 1.4 if self._continues(part, at + kind.end()) else 0.0
+        if self.attribute.dimensions == ("count",) and not re.search(
+            rf"\bhere\b|\b(?:in|of) the (?:{self.kinds})\b", rest
+        ):
+            return 0.0
         return 1.2 if _OPENER.match(rest) else 0.0
 
     def _relative(self, text: str, before: str, previous: float) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 
 from activities.providers.offline.names import fold, relation, stem
 from activities.providers.offline.sentences import Passage, Sentence, sentences
+from activities.providers.offline.words import COMPARISONS
 
 _COMMON = frozenset(
     "a about an and any are as at be been by can could did do does for from had has have how i in into is it its me of on or "
@@ -15,12 +16,17 @@ _COMMON = frozenset(
     "between one ones also some such than then make makes".split()
 )
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_PLACE = re.compile(r"\b(?:in|at|on|near|between|off|along|above|below|through|into|from)\s+(?:the\s+)?(?:[\w-]+\s+){0,2}?[A-Z]")
+_PLACE = re.compile(
+    r"\b(?:in|at|on|near|between|off|along|above|below|through|into|from)\s+(?:the\s+)?(?:[\w-]+\s+){0,2}?[A-Z]"
+)
 _PERSON = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w'’-]+(?:\s+(?:de|van|von|da|of|the)?\s*[A-Z][\w'’-]+)+")
 _YEAR = re.compile(r"\b(?:1\d{3}|20\d{2})\b|\bcentury\b|\bAD\s\d|\bBC\b")
 _CAUSE = re.compile(r"\b(?:because|since|so that|due to|owing to|as a result|therefore|in order|so)\b")
 _KINDS = {"where": _PLACE, "who": _PERSON, "whom": _PERSON, "when": _YEAR, "why": _CAUSE}
-_DEFINE = re.compile(r"(?:what|who)\s+(?:is|are|was|were)\s+(?P<name>.+)|(?:tell\s+me\s+about|describe)\s+(?P<thing>.+)", re.IGNORECASE)
+_DEFINE = re.compile(
+    r"(?:what|who)\s+(?:is|are|was|were)\s+(?P<name>.+)|(?:tell\s+me\s+about|describe)\s+(?P<thing>.+)", re.IGNORECASE
+)
+_NOT_FIRST = re.compile(r"\b(?:second|third|fourth|fifth|\d+(?:nd|rd|th)|one of|among)\b|\b(?:not|never|no)\b")
 _MOST_SENTENCES = 3
 
 
@@ -47,7 +53,13 @@ def find_quote(question: str, passages: Sequence[Passage]) -> dict[str, Any]:
         reason = "no sentence of the passages holds the words of the question"
         return {"found": False, "reason": reason, "looked_in": list(dict.fromkeys(item.path for item in passages))}
     quote = best[1].line
-    return {"found": True, "subject": best[1].passage.title, "text": quote, "quote": quote, "source": best[1].passage.path}
+    return {
+        "found": True,
+        "subject": best[1].passage.title,
+        "text": quote,
+        "quote": quote,
+        "source": best[1].passage.path,
+    }
 
 
 def _asked(question: str) -> _Asked:
@@ -61,7 +73,9 @@ def _asked(question: str) -> _Asked:
     words = [word for word in _WORD.findall(fold(rest)) if word not in _COMMON]
     proper = {fold(name) for name in names}
     plain = tuple(dict.fromkeys(stem(word) for word in words if word not in proper))
-    return _Asked(tuple(dict.fromkeys(fold(name).removesuffix("'s") for name in names)), plain, _KINDS.get(first.lower()))
+    return _Asked(
+        tuple(dict.fromkeys(fold(name).removesuffix("'s") for name in names)), plain, _KINDS.get(first.lower())
+    )
 
 
 def _score(asked: _Asked, item: Sentence, place: int) -> float:
@@ -79,9 +93,21 @@ def _score(asked: _Asked, item: Sentence, place: int) -> float:
         return 0.0
     if asked.kind is not None and not asked.kind.search(item.text):
         return 0.0
+    if not _ranks_alike(asked.words, text):
+        return 0.0
     if not asked.words and (asked.kind is None or place > 2):
         return 0.0
     return 2.0 * hits + 0.6 * inside + 0.5 - 0.05 * place - 0.001 * len(item.text)
+
+
+def _ranks_alike(words: tuple[str, ...], text: str) -> bool:
+    """Whether each superlative asked for stands in the text, neither as the third nor as one of several."""
+    for word, item in COMPARISONS.items():
+        if item.superlative and stem(word) in words:
+            found = re.search(rf"(?P<before>(?:[\w-]+\s+){{0,4}}){word}\b", text)
+            if not found or _NOT_FIRST.search(found["before"]):
+                return False
+    return True
 
 
 def _definition(name: str, item: Sentence, place: int) -> float:

@@ -79,7 +79,10 @@ def _fact(plan: Layout, index: int, question: Question, subject: str) -> None:
     key = (*core(subject), attribute.name, str(question.year))
     if key not in plan.facts:
         search = plan.searches.get((*core(subject), attribute.name)) or plan.add(
-            slug(subject), kind="tool", tool="search", args={"query": query_of(attribute, subject), "k": _LOOKUP_PASSAGES}
+            slug(subject),
+            kind="tool",
+            tool="search",
+            args={"query": query_of(attribute, subject), "k": _LOOKUP_PASSAGES},
         )
         plan.searches[(*core(subject), attribute.name)] = search
         plan.facts[key] = plan.add(
@@ -102,8 +105,8 @@ def _attribute(question: Question) -> Attribute:
 def query_of(attribute: Attribute, subject: str) -> str:
     """Return the search words for a fact; a dollar sign is no reference."""
     words = prompts.event_of(attribute) if attribute.dated else attribute.name
-    if attribute.name == "age":
-        words = "age founded completed opened built"
+    if attribute.accepts == ("origin",):
+        words = "founded completed opened built old"
     return prompts.escaped(f"{words} of {subject}")[:400]
 
 
@@ -185,10 +188,20 @@ def _folder(plan: Layout, index: int, question: Question) -> None:
     nodes = []
     for source, prefix in ((files, name), (hits, f"found_{name}")):
         read = {"kind": "tool", "tool": "read", "args": {"path": "$item.path"}, "on_error": "skip"}
-        texts = plan.add(f"{prefix}_texts", kind="map", over=f"${source}.items", **{"as": "item"}, do=read, max_items=_ITEMS)
+        texts = plan.add(
+            f"{prefix}_texts", kind="map", over=f"${source}.items", **{"as": "item"}, do=read, max_items=_ITEMS
+        )
         prompt = f"{prompts.find_of_kind(question.attribute, kind)}\n\n$doc"
-        find = {"kind": "llm", "role": "worker", "prompt": prompt, "output_schema": prompts.FACT_SCHEMA, "on_error": "skip"}
-        nodes.append(plan.add(f"{prefix}_{what}", kind="map", over=f"${texts}", **{"as": "doc"}, do=find, max_items=_ITEMS))
+        find = {
+            "kind": "llm",
+            "role": "worker",
+            "prompt": prompt,
+            "output_schema": prompts.FACT_SCHEMA,
+            "on_error": "skip",
+        }
+        nodes.append(
+            plan.add(f"{prefix}_{what}", kind="map", over=f"${texts}", **{"as": "doc"}, do=find, max_items=_ITEMS)
+        )
     plan.findings += nodes
     plan.listings.append(files)
     plan.folders[index] = (nodes[0], nodes[1])

@@ -67,7 +67,11 @@ Order = Wanted | OfKind | Sentence
 
 def find_fact(attribute: Attribute, subject: str, year: int | None) -> str:
     """Return the instruction to find one fact in passages."""
-    what = f"year in which {subject} was {event_of(attribute)}" if attribute.name.startswith("year ") else f"{attribute.name} of {subject}"
+    what = (
+        f"year in which {subject} was {event_of(attribute)}"
+        if attribute.name.startswith("year ")
+        else f"{attribute.name} of {subject}"
+    )
     when = f", for the year {year}" if year is not None else ""
     return f"Find the {escaped(what)} in the passages{_in_unit(attribute)}{when}."
 

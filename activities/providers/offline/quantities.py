@@ -38,7 +38,9 @@ _COUNTED = re.compile(rf"\b(?P<low>{'|'.join(_WORDS)})\b(?:[\s-](?P<unit>{PATTER
 _BETWEEN = re.compile(rf"\bbetween\s(?P<first>{_NUM})\sand\s$", re.IGNORECASE)
 _RATE = re.compile(r"\s?(?:per\s\w|/\w|(?:in\s)?an?\s(?:second|minute|hour|day|week|month|year)\b)")
 _BROKEN = re.compile(r"[^\W\d]|\d|[:/]\d|-\w|[.,]\d")
-_DAY_BEFORE = re.compile(rf"(?:\b\d{{1,2}}(?:st|nd|rd|th)?\s{_MONTH},?\s|\b{_MONTH}\s(?:\d{{1,2}}(?:st|nd|rd|th)?,\s)?)$")
+_DAY_BEFORE = re.compile(
+    rf"(?:\b\d{{1,2}}(?:st|nd|rd|th)?\s{_MONTH},?\s|\b{_MONTH}\s(?:\d{{1,2}}(?:st|nd|rd|th)?,\s)?)$"
+)
 _ERA = re.compile(r"\s(?:BCE?|AD|CE)\b")
 _AD = re.compile(r"\bAD\s$")
 _ISO_REST = re.compile(r"-\d{2}-\d{2}\b")

@@ -51,7 +51,13 @@ _RATIOS = [
 ]
 _ASK = r"(?:what\s+(?:is|are)\s+)?(?:the\s+)?"
 _TOTALS: list[tuple[Shape, re.Pattern[str]]] = [
-    ("sum", re.compile(rf"{_ASK}(?:combined|total|joint|summed|added|overall)\s+(?P<noun>[a-z ]+?)\s+of\s+(?P<names>.+)", re.IGNORECASE)),
+    (
+        "sum",
+        re.compile(
+            rf"{_ASK}(?:combined|total|joint|summed|added|overall)\s+(?P<noun>[a-z ]+?)\s+of\s+(?P<names>.+)",
+            re.IGNORECASE,
+        ),
+    ),
     ("sum", re.compile(rf"{_ASK}(?:sum|total)\s+of\s+the\s+(?P<noun>[a-z ]+?)\s+of\s+(?P<names>.+)", re.IGNORECASE)),
     ("sum", re.compile(r"(?:add|sum)\s+(?:up\s+)?the\s+(?P<noun>[a-z ]+?)\s+of\s+(?P<names>.+)", re.IGNORECASE)),
     ("sum", re.compile(rf"how\s+(?P<adj>[a-z]+)\s+(?:is|are)\s+(?P<names>.+?)\s+{TOGETHER}", re.IGNORECASE)),
@@ -78,9 +84,13 @@ def difference(text: str, by: By) -> Question | None:
         groups = found.groupdict()
         if verb := groups.get("verb"):
             sign = -1 if groups["more"].lower() in ("less", "shorter") else 1
-            return _two(text, "difference", ATTRIBUTES[VERBS[verb.lower()]], found["first"], found["second"], sign, verb)
+            return _two(
+                text, "difference", ATTRIBUTES[VERBS[verb.lower()]], found["first"], found["second"], sign, verb
+            )
         attribute, sign = attribute_of(groups["adj"], groups.get("target"))
-        asked = _two(text, "difference", attribute, found["first"], found["second"], sign, groups["adj"], groups.get("unit"))
+        asked = _two(
+            text, "difference", attribute, found["first"], found["second"], sign, groups["adj"], groups.get("unit")
+        )
         if asked is not None:
             return asked
     if not by and (found := _MANY_MORE.fullmatch(text)):
@@ -135,11 +145,24 @@ def _summed(groups: dict[str, str | None]) -> Attribute | None:
         return ATTRIBUTES[VERBS[verb.lower()]]
     noun = groups.get("noun") or ""
     found = named(noun)
-    return found if found is not None and found.name in ATTRIBUTES else named(f"number of {noun}") if noun.endswith("s") else found
+    return (
+        found
+        if found is not None and found.name in ATTRIBUTES
+        else named(f"number of {noun}")
+        if noun.endswith("s")
+        else found
+    )
 
 
 def _two(
-    text: str, shape: Shape, attribute: Attribute | None, first: str, second: str, sign: int, word: str, unit: str | None = None
+    text: str,
+    shape: Shape,
+    attribute: Attribute | None,
+    first: str,
+    second: str,
+    sign: int,
+    word: str,
+    unit: str | None = None,
 ) -> Question | None:
     """A question of two terms, each one thing or several taken together."""
     together = re.search(rf"\s{TOGETHER}\b", f"{first} {second}", re.IGNORECASE)

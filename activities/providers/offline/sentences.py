@@ -107,7 +107,9 @@ def _rows(lines: list[str]) -> Iterator[tuple[str, str]]:
     table = [[_clean(cell) for cell in line.strip().strip("|").split("|")] for line in lines if not _RULE.match(line)]
     headed = len(lines) > 1 and bool(_RULE.match(lines[1])) and len(table) > 1
     header = table[0] if headed else []
-    for row, line in zip(table[1:] if headed else table, [item for item in lines if not _RULE.match(item)][bool(headed) :], strict=True):
+    for row, line in zip(
+        table[1:] if headed else table, [item for item in lines if not _RULE.match(item)][bool(headed) :], strict=True
+    ):
         quote = _clean(line.strip().strip("|").replace("|", " | "))
         if not header or len(row) == 2 and not _names_rows(header):
             yield f"{row[0]}: {' '.join(row[1:])}", quote
@@ -118,7 +120,16 @@ def _rows(lines: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _names_rows(header: list[str]) -> bool:
-    return bool(header[0]) and header[0].lower() not in ("property", "key", "attribute", "fact", "field", "item", "name", "")
+    return bool(header[0]) and header[0].lower() not in (
+        "property",
+        "key",
+        "attribute",
+        "fact",
+        "field",
+        "item",
+        "name",
+        "",
+    )
 
 
 def _labelled(column: str, cell: str) -> str:

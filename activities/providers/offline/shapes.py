@@ -22,7 +22,9 @@ _DISTANCE = re.compile(
     re.IGNORECASE,
 )
 _REPEATED = re.compile(r",?\s+and\s+how\s+(?P<adj>[a-z]+)\s+(?:is\s+it|are\s+they|it\s+is|is\s+that)$", re.IGNORECASE)
-_PARTS = re.compile(r"\s*;\s+|,?\s+and\s+(?=(?:also\s+)?(?:(?:in|by)\s+)?(?:how|what|which|when|who|where|why)\b)", re.IGNORECASE)
+_PARTS = re.compile(
+    r"\s*;\s+|,?\s+and\s+(?=(?:also\s+)?(?:(?:in|by)\s+)?(?:how|what|which|when|who|where|why)\b)", re.IGNORECASE
+)
 _PRONOUN = re.compile(r"\b(?:it|they|he|she)\b", re.IGNORECASE)
 _BREAK = re.compile(r"(?<=\?)\s+|\n\s*\n?")
 
@@ -91,7 +93,9 @@ def _checked(found: Question, repeated: str) -> Question | None:
     attribute = found.attribute
     if found.year is not None and (attribute is None or attribute.dated or found.family):
         return None
-    if repeated and (attribute is None or found.shape not in ("compare", "superlative") or not _asks_same(repeated, found)):
+    if repeated and (
+        attribute is None or found.shape not in ("compare", "superlative") or not _asks_same(repeated, found)
+    ):
         return None
     if found.shape in ("sum", "ratio") and attribute is not None and not attribute.scale:
         return None

@@ -15,12 +15,22 @@ from activities.providers.offline.wording import (
     comparative,
     display_of,
     listed,
+    of,
     opposite,
     superlative,
 )
 from activities.providers.offline.words import COMPARISONS, Attribute
 
-_MORE = {"more": "larger", "most": "largest", "less": "smaller", "least": "smallest", "fewer": "smaller", "fewest": "smallest"}
+_MORE = {
+    "more": "larger",
+    "most": "largest",
+    "less": "smaller",
+    "least": "smallest",
+    "fewer": "smaller",
+    "fewest": "smallest",
+}
+_COUNTED = {"more": "most", "most": "most", "fewer": "fewest", "fewest": "fewest"}
+_PLACES = ("", "", "second ", "third ", "fourth ", "fifth ")
 _NEXT = 2
 
 
@@ -69,8 +79,9 @@ def tell(part: Part) -> str:
     if part.question.family:
         sentences = sentences or [f"No document was found that describes a {part.question.family}."]
         sentences += _family_notes(part)
-    sentences += part.missing
-    return " ".join(item for item in [*sentences, _dissent(part)] if item)
+    sentences += [*part.missing, *_dissent(part)]
+    apart = "\n" if "\n" in sentences[0] else " "
+    return apart.join(sentences)
 
 
 def _mixed(part: Part) -> str:
@@ -78,7 +89,10 @@ def _mixed(part: Part) -> str:
     dimensions = {item.unit.dimension for item in part.figures.values()}
     if len(dimensions) < 2:
         return ""
-    shown = [f"{item.name} {part.citations.figure(item, part.attribute, Display(item.unit))}" for item in part.figures.values()]
+    shown = [
+        f"{item.name} {part.citations.figure(item, part.attribute, Display(item.unit))}"
+        for item in part.figures.values()
+    ]
     return f"These figures measure different things and cannot be compared: {listed(shown)}."
 
 
@@ -92,33 +106,23 @@ def _partial(part: Part, what: str) -> str:
 
 def _lookup(part: Part) -> str:
     (item,) = part.figures.values()
-    if not item.dated:
-        return f"The {item.fact.text('attribute') or part.attribute.name} of {item.name} is {_cited_plain(part, item)}."
-    shown = part.cite(item)
-    if part.attribute.name == "age":
-        return f"{capital(item.name)} was {shown}; its age is counted from then."
-    return f"{capital(item.name)} was {part.attribute.name.removeprefix('year ')} {_when(shown)}."
+    if item.dated and part.attribute.name == "age":
+        return f"{capital(item.name)} was {part.cite(item)}; its age is counted from then."
+    if item.dated:
+        preposition = "on" if " on " in item.fact.text("text") else "in"
+        return f"{capital(item.name)} was {_event(part)} {preposition} {part.cite(item)}."
+    return f"The {of(part.attribute.name, item.name)} is {part.cite(item)}."
 
 
-def _cited_plain(part: Part, item: Figure) -> str:
-    shown = part.cite(item)
-    return shown.replace(f"({item.fact.text('attribute')}, ", "(").replace(f" ({item.fact.text('attribute')})", "")
-
-
-def _when(shown: str) -> str:
-    return f"in {shown}" if shown[:1].isdigit() and not shown[:3].strip().isalpha() and " " not in shown.split(" [")[0] else f"on {shown}"
+def _event(part: Part) -> str:
+    return part.attribute.name.removeprefix("year ")
 
 
 def _list(part: Part) -> str:
     if mixed := _mixed(part):
         return mixed
     lines = [f"\n- {item.name}: {part.cite(item)}" for item in part.figures.values()]
-    return f"{capital(_said(part))}:{''.join(lines)}" + ("\n" if part.missing else "")
-
-
-def _said(part: Part) -> str:
-    name = part.attribute.name
-    return name if not name.startswith("year ") else f"{name.removeprefix('year ')} in"
+    return f"{capital(part.attribute.name)}:{''.join(lines)}"
 
 
 def _compare(part: Part) -> str:
@@ -137,7 +141,9 @@ def _compare(part: Part) -> str:
     scope = "Of those found, " if part.missing else ""
     if len(order) == _NEXT:
         margin = _margin(part, order)
-        return f"{_start(scope, best.name)} {_wins(part, best)}: {part.cite(best)} against {part.cite(others[0])}{margin}."
+        return (
+            f"{_start(scope, best.name)} {_wins(part, best)}: {part.cite(best)} against {part.cite(others[0])}{margin}."
+        )
     head = f"{_start(scope, best.name)} {_wins(part, best)}: {part.cite(best)}."
     rest = listed([f"{item.name} {part.cite(item)}" for item in others])
     return f"{head} The others: {rest}.{_lead(part, order)}"
@@ -147,19 +153,19 @@ def _start(scope: str, name: str) -> str:
     return f"{scope}{name}" if scope else capital(name)
 
 
-def _wins(part: Part, best: Figure) -> str:
-    """`is longer`, `is the longest`, `has more moons`, `has the higher melting point`, `was completed first`."""
+def _wins(part: Part, best: Figure, place: str = "") -> str:
+    """`is longer`, `is the second longest`, `has more moons`, `has the highest melting point`, `was completed first`."""
     word, attribute = part.question.word, part.attribute
-    several = len(part.figures) > _NEXT
-    if word in COMPARISONS:
-        return f"{be(best.name)} {f'the {superlative(word)}' if several or COMPARISONS[word].superlative else word}"
-    if attribute.name.startswith("year "):
-        return f"was {attribute.name.removeprefix('year ')} {'first' if part.question.sign < 0 else 'last'}"
-    if attribute.name.startswith("number of ") and word in _MORE:
-        noun = attribute.name.removeprefix("number of ")
-        return f"has {'the ' if word in ('most', 'fewest') else ''}{word} {noun}"
-    larger = _MORE.get(word, word) or ("largest" if several else "larger")
-    return f"has the {larger} {attribute.name}"
+    most = len(part.figures) > _NEXT or bool(part.question.family)
+    known = COMPARISONS.get(word)
+    if known is not None and attribute.name.split(" from ")[0] in (known.attribute, "size"):
+        return f"{be(best.name)} {f'the {place}{superlative(word)}' if most or known.superlative else word}"
+    if attribute.dated:
+        return f"was {_event(part)} {place}{'first' if part.question.sign < 0 else 'last'}"
+    more = _MORE.get(word, word) or "greater"
+    if attribute.name.startswith("number of ") and word in _COUNTED:
+        return f"has {f'the {place}{_COUNTED[word]}' if most else word} {attribute.name.removeprefix('number of ')}"
+    return f"has the {place}{superlative(more) if most else more} {attribute.name}"
 
 
 def _margin(part: Part, order: Sequence[Figure]) -> str:
@@ -190,7 +196,9 @@ def _result(part: Part, name: str, expected: float) -> float | None:
         if abs(abs(value) - abs(expected)) <= 1e-9 * max(1.0, abs(expected)):
             del part.offered[node]
             return value
-        if unit.dimension == display.unit.dimension and part.display().change(abs(expected), unit) == written(abs(value), display.unit):
+        if unit.dimension == display.unit.dimension and part.display().change(abs(expected), unit) == written(
+            abs(value), display.unit
+        ):
             del part.offered[node]
             return expected
     return None
@@ -284,33 +292,36 @@ def _ratio(part: Part) -> str:
     shown = rounded(amount)
     about = "" if shown == amount else "about "
     first, second = _together(part, left), _together(part, right)
-    return f"The {part.attribute.name} of {first} is {about}{written(shown)} times that of {second}: {one} against {two}."
+    return (
+        f"The {part.attribute.name} of {first} is {about}{written(shown)} times that of {second}: {one} against {two}."
+    )
 
 
 def _superlative(part: Part) -> str:
     if mixed := _mixed(part):
         return mixed
     order, question = part.ranked(), part.question
-    where = f"the {len(order)} {_plural(question.family)} with {_a(_said(part))} in the documents"
+    kinds = question.family if len(order) == 1 else _plural(question.family)
+    among = f"the {len(order)} {kinds} whose {_given(part)} the documents give"
     if question.top > 1:
-        chosen = order[: question.top]
-        lines = [f"\n{place}. {item.name}: {part.cite(item)}" for place, item in enumerate(chosen, 1)]
-        head = f"The first {len(chosen)}" if len(chosen) < len(order) else "In order"
-        return f"{head} of {where} are:{''.join(lines)}" if head != "In order" else f"In order, {where}:{''.join(lines)}"
+        lines = [f"\n{place}. {item.name}: {part.cite(item)}" for place, item in enumerate(order[: question.top], 1)]
+        return (
+            f"{f'Of {among}, the first {len(lines)}' if len(lines) < len(order) else capital(among)}:{''.join(lines)}"
+        )
     if question.rank > len(order):
-        return f"There are only {where}: {listed([f'{item.name} {part.cite(item)}' for item in order])}."
-    item = order[question.rank - 1]
-    place = {1: "", 2: "second ", 3: "third ", 4: "fourth ", 5: "fifth "}[question.rank]
-    word = superlative(question.word) if question.word in COMPARISONS else f"one with the {place}{_MORE.get(question.word, question.word)} {part.attribute.name}"
-    if part.attribute.dated:
-        word = f"one {_said(part).removesuffix(' in')} {question.word}"
-    title = word if word.startswith("one ") else f"{place}{word}"
-    after = order[question.rank : question.rank + 2] if question.rank == 1 else order[: question.rank - 1]
-    label = "Next" if question.rank == 1 else "Before it"
-    tied = [other.name for other in order if other.value == item.value and other is not item]
-    level = f" (level with {listed(tied)})" if tied else ""
-    follow = f" {label}: {listed([f'{other.name} {part.cite(other)}' for other in after])}." if after else ""
-    return f"Of {where}, {item.name} is the {title}: {part.cite(item)}{level}.{follow}"
+        return f"There are only {among}: {listed([f'{item.name} {part.cite(item)}' for item in order])}."
+    item, place = order[question.rank - 1], _PLACES[question.rank]
+    shown = f"Of {among}, {item.name} {_wins(part, item, place)}: {part.cite(item)}."
+    level = [other.name for other in order if other.value == item.value and other is not item]
+    near, label = (order[1:3], "Next") if question.rank == 1 else (order[: question.rank - 1], "Before it")
+    tied = f" It is level with {listed(level)}." if level else ""
+    return (
+        shown + tied + (f" {label}: {listed([f'{other.name} {part.cite(other)}' for other in near])}." if near else "")
+    )
+
+
+def _given(part: Part) -> str:
+    return "year" if part.attribute.dated else part.attribute.name
 
 
 def _members(part: Part) -> str:
@@ -327,7 +338,7 @@ def _members(part: Part) -> str:
 def _family_notes(part: Part) -> list[str]:
     notes = []
     if part.lacking:
-        notes.append(f"No {part.attribute.name} was found for {listed(sorted(part.lacking))}.")
+        notes.append(f"No {_given(part)} was found for {listed(sorted(part.lacking))}.")
     if part.searched and (part.figures or part.named):
         notes.append(f"They were found by a search for “{part.question.family}”, so there may be more.")
     if part.truncated:
@@ -341,18 +352,14 @@ def _plural(noun: str) -> str:
     return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
 
 
-def _a(noun: str) -> str:
-    return f"a{'n' if noun[:1] in 'aeio' else ''} {noun}"
-
-
-def _dissent(part: Part) -> str:
+def _dissent(part: Part) -> list[str]:
     """Which documents give a second figure, marked; the figures stand in the evidence."""
     others = []
     for item in part.figures.values() if not part.question.family else ():
         if quote := item.fact.text("differs"):
-            claim = f"Another figure for the {item.fact.text('attribute')} of {item.name}"
+            claim = f"Another figure for the {of(item.fact.text('attribute'), item.name)}"
             others.append(f"{item.name} {part.citations.mark(item.fact.node, claim, item.fact.text('source'), quote)}")
-    return f"The documents also mention other figures for {listed(others)}." if others else ""
+    return [f"The documents also mention other figures for {listed(others)}."] if others else []
 
 
 _TELL: dict[str, Callable[[Part], str]] = {

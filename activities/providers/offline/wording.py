@@ -91,7 +91,7 @@ class Citations:
         """Return a figure with its mark, and in brackets what it holds for: `6,650 km [1] (2020)`."""
         shown = shown_figure(item, attribute, display)
         named = item.fact.text("attribute") or attribute.name
-        claim = f"{capital(item.name)}: {shown}" if item.dated else f"The {named} of {item.name} is {shown}"
+        claim = f"{capital(item.name)}: {shown}" if item.dated else f"The {of(named, item.name)} is {shown}"
         year = item.fact.value.get("year")
         notes = [named] if named not in (attribute.name, "origin") else []
         if isinstance(year, int) and not isinstance(year, bool):
@@ -100,18 +100,26 @@ class Citations:
         if item.source.symbol != display.unit.symbol and not item.dated:
             notes.append(f"{item.fact.text('text')} in the source")
         mark = self.mark(item.fact.node, claim, item.fact.text("source"), item.fact.text("quote"))
-        return f"{shown} {mark}{f' ({chr(44).join(notes)})'.replace(',', ', ') if notes else ''}"
+        return f"{shown} {mark} ({'; '.join(notes)})" if notes else f"{shown} {mark}"
 
 
 def shown_figure(item: Figure, attribute: Attribute, display: Display) -> str:
     """Return a figure without mark: a range as the document has it, an event with its date."""
     text = item.fact.text("text")
     if item.dated:
-        event = text.partition(" ")[2] if attribute.dated else text
-        return event.removeprefix("in ").removeprefix("on ") or written(item.value, YEAR)
+        given = read_quantity(text)
+        date = given.text if given is not None else written(item.value, YEAR)
+        return date if attribute.dated else text
     if isinstance(item.fact.value.get("range"), list):
         return f"{text} (middle {display.value(item.value, item.unit)})"
     return display.value(item.value, item.unit)
+
+
+def of(attribute: str, name: str) -> str:
+    """Return `length of the Nile`, `distance of Mars from the Sun`, `length of a day on Mars`."""
+    if attribute.startswith("distance from "):
+        return f"distance of {name} {attribute.removeprefix('distance ')}"
+    return f"{attribute} {'on' if attribute.endswith('a day') else 'of'} {name}"
 
 
 def listed(parts: Sequence[str], word: str = "and") -> str:
@@ -129,7 +137,9 @@ def capital(text: str) -> str:
 def be(name: str) -> str:
     """Return the verb for a name: several things, or a plural common noun, are."""
     last = name.split()[-1] if name.split() else ""
-    plural = last.endswith("s") and last == last.lower() and not last.endswith("ss") and not name.startswith(("a ", "an "))
+    plural = (
+        last.endswith("s") and last == last.lower() and not last.endswith("ss") and not name.startswith(("a ", "an "))
+    )
     return "are" if " and " in name or plural else "is"
 
 
@@ -156,5 +166,7 @@ def opposite(word: str, attribute: Attribute) -> str:
     found = COMPARISONS.get(word)
     if found is None:
         return "last"
-    ends = [name for name, item in COMPARISONS.items() if item.attribute == found.attribute and item.sign == -found.sign]
+    ends = [
+        name for name, item in COMPARISONS.items() if item.attribute == found.attribute and item.sign == -found.sign
+    ]
     return next((name for name in ends if COMPARISONS[name].superlative), "last") if attribute else "last"

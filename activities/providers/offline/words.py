@@ -70,7 +70,9 @@ ATTRIBUTES: dict[str, Attribute] = {
         Attribute("depth", ("length",), "m", nouns=("depth",), after=("deep", "in depth"), avoid=_MEAN),
         Attribute("width", ("length",), "m", nouns=("width", "breadth"), after=("wide", "broad", "in width")),
         Attribute("diameter", ("length",), "km", nouns=("diameter",), after=("across", "in diameter")),
-        Attribute("distance", ("length",), "km", nouns=("distance",), before=("lies", "orbits"), after=("away", "from")),
+        Attribute(
+            "distance", ("length",), "km", nouns=("distance",), before=("lies", "orbits"), after=("away", "from")
+        ),
         Attribute(
             "drainage basin",
             ("area",),
@@ -109,7 +111,9 @@ ATTRIBUTES: dict[str, Attribute] = {
             after=("fast",),
             avoid=(*_MEAN, "wind", "winds"),
         ),
-        Attribute("temperature", ("temperature",), "°C", nouns=("temperature",), after=("hot", "cold", "warm"), scale=False),
+        Attribute(
+            "temperature", ("temperature",), "°C", nouns=("temperature",), after=("hot", "cold", "warm"), scale=False
+        ),
         Attribute(
             "melting point",
             ("temperature",),
@@ -136,7 +140,9 @@ ATTRIBUTES: dict[str, Attribute] = {
             after=("people", "inhabitants", "residents", "citizens"),
             avoid=(*_METRO, "a day", "per day", "killed", "died", "a year", "worked", "visitors", "passengers"),
         ),
-        Attribute("number of native speakers", ("count",), nouns=("number of native speakers",), after=("native speakers",)),
+        Attribute(
+            "number of native speakers", ("count",), nouns=("number of native speakers",), after=("native speakers",)
+        ),
         Attribute(
             "number of speakers",
             ("count",),
@@ -177,7 +183,7 @@ ATTRIBUTES: dict[str, Attribute] = {
         Attribute(
             "origin",
             ("date",),
-            before=("completed", "opened", "inaugurated", "founded", "built", "established", "born", "created", "published"),
+            before=("completed", "opened", "inaugurated", "founded", "built", "established", "born"),
             dated=True,
             scale=False,
         ),
@@ -240,7 +246,20 @@ POSITIVES = {
     "expensive": "price",
 }
 # Before a noun: "the higher melting point", "the most moons".
-MORE = ("more", "most", "higher", "highest", "larger", "largest", "greater", "greatest", "bigger", "biggest", "longer", "longest")
+MORE = (
+    "more",
+    "most",
+    "higher",
+    "highest",
+    "larger",
+    "largest",
+    "greater",
+    "greatest",
+    "bigger",
+    "biggest",
+    "longer",
+    "longest",
+)
 LESS = ("fewer", "fewest", "less", "least", "lower", "lowest", "smaller", "smallest", "shorter", "shortest")
 
 # What happened in a year: the word asked for, and the words that tell of it.
@@ -275,7 +294,19 @@ EVENT_NOUNS = {
     "release": "released",
     "launch": "launched",
 }
-_NEUTRAL = ("total", "overall", "full", "maximum", "max", "top", "exact", "official", "current", "approximate", "typical")
+_NEUTRAL = (
+    "total",
+    "overall",
+    "full",
+    "maximum",
+    "max",
+    "top",
+    "exact",
+    "official",
+    "current",
+    "approximate",
+    "typical",
+)
 _SYNONYMS = {noun: item.name for item in reversed(ATTRIBUTES.values()) for noun in (item.name, *item.nouns)} | {
     "inhabitants": "population",
     "people": "population",
@@ -364,4 +395,6 @@ _HEAVENLY = ("sun", "moon", "earth")
 
 def is_known(attribute: Attribute) -> bool:
     """Whether the rules know the words for this attribute, so that a missing figure is really missing."""
-    return attribute.name in ATTRIBUTES or attribute.name.startswith(("number of ", "distance from ")) or attribute.dated
+    return (
+        attribute.name in ATTRIBUTES or attribute.name.startswith(("number of ", "distance from ")) or attribute.dated
+    )

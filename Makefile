@@ -1,0 +1,35 @@
+# Every target makes .venv first when requirements.lock or pyproject.toml changed. ARGS="..." is passed on.
+.DEFAULT_GOAL := help
+.PHONY: help demo test dev lint bench lock clean venv
+
+ARGS =
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' Makefile
+
+demo: venv ## answer a sample question with a local Temporal server, no key needed
+	@.venv/bin/weft demo $(ARGS)
+
+test: venv ## run the test suite against the pinned Temporal server (ARGS="-k name")
+	@.venv/bin/pytest $(ARGS)
+
+dev: venv ## run the Temporal server and all workers in the foreground
+	@.venv/bin/weft dev $(ARGS)
+
+lint: venv ## check style and types
+	@.venv/bin/ruff check
+	@.venv/bin/ruff format --check
+	@.venv/bin/mypy
+
+bench: venv ## run the benchmarks
+	@.venv/bin/python -m benchmarks $(ARGS)
+
+lock: ## resolve pyproject.toml into requirements.lock (needs uv)
+	@sh deploy/lock.sh $(ARGS)
+
+clean: ## remove .venv, caches and build output
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist weft.egg-info
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+venv: ## create or refresh .venv
+	@sh deploy/venv.sh

@@ -1,0 +1,116 @@
+"""Weft for programs: start runs, find them again, wait for them. The `weft` command uses nothing else."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Literal
+
+from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from starter.connection import Place, configured_place, reach
+from starter.exits import Refused
+from starter.faults import meaning
+from starter.local import join_local_stack
+from starter.naming import checked_id, new_id, summary
+from starter.request import build_request, docs_folder
+from starter.run import Run
+from workflows.plan.model import OnFailure
+from workflows.queues import WORKFLOW
+
+WORKFLOW_TYPE = "AgentRun"
+START_TIMEOUT = timedelta(seconds=30)
+
+
+class Weft:
+    """A connection to one Temporal server and namespace."""
+
+    def __init__(self, client: Client, place: Place) -> None:
+        self.client = client
+        self.place = place
+
+    @classmethod
+    async def connect(cls, address: str | None = None, *, namespace: str | None = None) -> "Weft":
+        """Connect as the `temporal` command would; without any address set, to the local stack, started if needed.
+
+        Raises Unreachable, or Refused when the settings are wrong.
+        """
+        place = configured_place(address, namespace) or await join_local_stack(namespace)
+        return cls(await reach(place), place)
+
+    async def start(
+        self,
+        *,
+        goal: str = "",
+        plan: Mapping[str, Any] | None = None,
+        docs: str | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        tools: tuple[str, ...] | None = None,
+        approval: Literal["writes", "never"] | None = None,
+        on_failure: OnFailure | None = None,
+        window: int | None = None,
+        id: str | None = None,  # noqa: A002  # the name it has as `--id`
+        again: bool = False,
+        title: str = "",
+    ) -> Run:
+        """Start a run of `goal`, or of `plan` (plain JSON data), and return it.
+
+        With `id` at most one run is started, however often this is called: a run of that id that goes on is joined,
+        and one that is over is returned as it ended, unless `again` starts it anew. `title` names a run without a
+        goal. Raises Refused for what the run would refuse by its form, Stop when the server does not take it.
+        """
+        request = build_request(
+            goal=goal,
+            plan=dict(plan) if plan is not None else None,
+            docs=docs_folder(docs, near=self.place.near) if docs else None,
+            inputs=dict(inputs) if inputs else None,
+            tools=tools,
+            approval=approval,
+            on_failure=on_failure,
+            window=window,
+        )
+        name = goal or str((plan or {}).get("goal") or "") or title
+        return await self._start(
+            checked_id(id) if id is not None else new_id(name), request, summary(name), again=again
+        )
+
+    async def _start(self, name: str, request: dict[str, Any], line: str, *, again: bool) -> Run:
+        """Let the server decide whether the id is free: nothing is asked first, so two starters cannot both win."""
+        reuse = WorkflowIDReusePolicy.ALLOW_DUPLICATE if again else WorkflowIDReusePolicy.REJECT_DUPLICATE
+        try:
+            handle = await self.client.start_workflow(
+                WORKFLOW_TYPE,
+                request,
+                id=name,
+                task_queue=WORKFLOW,
+                id_reuse_policy=reuse,
+                id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                static_summary=line or None,
+                rpc_timeout=START_TIMEOUT,
+            )
+        except WorkflowAlreadyStartedError:
+            return await self.find(name)
+        except RPCError as error:
+            raise meaning(error) from None
+        return self._run(name, handle.result_run_id or "")
+
+    async def find(self, name: str) -> Run:
+        """Return the latest run with this id. Raises Refused when there is none."""
+        return (await self.look_up(name))[0]
+
+    async def look_up(self, name: str) -> tuple[Run, bool]:
+        """Return the latest run with this id, and whether it still goes on; needs no worker. Raises Refused."""
+        try:
+            found = await self.client.get_workflow_handle(checked_id(name)).describe(rpc_timeout=START_TIMEOUT)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND and "namespace" not in error.message.lower():
+                place = f"in namespace {self.place.namespace} at {self.place.address}"
+                raise Refused(f"there is no run {name} {place}") from None
+            raise meaning(error) from None
+        if found.workflow_type != WORKFLOW_TYPE:
+            raise Refused(f"{name} is a workflow of type {found.workflow_type}, not a run of Weft")
+        return self._run(name, found.run_id, joined=True), found.status is WorkflowExecutionStatus.RUNNING
+
+    def _run(self, name: str, run_id: str, *, joined: bool = False) -> Run:
+        return Run(self.client, name, run_id, ui_url=self.place.link(name, run_id), joined=joined)

@@ -1,0 +1,26 @@
+"""`weft ask`: plan and answer a question."""
+
+import argparse
+import sys
+
+from starter.exits import Exit, Refused
+from starter.launch import launch
+from starter.request import checked_goal
+from starter.terminal import Terminal
+from workflows.plan.model import MAX_GOAL_BYTES
+
+
+async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
+    """Start a run of the goal and wait for its answer."""
+    goal = checked_goal(_from_stdin() if args.goal == "-" else args.goal)
+    return await launch(args, terminal, goal=goal, docs=args.docs)
+
+
+def _from_stdin() -> str:
+    body = sys.stdin.buffer.read(MAX_GOAL_BYTES + 2)
+    try:
+        return body.decode("utf-8-sig").strip()
+    except UnicodeDecodeError as error:
+        if error.start < MAX_GOAL_BYTES - 4:
+            raise Refused("the goal on standard input is not UTF-8 text") from None
+        return body.decode(errors="replace")

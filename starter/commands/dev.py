@@ -1,0 +1,12 @@
+"""`weft dev`: the local stack in the foreground, or stopped."""
+
+import argparse
+
+from starter.exits import Exit
+from starter.local import serve_local_stack, stop_local_stack
+from starter.terminal import Terminal
+
+
+async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
+    """Run server and workers until interrupted; with --stop end those in the background."""
+    return await (stop_local_stack(terminal.say) if args.stop else serve_local_stack(terminal.say))

@@ -1,0 +1,37 @@
+"""`weft plan check` and `weft plan draw`: plan files, without a server."""
+
+import argparse
+
+from starter.catalogue import read_catalogue
+from starter.draw import mermaid, picture
+from starter.exits import Exit
+from starter.planfile import BadPlan, PlanFile, read_plan
+from starter.terminal import Terminal
+
+WIDTH = 80
+
+
+async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
+    """Check a plan, or draw it; raises BadPlan with every problem and its line."""
+    file = read_plan(args.plan)
+    if args.action == "draw":
+        plan = file.check(None)
+        terminal.answer(mermaid(plan) if args.format == "mermaid" else picture(plan, terminal.width or WIDTH))
+        return Exit.ANSWER
+    return await _check(file, terminal)
+
+
+async def _check(file: PlanFile, terminal: Terminal) -> Exit:
+    as_data = terminal.output in ("json", "jsonl")
+    try:
+        file.check(None)
+        plan = file.check(await read_catalogue())
+    except BadPlan as bad:
+        if as_data:
+            terminal.answer_json({"plan": file.name, "problems": str(bad).splitlines()})
+        raise
+    if as_data:
+        terminal.answer_json({"plan": file.name, "nodes": len(plan.nodes), "problems": []})
+    else:
+        terminal.answer(f"{file.name}: {len(plan.nodes)} node{'s' * (len(plan.nodes) != 1)}, nothing wrong")
+    return Exit.ANSWER

@@ -1,0 +1,22 @@
+"""`weft run`: run a plan file."""
+
+import argparse
+from pathlib import Path
+
+from starter.exits import Exit
+from starter.inputs import read_inputs
+from starter.launch import launch
+from starter.planfile import read_plan
+from starter.terminal import Terminal
+
+
+async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
+    """Check the plan's form, read the inputs by their declared types, start it and wait for its answer.
+
+    Tools are checked by the run, against those its workers have.
+    """
+    file = read_plan(args.plan)
+    plan = file.check(None)
+    inputs = read_inputs(args.input, plan.inputs)
+    title = "plan" if args.plan == "-" else Path(args.plan).stem
+    return await launch(args, terminal, plan=file.data, inputs=inputs, docs=args.docs, title=plan.goal or title)

@@ -1,0 +1,44 @@
+"""`weft status`: show a run as it stands."""
+
+import argparse
+
+from starter.exits import Exit, Silent, exit_of
+from starter.launch import connect
+from starter.render import report_of, report_text, view_text
+from starter.run import Run
+from starter.terminal import Terminal
+from workflows.result import RunReport
+
+WIDTH = 100
+
+
+async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
+    """Write a run's state to standard output and return the run's own exit code, 4 while it goes on."""
+    weft = await connect(args, terminal)
+    found, goes_on = await weft.look_up(args.run)
+    if found.ui_url:
+        terminal.say(f"ui  {found.ui_url}")
+    if goes_on:
+        return await _open(found, terminal)
+    ending = await found.ending()
+    _write(ending.report, report_text(ending.report, terminal.width or WIDTH), terminal)
+    return ending.code
+
+
+async def _open(run: Run, terminal: Terminal) -> Exit:
+    try:
+        view = await run.view()
+    except Silent as silent:
+        terminal.tell(str(silent))
+        report = RunReport(id=run.id, run_id=run.run_id, status="running", ui_url=run.ui_url)
+        _write(report, f"{run.id}  running", terminal)
+        return Exit.OPEN
+    _write(report_of(view, run.ui_url), view_text(view, terminal.width or WIDTH, terminal.flags), terminal)
+    return exit_of(view.status)
+
+
+def _write(report: RunReport, text: str, terminal: Terminal) -> None:
+    if terminal.output == "text":
+        terminal.answer(text)
+    else:
+        terminal.answer_json(report.model_dump(mode="json"))

@@ -1,0 +1,16 @@
+"""`weft worker`: become a worker process."""
+
+import argparse
+import os
+import sys
+
+from starter.exits import Exit
+from starter.terminal import Terminal
+
+
+async def run(args: argparse.Namespace, _: Terminal) -> Exit:
+    """Replace this process by `python -m workers ROLE`, connected as the flags say; never returns."""
+    for flag, variable in (("address", "TEMPORAL_ADDRESS"), ("namespace", "TEMPORAL_NAMESPACE")):
+        if getattr(args, flag):
+            os.environ[variable] = getattr(args, flag)
+    os.execv(sys.executable, [sys.executable, "-m", "workers", args.role])  # noqa: S606  # a program of our own

@@ -1,0 +1,64 @@
+"""What a supervisor is told at its start, and the environment it gives to the workers."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from starter.dev.state import StateDir
+
+WORKERS = (sys.executable, "-P", "-m", "workers", "all")
+DRAIN = 10.0  # seconds that running activities get at a stop; a person waits, and Temporal repeats what is cut
+PATH_LISTS = ("WEFT_DOCS", "WEFT_DOCS_ROOTS", "WEFT_TOOLS_PATH")
+
+
+class Launch(BaseModel):
+    """One start of a stack; travels to a supervisor in the background as JSON."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    token: str  # tells this start from others in the record
+    state: Path
+    binary: Path
+    code: str
+    settings: str
+    foreground: bool = False
+    idle_stop: float | None = None  # seconds; None: never
+    worker_command: tuple[str, ...] = WORKERS
+    docs: Path | None = None
+    port: int  # wanted; replaced when taken
+    ui_port: int
+
+
+def worker_environment(
+    launch: Launch, address: str, health_port: int, environ: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """The client's environment, with this stack's server in place of any other and paths made absolute.
+
+    TEMPORAL_* of the client describe another server (TLS, keys, a profile) and are left out; an explicit profile
+    file keeps the SDK from reading the person's own.
+    """
+    state = StateDir(launch.state)
+    kept = {name: value for name, value in environ.items() if not name.startswith("TEMPORAL_")}
+    for name in PATH_LISTS:
+        if kept.get(name):
+            kept[name] = os.pathsep.join(str(Path(part).absolute()) for part in kept[name].split(os.pathsep))
+    if launch.docs is not None:
+        kept["WEFT_DOCS"] = str(launch.docs.absolute())
+    return kept | {
+        "TEMPORAL_ADDRESS": address,
+        "TEMPORAL_NAMESPACE": "default",
+        "TEMPORAL_CONFIG_FILE": str(state.profile),
+        "WEFT_ARTIFACTS": str(state.artifacts),
+        "WEFT_INDEX": str(state.index),
+        "WEFT_DOCS_ANY": "1",
+        "WEFT_DRAIN": f"{DRAIN:g}",
+        "WEFT_HEALTH_PORT": str(health_port),
+    }
+
+
+def profile_text(address: str) -> str:
+    """A temporal.toml for this stack's server."""
+    return f'[profile.default]\naddress = "{address}"\nnamespace = "default"\n'

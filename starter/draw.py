@@ -1,0 +1,122 @@
+"""A plan as a picture: text in layers for a terminal, or a Mermaid flowchart for a page."""
+
+from collections import deque
+
+from rich.cells import cell_len
+
+from starter.printable import as_json, fit, flat
+from workflows.plan import edges
+from workflows.plan.model import GateNode, JoinNode, MapNode, Node, Plan, Quorum, ToolCall
+
+_ESCAPES = {"&": "#amp;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "#": "#35;", "`": "#96;"}
+_SHAPES = {"tool": ("[", "]"), "llm": ("(", ")"), "map": ("[[", "]]"), "join": ("{{", "}}"), "gate": ("{", "}")}
+
+
+def what(node: Node) -> str:
+    """Return in a few words what a node does."""
+    if isinstance(node, JoinNode):
+        policy = node.policy.quorum if isinstance(node.policy, Quorum) else node.policy
+        return f"quorum {policy}" if isinstance(node.policy, Quorum) else str(policy)
+    if isinstance(node, GateNode):
+        return node.question
+    work = edges.work_of(node)
+    if work is None:
+        return node.kind
+    call = f"{work.tool} {_arguments(work)}" if isinstance(work, ToolCall) else f'{work.role} "{work.prompt}"'
+    return f"{node.over} as {node.as_}: {call}" if isinstance(node, MapNode) else call
+
+
+def _arguments(call: ToolCall) -> str:
+    values = [value if isinstance(value, str) else as_json(value) for value in call.args.values()]
+    if len(values) == 1:
+        return f'"{values[0]}"' if isinstance(next(iter(call.args.values())), str) else values[0]
+    return " ".join(f"{name}={as_json(value)}" for name, value in call.args.items())
+
+
+def before(plan: Plan) -> dict[str, list[str]]:
+    """Return for each node the nodes it comes after; a stand-in comes after the one it stands in for."""
+    found = {
+        node.id: list(dict.fromkeys([*edges.needs_of(node), *edges.watches_of(node), *edges.inputs_of(node)]))
+        for node in plan.nodes
+    }
+    for node in plan.nodes:
+        standin = edges.standin_of(node)
+        if standin is not None:
+            found[standin] = [node.id, *found[standin]]
+    return found
+
+
+def layers(after: dict[str, list[str]]) -> list[list[str]]:
+    """Return the nodes in layers: each as early as what it comes after allows, in the plan's order.
+
+    Each list names no node twice, and there is no cycle: the checker holds both.
+    """
+    level = dict.fromkeys(after, 0)
+    open_edges = {name: len(others) for name, others in after.items()}
+    consumers: dict[str, list[str]] = {name: [] for name in after}
+    for name, others in after.items():
+        for other in others:
+            consumers[other].append(name)
+    ready = deque(name for name, count in open_edges.items() if not count)
+    while ready:
+        other = ready.popleft()
+        for name in consumers[other]:
+            level[name] = max(level[name], level[other] + 1)
+            open_edges[name] -= 1
+            if not open_edges[name]:
+                ready.append(name)
+    rows: list[list[str]] = [[] for _ in range(1 + max(level.values(), default=-1))]
+    for name in after:
+        rows[level[name]].append(name)
+    return rows
+
+
+def picture(plan: Plan, width: int) -> str:
+    """Return the plan in layers, top to bottom; nodes of a layer can run side by side. At most `width` columns."""
+    after = before(plan)
+    nodes = {node.id: node for node in plan.nodes}
+    wide = min(max(map(len, nodes)), 20)
+    lines = ["goal    " + fit(plan.goal, width - 8), ""] if plan.goal else []
+    for number, layer in enumerate(layers(after)):
+        lines += ["  │", "  ▼"] if number else []
+        lines += [_row(nodes[name], after[name], wide, width) for name in layer]
+    answer = edges.answer_of(plan)
+    shown = answer if isinstance(answer, str) else as_json(answer)
+    return "\n".join([*lines, "  │", "  ▼", "answer  " + fit(shown, width - 8)])
+
+
+def _row(node: Node, after: list[str], wide: int, width: int) -> str:
+    head = f"  {node.id:<{wide}}  {node.kind:<4}  "
+    arrows = f"  <- {_some(after, max(width // 3, 12))}" if after else ""
+    told = fit(what(node), max(width - cell_len(head) - cell_len(arrows), 8))
+    return (head + told + arrows).rstrip()
+
+
+def _some(names: list[str], room: int) -> str:
+    """Return as many names as fit, and how many are left out."""
+    shown = ""
+    for count, name in enumerate(names):
+        longer = f"{shown}, {name}" if shown else name
+        if len(longer) > room and shown:
+            return f"{shown} +{len(names) - count}"
+        shown = longer
+    return shown
+
+
+def mermaid(plan: Plan) -> str:
+    """Return the plan as a Mermaid flowchart; a dotted arrow leads to a stand-in."""
+    after = before(plan)
+    standins = {(node.id, edges.standin_of(node)) for node in plan.nodes}
+    lines = ["flowchart TD"]
+    for node in plan.nodes:
+        opening, closing = _SHAPES[node.kind]
+        lines.append(f'  n_{node.id}{opening}"{_quoted(f"{node.id}: {fit(what(node), 60)}")}"{closing}')
+    for name, others in after.items():
+        for other in others:
+            arrow = "-. instead .->" if (other, name) in standins else "-->"
+            lines.append(f"  n_{other} {arrow} n_{name}")
+    return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    return "".join(_ESCAPES.get(character, character) for character in flat(text))

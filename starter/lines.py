@@ -1,0 +1,107 @@
+"""Progress as lines: one for each change of a node. For pipes, logs, and terminals that cannot redraw."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from starter.follow import Followed
+from starter.render import blocked_lines, closing_lines, id_width, node_line
+from starter.terminal import Terminal
+from workflows.result import NodeLine, RunReport
+from workflows.view import BlockedOn, NodeView, RunView
+
+STYLES = {"failed": "red", "succeeded": "green", "waiting": "yellow", "skipped": "dim", "cancelled": "dim"}
+WIDTH = 160
+
+
+def told(run: Followed, terminal: Terminal) -> None:
+    """Say which run this is and where the web UI shows it."""
+    terminal.say(f"run {run.id}" + (" (was there already)" if run.joined else ""), "bold")
+    if run.ui_url:
+        terminal.say(f"ui  {run.ui_url}", "dim")
+
+
+class Changes:
+    """Remembers how each node last was, and tells which are different now."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, int, str | None]] = {}
+        self._seen: dict[str, NodeView] = {}
+
+    def since(self, nodes: Sequence[NodeView]) -> list[NodeView]:
+        """Return the nodes that changed since the last call; those that only wait for their turn are no news."""
+        return [node for node in nodes if self._is_new(node)]
+
+    def at_end(self, report: RunReport) -> list[NodeView]:
+        """Return the nodes whose end was not seen yet, with the summaries seen before."""
+        return [self._with_summary(node) for node in report.nodes if self._is_new(node)]
+
+    def _is_new(self, node: NodeLine) -> bool:
+        if isinstance(node, NodeView):
+            self._seen[node.id] = node
+        now = (node.status, node.attempts, node.error)
+        before = self._known.get(node.id, ("pending", 0, None))
+        self._known[node.id] = now
+        return now != before and node.status != "pending"
+
+    def _with_summary(self, node: NodeLine) -> NodeView:
+        seen = self._seen.get(node.id)
+        return NodeView(**node.model_dump(), summary=seen.summary if seen else "")
+
+
+class Lines:
+    """Writes progress line by line to standard error."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._changes = Changes()
+        self._id_width = 4
+        self._noted = ""
+        self._held: list[NodeView] | None = None
+
+    def started(self, run: Followed) -> None:
+        told(run, self._terminal)
+
+    def show(self, view: RunView) -> None:
+        self._id_width = id_width(view.nodes)
+        for node in self._changes.since(view.nodes):
+            self._line(node)
+
+    def _line(self, node: NodeView) -> None:
+        if self._held is not None:
+            self._held.append(node)
+            return
+        self._terminal.say(node_line(node, WIDTH, self._id_width), STYLES.get(node.status, ""))
+
+    def blocked(self, item: BlockedOn) -> None:
+        for line in blocked_lines(item, self._terminal.flags):
+            self._terminal.tell(line, "yellow")
+
+    def note(self, text: str) -> None:
+        if text != self._noted:
+            self._terminal.say(text, "dim")
+        self._noted = text
+
+    def tell(self, text: str) -> None:
+        self._terminal.tell(text)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Hold lines back while something is asked."""
+        self._held = []
+        try:
+            yield
+        finally:
+            held, self._held = self._held, None
+            for node in held:
+                self._line(node)
+
+    def over(self, report: RunReport) -> None:
+        for node in self._changes.at_end(report):
+            self._line(node)
+        first, *rest = closing_lines(report)
+        self._terminal.say(first, "bold")
+        for line in rest:
+            self._terminal.tell(line)
+
+    def close(self) -> None:
+        return None

@@ -1,0 +1,117 @@
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from activities.toolbox.context import ToolContext
+from activities.toolbox.registry import default_registry
+
+Contexts = Callable[..., ToolContext]
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """An empty folder of documents."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def reports() -> list[str]:
+    """The lines of progress that tools reported."""
+    return []
+
+
+@pytest.fixture
+def context(docs: Path, tmp_path: Path, reports: list[str]) -> ToolContext:
+    """A call's surroundings over `docs`."""
+    return ToolContext(
+        docs=docs,
+        cache=tmp_path / "cache",
+        run_id="run",
+        node="n1",
+        generation=1,
+        attempt=1,
+        idempotency_key="run/n1/1",
+        progress=reports.append,
+    )
+
+
+@pytest.fixture
+def modules(tmp_path: Path) -> Iterator[Path]:
+    """A folder for modules of tools; what they change in this process is undone."""
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    path, loaded, known = list(sys.path), set(sys.modules), {each.name for each in default_registry}
+    yield folder
+    sys.path[:] = path
+    for name in set(sys.modules) - loaded:
+        if getattr(sys.modules[name], "__file__", None) and str(tmp_path) in str(sys.modules[name].__file__):
+            del sys.modules[name]
+    for each in default_registry:
+        if each.name not in known and str(tmp_path) in each.function.__code__.co_filename:
+            default_registry.discard(each.name)
+
+
+Answer = Callable[["Request", asyncio.StreamWriter], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a client asked of the web server double."""
+
+    path: str
+    headers: dict[str, str]
+
+
+@dataclass
+class Web:
+    """A real HTTP server on the loopback that answers with whatever bytes a test wants."""
+
+    port: int = 0
+    requests: list[Request] = field(default_factory=list)
+    answers: dict[str, bytes | Answer] = field(default_factory=dict)
+
+    def url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def page(self, path: str, body: bytes, kind: str = "text/html", status: str = "200 OK", extra: str = "") -> str:
+        """Serve `body` at `path` and return its URL."""
+        head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n{extra}\r\n"
+        self.answers[path] = head.encode() + body
+        return self.url(path)
+
+    def redirect(self, path: str, location: str, status: str = "302 Found") -> str:
+        return self.page(path, b"", status=status, extra=f"Location: {location}\r\nSet-Cookie: session=secret\r\n")
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+            pairs = (line.split(": ", 1) for line in head[1:] if line)
+            request = Request(head[0].split(" ")[1], {name.lower(): value for name, value in pairs})
+            self.requests.append(request)
+            answer = self.answers.get(request.path, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+            if isinstance(answer, bytes):
+                writer.write(answer)
+                await writer.drain()
+            else:
+                await answer(request, writer)
+        except (OSError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+
+@pytest.fixture
+async def web(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Web]:
+    """The web server double, which the guard is told to allow."""
+    site = Web()
+    server = await asyncio.start_server(site.serve, "127.0.0.1", 0)
+    site.port = server.sockets[0].getsockname()[1]
+    monkeypatch.setenv("WEFT_HTTP_ALLOW", f"127.0.0.1:{site.port}")
+    yield site
+    server.close()

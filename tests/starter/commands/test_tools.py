@@ -1,0 +1,15 @@
+"""The list of tools."""
+
+from rich.cells import cell_len
+
+from starter.catalogue import Catalogue
+from starter.commands.tools import tools_text
+
+
+def test_each_tool_has_its_arguments_effect_and_what_it_does() -> None:
+    schema = {"properties": {"query": {}, "k": {}}, "required": ["query"]}
+    tool = {"name": "search", "effect": "read", "description": "Finds\npassages. " * 20, "schema": schema}
+    lines = tools_text(Catalogue(tools=[tool]), 80).splitlines()
+    assert lines[0] == "search(query, k?)  read"
+    assert lines[1].startswith("    Finds passages.")
+    assert cell_len(lines[1]) <= 80

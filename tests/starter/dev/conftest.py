@@ -1,0 +1,65 @@
+"""A real dev server binary, state directories of their own, and a trivial stand-in for the workers."""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from starter.dev.binary import obtain
+from starter.dev.stack import stop_stack
+from starter.dev.state import StateDir
+
+STAND_IN = """
+import http.server, json, os, pathlib, sys
+
+class Ready(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if self.path == "/readyz" else 404)
+        self.end_headers()
+
+starts = pathlib.Path(os.environ["WEFT_ARTIFACTS"]).parent / "starts"
+with starts.open("a") as file:
+    file.write(json.dumps({"pid": os.getpid(), "environ": dict(os.environ)}) + "\\n")
+http.server.HTTPServer(("127.0.0.1", int(os.environ["WEFT_HEALTH_PORT"])), Ready).serve_forever()
+"""
+
+
+@pytest.fixture(scope="session")
+def dev_server_binary() -> Path:
+    return obtain(pinned_only=True)
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path) -> tuple[str, ...]:
+    """The command of a worker that only answers /readyz and notes each start in the state directory."""
+    script = tmp_path / "stand_in.py"
+    script.write_text(STAND_IN)
+    return (sys.executable, str(script))
+
+
+@pytest.fixture
+async def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dev_server_binary: Path) -> AsyncIterator[StateDir]:
+    """A state directory whose stack takes free ports and is stopped after the test."""
+    monkeypatch.setenv("WEFT_TEMPORAL_CLI", str(dev_server_binary))
+    monkeypatch.setattr("starter.dev.fingerprint.code_digest", lambda: "of the tests")  # sources may change meanwhile
+    monkeypatch.setattr("starter.dev.stack.PORT", 0)
+    monkeypatch.setattr("starter.dev.stack.UI_PORT", 0)
+    directory = StateDir(tmp_path / "state")
+    yield directory
+    await stop_stack(directory)
+
+
+@pytest.fixture
+def eventually() -> Callable[[Callable[[], object]], Awaitable[None]]:
+    """Wait until a condition holds, twenty seconds at most."""
+
+    async def wait(condition: Callable[[], object]) -> None:
+        deadline = time.monotonic() + 20
+        while not condition():
+            assert time.monotonic() < deadline, "the condition did not come true within 20 s"
+            await asyncio.sleep(0.02)
+
+    return wait

@@ -1,0 +1,92 @@
+"""The command line."""
+
+import pytest
+
+from starter.arguments import EXAMPLES, NOT_BUILT, build_parser, parse
+from workflows.updates import UPDATES
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("ask goal", {"module": "ask", "goal": "goal", "output": "text", "timeout": None, "wait": False}),
+        ("ask -", {"goal": "-"}),
+        ("--address a:1 ask g", {"address": "a:1"}),
+        ("--address a:1 ask g --address b:2", {"address": "b:2"}),
+        ("--quiet --output json status r", {"quiet": True, "output": "json", "module": "status"}),
+        ("ask g --timeout 5m --window 7 --approval never --on-failure fail", {"timeout": 300.0, "window": 7}),
+        ("run p --input a=1 --input b=2", {"input": ["a=1", "b=2"]}),
+        ("retry r n7 --repeat-effect", {"module": "update", "name": "retry_node", "repeat_effect": True}),
+        ("skip r n7", {"name": "skip_node", "node": "n7"}),
+        ("answer r n7 -5", {"name": "answer", "value": "-5"}),
+        ("reject r n7", {"name": "reject", "reason": None}),
+        ("finish r", {"name": "finish", "run": "r"}),
+        ("update r answer node=n7 value=x", {"name": "answer", "fields": ["node=n7", "value=x"]}),
+        ("plan check p", {"action": "check", "plan": "p"}),
+        ("plan draw p --format mermaid --output json", {"action": "draw", "format": "mermaid", "output": "json"}),
+        ("cancel r --wait", {"module": "cancel", "wait": True}),
+        ("dev --stop", {"module": "dev", "stop": True}),
+        ("worker tools", {"module": "worker", "role": "tools"}),
+    ],
+)
+def test_a_line_is_read(line: str, expected: dict[str, object]) -> None:
+    args = vars(parse(line.split()))
+    assert {name: args[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("", "required: COMMAND"),
+        ("nope", "invalid choice"),
+        ("ask", "required: GOAL"),
+        ("ask g --timeout 3", "'3' is not a duration; write one such as 500ms, 30s, 5m, 24h"),
+        ("ask g --window 501", "'501' is not a whole number from 1 to 500"),
+        ("ask g --on-failure panic", "invalid choice: 'panic'"),
+        ("ask g --outp json", "unrecognized arguments"),
+        ("plan", "required: check|draw"),
+    ],
+)
+def test_a_wrong_line_exits_2_and_says_why(line: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse(line.split())
+    assert ended.value.code == 2
+    captured = capsys.readouterr()
+    assert told in captured.err
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize("line", ["report x --y -h", "fork x", "gc --all"])
+def test_what_is_not_built_takes_any_arguments_to_be_refused_by_name(line: str) -> None:
+    assert parse(line.split()).module == "unbuilt"
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_command_has_help_with_two_examples_that_parse(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    import shlex
+
+    with pytest.raises(SystemExit) as ended:
+        parse(["--help"] if name == "weft" else [name, "--help"])
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 100
+    lines = EXAMPLES[name].splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert line in shown
+        parse(shlex.split(line[line.index("weft ") :])[1:])
+
+
+def test_every_command_is_in_the_examples_or_not_built() -> None:
+    actions = [action for action in build_parser()._actions if action.dest == "command"]
+    assert set(actions[0].choices or ()) == {*EXAMPLES, *NOT_BUILT, "update"} - {"weft"}
+
+
+def test_the_help_of_update_lists_every_update_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["update", "--help"])
+    shown = capsys.readouterr().out
+    for model in UPDATES:
+        assert model.name in shown
+        assert model.example in shown
+    assert "not built yet: edit_node" in shown

@@ -1,0 +1,59 @@
+"""Failed calls to the server."""
+
+import pytest
+from temporalio.service import RPCError, RPCStatusCode
+
+from starter.exits import Refused, Silent, Stop, Unreachable
+from starter.faults import cause_of, meaning, patiently
+
+
+def failure(status: RPCStatusCode) -> RPCError:
+    return RPCError("said \x1b[31mso", status, b"")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (RPCStatusCode.NOT_FOUND, Refused),
+        (RPCStatusCode.INVALID_ARGUMENT, Refused),
+        (RPCStatusCode.DEADLINE_EXCEEDED, Silent),
+        (RPCStatusCode.FAILED_PRECONDITION, Silent),
+        (RPCStatusCode.PERMISSION_DENIED, Unreachable),
+        (RPCStatusCode.UNAUTHENTICATED, Unreachable),
+        (RPCStatusCode.UNAVAILABLE, Unreachable),
+        (RPCStatusCode.DATA_LOSS, Unreachable),
+    ],
+)
+def test_a_status_means_one_way_to_stop(status: RPCStatusCode, kind: type[Stop]) -> None:
+    stop = meaning(failure(status))
+    assert type(stop) is kind
+    assert "said so" in str(stop)
+
+
+def test_the_cause_of_a_connection_error_is_its_innermost_message() -> None:
+    nested = 'Failed client connect: Server connection error: tonic(ConnectError("tcp", message: "Connection refused"))'
+    assert cause_of(RuntimeError(nested)) == "Connection refused"
+    assert cause_of(RuntimeError("plain")) == "plain"
+
+
+async def test_a_server_that_comes_back_is_waited_for() -> None:
+    failures = [failure(RPCStatusCode.UNAVAILABLE)] * 2
+
+    async def call() -> int:
+        if failures:
+            raise failures.pop()
+        return 7
+
+    assert await patiently(call) == 7
+
+
+@pytest.mark.parametrize(
+    ("status", "patience", "kind"),
+    [(RPCStatusCode.UNAVAILABLE, 0.0, Unreachable), (RPCStatusCode.NOT_FOUND, 30.0, Refused)],
+)
+async def test_what_does_not_pass_is_not_waited_for(status: RPCStatusCode, patience: float, kind: type[Stop]) -> None:
+    async def call() -> None:
+        raise failure(status)
+
+    with pytest.raises(kind):
+        await patiently(call, patience)
