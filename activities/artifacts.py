@@ -49,9 +49,12 @@ def digest_of(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()[:DIGEST_CHARACTERS]
 
 
-def encode(value: Any) -> bytes:
-    """Return a value as canonical JSON: sorted keys, no spaces. Raises ValueError for NaN and infinities."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+def encode(value: Any, *, canonical: bool = True) -> bytes:
+    """Return a value as JSON without spaces, by default with sorted keys, so that equal values have equal digests.
+
+    Raises ValueError for NaN and infinities.
+    """
+    return json.dumps(value, ensure_ascii=False, sort_keys=canonical, separators=(",", ":"), allow_nan=False).encode()
 
 
 def decode(body: bytes) -> Any:

@@ -29,4 +29,5 @@ class Planning:
             tools=tuple(charter.catalogue),
         )
         reply = await self.providers[DEFAULT_MODEL].complete(request)
-        return Planned(draft=await self.store.put(home, encode(reply.output)), usage=usage_of(reply.usage))
+        draft = await self.store.put(home, encode(reply.output, canonical=False))  # people read arguments as written
+        return Planned(draft=draft, usage=usage_of(reply.usage))

@@ -60,12 +60,12 @@ def label(node: NodeLine) -> str:
     if node.status == "failed" and node.error:
         return flat(node.error)
     summary = flat(node.summary) if isinstance(node, NodeView) else ""
-    return summary.removeprefix(node.id).strip() or node.kind
+    return summary.removeprefix(node.id.partition("[")[0]).strip() or node.kind
 
 
 def node_line(node: NodeLine, width: int, id_width: int = 8) -> str:
     """Return one node as a line of at most `width` columns."""
-    time = duration_text(node.duration_ms)
+    time = duration_text(node.duration_ms) if node.status in SETTLED else ""
     tries = f"x{node.attempts}" if node.attempts > 1 else ""
     head = f"{flat(node.id):<{id_width}} {node.status:<9} {time:>9} {tries:<3} "
     return (head + fit_label(label(node), max(width - cell_len(head), 8))).rstrip()
@@ -134,7 +134,8 @@ def closing_lines(report: RunReport) -> list[str]:
     lines = [" · ".join(part for part in parts if part)]
     if report.problem:
         lines += [f"  {line}" for line in clean(report.problem).splitlines()[:50]]
-    failed = [node for node in report.nodes if node.status == "failed"]
+    told = report.problem or ""
+    failed = [node for node in report.nodes if node.status == "failed" and not (node.error and node.error in told)]
     lines += [f"  {flat(node.id)} failed: {flat(node.error or 'no reason given')}" for node in failed[:10]]
     if len(failed) > 10:
         lines.append(f"  and {len(failed) - 10} more failed")

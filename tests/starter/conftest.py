@@ -12,7 +12,7 @@ from temporalio.client import Client
 from starter.dev.binary import obtain
 from starter.dev.server import DevServer
 from starter.ending import Ending
-from starter.exits import Refused
+from starter.exits import Refused, Stop
 from starter.terminal import Output, Terminal
 from workflows.result import NodeLine, RunReport, RunStatus
 from workflows.view import BlockedOn, NodeView, RunView
@@ -86,37 +86,47 @@ def make_report() -> Callable[..., RunReport]:
 
 
 class FakeRun:
-    """Yields the views it was given, then stays in the last one until an update it `takes`, then ends as told."""
+    """Yields the views it was given, then stays in the last one until it took `updates` of those it `takes`.
+
+    Then it ends as told, goes on if it is told to end as running, or loses its server when that is `gone`.
+    """
 
     id = "run-1"
     run_id = "r"
     ui_url = "http://localhost:8233/r"
     joined = False
 
-    def __init__(self, *views: RunView, takes: Sequence[str] = (), end: Ending | None = None) -> None:
+    def __init__(
+        self,
+        *views: RunView,
+        takes: Sequence[str] = (),
+        updates: int = 1,
+        end: Ending | None = None,
+        gone: Stop | None = None,
+    ) -> None:
         self._views = views
-        self._takes = set(takes)
+        self._takes = takes
+        self._missing = updates if takes else 0
         self._end = end or Ending(report())
+        self._gone = gone
         self.over = asyncio.Event()
         self.updates: list[tuple[str, dict[str, Any]]] = []
-        self.step = asyncio.Event()
-        if not takes:
-            self.step.set()
 
     async def watch(
         self, *, every: bool = False, on_silence: Callable[[str], None] | None = None
     ) -> AsyncGenerator[RunView, None]:
         for each in self._views:
             yield each
-        while not self.step.is_set():
-            if every:
-                yield self._views[-1]
+        while self._missing:
+            yield self._views[-1]
             await asyncio.sleep(0.005)
-        if self._takes or self._end.report.status != "running":
+        if self._end.report.status != "running":
             self.over.set()
         await self.over.wait()
 
     async def ending(self) -> Ending:
+        if self._gone:
+            raise self._gone
         await self.over.wait()
         return self._end
 
@@ -124,7 +134,7 @@ class FakeRun:
         self.updates.append((name, fields))
         if name not in self._takes:
             raise Refused(f"{name} does not fit")
-        self.step.set()
+        self._missing -= 1
         return f"{name} was applied"
 
 

@@ -118,6 +118,8 @@ async def test_watching_may_stop_without_ending_the_run(weft: Weft) -> None:
 async def test_a_run_that_continued_as_new_is_one_run(weft: Weft) -> None:
     run = await weft.start(goal="new")
     waiter = asyncio.create_task(run.result())
+    while (await run.view()).run_id == run.run_id:
+        await asyncio.sleep(0)
     await run.update("answer", node="n1", value="x")
     assert (await waiter).answer == {"n1": "x"}
 

@@ -1,8 +1,7 @@
 """Which server a command talks to."""
 
-import asyncio
+import os
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,8 @@ from starter.exits import Refused, Unreachable
 
 
 @pytest.fixture(autouse=True)
-def own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+def own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """No settings but those of the test."""
-    import os
-
     for name in list(os.environ):
         if name.startswith("TEMPORAL_") or name == "WEFT_UI":
             monkeypatch.delenv(name)
@@ -97,8 +94,7 @@ async def test_a_server_that_is_not_there_is_unreachable_with_address_and_cause(
 
 async def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("starter.connection.ONE_TRY", 0.2)
-    server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
-    async with server:
-        port = server.sockets[0].getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listening:  # accepted by the system, answered by nobody
+        port = listening.getsockname()[1]
         with pytest.raises(Unreachable, match="no answer within"):
             await reach(local_place(f"127.0.0.1:{port}", None))

@@ -55,7 +55,7 @@ def test_a_picture_shows_layers_kinds_and_arrows() -> None:
         "  z     tool  list_files  <- b",
         "  │",
         "  ▼",
-        '  ok    gate  Is "it" right? Is "it" right? Is "it" right? Is "it" right? Is "it" right? Is…  <- both',
+        '  ok    gate  Is "it" right? Is "it" right? Is "it" right? Is "it" right? Is "it" right? I…  <- both',
         "  │",
         "  ▼",
         '  c     llm   worker "Compare $both $m"  <- both, m, ok',

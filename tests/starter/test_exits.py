@@ -19,4 +19,4 @@ def test_every_way_to_stop_has_its_exit_code(kind: type[Stop], code: int) -> Non
 
 
 def test_an_interrupt_is_130() -> None:
-    assert Exit.INTERRUPTED == 130
+    assert int(Exit.INTERRUPTED) == 130

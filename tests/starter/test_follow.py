@@ -129,14 +129,8 @@ async def test_a_question_somebody_else_settled_is_withdrawn(make_run: Make, mak
 
 
 async def test_a_run_that_blocks_again_asks_again(make_run: Make, make_view: Make, make_gate: Make) -> None:
-    class Stubborn(make_run):  # type: ignore[misc]  # a fixture gives the class
-        async def update(self, name: str, /, **fields: Any) -> str:
-            self.updates.append((name, fields))
-            if len(self.updates) == 3:
-                self.step.set()
-            return "retrying"
-
-    run = Stubborn(make_view(status="blocked", blocked=[make_gate("a", "retry_node")]), takes=["retry_node"])
+    blocked = make_view(status="blocked", blocked=[make_gate("a", "retry_node")])
+    run = make_run(blocked, takes=["retry_node"], updates=3)
     assert isinstance(await Following(run, Seen(), Scripted("r", "r", "r")).follow(), Ending)
     assert len(run.updates) == 3
 
@@ -154,9 +148,5 @@ async def test_patience_also_ends_a_question(make_run: Make, make_view: Make, ma
 
 
 async def test_a_server_that_stays_away_ends_the_watching(make_run: Make, make_view: Make) -> None:
-    class Gone(make_run):  # type: ignore[misc]  # a fixture gives the class
-        async def ending(self) -> Ending:
-            raise Unreachable("gone")
-
     with pytest.raises(Unreachable, match="gone"):
-        await Following(Gone(make_view()), Seen()).follow()
+        await Following(make_run(make_view(), gone=Unreachable("gone")), Seen()).follow()

@@ -37,7 +37,7 @@ def test_a_pipe_gets_the_run_first_and_then_a_line_a_change(
     lines.over(make_report("partial", nodes=(settled("a", "failed", attempts=1, error="gone"), settled("b"))))
     assert (
         terminal.err.getvalue().splitlines()
-        == [  # type: ignore[attr-defined]  # a StringIO in tests
+        == [
             "run run-1",
             "ui  http://localhost:8233/r",
             'a  running                 search "a"',
@@ -47,8 +47,8 @@ def test_a_pipe_gets_the_run_first_and_then_a_line_a_change(
             "  a failed: gone",
         ]
         or terminal.err.getvalue()
-    )  # type: ignore[attr-defined]  # the same
-    assert terminal.out.getvalue() == ""  # type: ignore[attr-defined]  # the same
+    )
+    assert terminal.out.getvalue() == ""
 
 
 def test_quiet_says_only_what_must_be_read(

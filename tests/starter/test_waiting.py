@@ -96,13 +96,9 @@ async def test_an_interrupt_says_how_to_come_back(
 
 
 async def test_a_lost_server_says_how_to_come_back(make_terminal: Make, make_run: Make, make_view: Make) -> None:
-    class Gone(make_run):  # type: ignore[misc]  # a fixture gives the class
-        async def ending(self) -> Ending:
-            raise Unreachable("gone")
-
     terminal = make_terminal()
     with pytest.raises(Unreachable):
-        await attend(Gone(make_view()), terminal)
+        await attend(make_run(make_view(), gone=Unreachable("gone")), terminal)
     assert "the run goes on" in terminal.err.getvalue()
 
 

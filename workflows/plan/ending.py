@@ -15,9 +15,14 @@ from workflows.plan.state import (
 )
 
 
+def idle(state: RunState) -> bool:
+    """Whether nothing runs, is ready, or waits for a person's answer."""
+    return state.begun and not (state.ended or state.running or state.waiting or state.heap)
+
+
 def rest(state: RunState) -> None:
     """End or park a run in which nothing runs, is ready or waits for a person's answer."""
-    if state.ended or state.running or state.waiting or state.heap:
+    if not idle(state):
         return
     failed = unexcused(state)
     if failed and state.on_failure == "park":
@@ -49,9 +54,11 @@ def unexcused(state: RunState) -> tuple[int, ...]:
     excused = [status[node] in (SUCCEEDED, SKIPPED, CANCELLED) for node in range(len(graph.specs))]
     for node in reversed(graph.order):
         if not excused[node] and node not in answer:
-            behind = (*graph.consumers[node], *graph.joins[node])
+            behind = graph.behind(node)
             excused[node] = bool(behind) and all(excused[other] for other in behind)
-    blamed = [node for node in range(len(graph.specs)) if status[node] == FAILED and not excused[node]]
+    hosts = graph.standin_for
+    failed = [node for node in range(len(graph.specs)) if status[node] == FAILED and not excused[node]]
+    blamed = [node for node in failed if node not in hosts or status[hosts[node]] != FAILED]
     roots = [node for node in blamed if not any(status[dep] in (FAILED, BLOCKED) for dep in graph.specs[node].inputs)]
     return tuple(roots or blamed)
 
@@ -60,6 +67,9 @@ def end(state: RunState, status: EndStatus) -> None:
     """Close the run: cancel what runs, settle what is pending as skipped, or cancelled with the run."""
     state.ended = True
     state.waiting = 0
+    state.work.clear()
+    state.revised.clear()
+    state.stale.clear()
     state.deadlines.clear()
     final = CANCELLED if status == "cancelled" else SKIPPED
     for unit, before in enumerate(state.status):

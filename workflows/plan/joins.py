@@ -1,13 +1,27 @@
 """When a join closes, with which inputs, and when it cannot close any more."""
 
 from workflows.plan.graph import Spec
-from workflows.plan.state import BLOCKED, OPENED, PENDING, RUNNING, SUCCEEDED, WAITING, RunState
+from workflows.plan.state import BLOCKED, PENDING, RUNNING, SUCCEEDED, WAITING, RunState
 
-WAIT, CLOSE, FAIL = range(3)
+WAIT, CLOSE, FAIL, LATE = range(4)
 
 
-def verdict(spec: Spec, open_inputs: int, good: int) -> int:
-    """Return WAIT, CLOSE or FAIL for a join with so many open inputs and inputs with a value. O(1)."""
+def verdict(spec: Spec, open_inputs: int, good: int, late: bool | None = None) -> int:
+    """Return WAIT, CLOSE, FAIL or LATE for a join with so many open inputs and inputs with a value. O(1).
+
+    `late` is true when the deadline has just passed, false when it has closed the join before: then a quorum may
+    stay short. LATE is the failure of a join that a deadline does not close.
+    """
+    tolerant = spec.policy in ("settled", "quorum")
+    if late and tolerant:
+        return CLOSE
+    ruling = _rule(spec, open_inputs, good)
+    if ruling == FAIL and tolerant and late is not None:
+        return WAIT if open_inputs else CLOSE
+    return LATE if late and ruling == WAIT else ruling
+
+
+def _rule(spec: Spec, open_inputs: int, good: int) -> int:
     total = len(spec.inputs)
     if spec.policy == "settled":
         return WAIT if open_inputs else CLOSE
@@ -49,8 +63,3 @@ def reason(state: RunState, join: int) -> str:
     names = ", ".join(state.graph.specs[node].id for node in lost[:5]) + (" ..." if len(lost) > 5 else "")
     wanted = {"all": "every input", "first": "one input", "quorum": f"{spec.quorum} inputs"}.get(spec.policy, "")
     return f"needs a value from {wanted} of {len(spec.inputs)}, but {names} gave none"
-
-
-def live(status: int) -> bool:
-    """Whether a unit still does or may do something that can be called off."""
-    return status in (PENDING, RUNNING, WAITING, BLOCKED) or status in (BLOCKED + 1, OPENED)

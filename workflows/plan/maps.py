@@ -13,9 +13,11 @@ def length(state: RunState, node: int) -> int | str:
     else:
         source, name = spec.over[0], spec.over[1]
         fact = state.facts.get(source, {}).get(name)
-        if not isinstance(fact, int):
+        if not isinstance(fact, int) or isinstance(fact, bool) or fact < 0:
             return f"the output of {state.graph.specs[source].id} has no list at `{name}`"
         count = fact
+    if count < 0:
+        return "what it goes over is not a list"
     if count > spec.cap:
         return f"its list has {count} items; max_items is {spec.cap}"
     if len(state.status) + count > MAX_UNITS:

@@ -4,33 +4,52 @@ Every type is frozen and refuses unknown fields. Limits that a single value can 
 that need the whole plan or the tool catalogue live in `validate.py`.
 """
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    Tag,
+    model_serializer,
+)
 
 from workflows.plan.conditions import Condition
 from workflows.plan.durations import Duration
+from workflows.plan.problems import shown
 
 ID_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"
 RESERVED_IDS = ("input", "goal")
 MAX_NODES = 10_000
 MAX_GOAL_BYTES = 32 * 1024
 
+_SHARE = re.compile(r"(?:[1-9][0-9]?|100)%\Z")
+WORD = "<word>"
+FORM_TAGS = (WORD, "<fallback>", "<instead>", "<quorum>")
+"""Names of the forms that `on_error` and `policy` may take, as they stand in the paths of pydantic's errors."""
+
 NodeId = Annotated[str, Field(pattern=ID_PATTERN)]
 Role = Literal["planner", "worker", "critic", "judge", "joiner"]
 OnFailure = Literal["park", "partial", "fail"]
+Priority = Annotated[int, Field(strict=True, ge=1, le=5)]
 
 
 class Frozen(BaseModel):
     """A value that cannot change and refuses fields it does not know."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Retry(Frozen):
     """How often a node is attempted in all before it fails."""
 
-    attempts: int = Field(ge=1, le=20)
+    attempts: int = Field(strict=True, ge=1, le=20)
 
 
 class Lock(Frozen):
@@ -43,8 +62,8 @@ class Lock(Frozen):
 class Estimate(Frozen):
     """What a node is expected to take; orders ready nodes and feeds the forecast."""
 
-    tokens: int | None = Field(default=None, ge=0, le=100_000_000)
-    seconds: float | None = Field(default=None, ge=0, le=86_400)
+    tokens: int | None = Field(default=None, strict=True, ge=0, le=100_000_000)
+    seconds: float | None = Field(default=None, strict=True, ge=0, le=86_400)
 
 
 class Fallback(Frozen):
@@ -59,7 +78,22 @@ class Instead(Frozen):
     instead: NodeId
 
 
-OnError = Literal["fail", "skip"] | Fallback | Instead
+def _on_error_form(value: Any) -> str | None:
+    if isinstance(value, str):
+        return WORD
+    if isinstance(value, Fallback) or (isinstance(value, dict) and list(value) == ["fallback"]):
+        return "<fallback>"
+    return (
+        "<instead>" if isinstance(value, Instead) or (isinstance(value, dict) and list(value) == ["instead"]) else None
+    )
+
+
+OnError = Annotated[
+    Annotated[Literal["fail", "skip"], Tag(WORD)]
+    | Annotated[Fallback, Tag("<fallback>")]
+    | Annotated[Instead, Tag("<instead>")],
+    Discriminator(_on_error_form),
+]
 
 
 class Work(Frozen):
@@ -68,7 +102,7 @@ class Work(Frozen):
     on_error: OnError = "fail"
     retry: Retry | None = None
     timeout: Duration | None = None
-    priority: int = Field(default=3, ge=1, le=5)
+    priority: Priority = 3
     locks: tuple[Lock, ...] = Field(default=(), max_length=8)
     estimate: Estimate | None = None
 
@@ -114,18 +148,18 @@ class MapNode(Placed):
     over: str
     as_: NodeId = Field(default="item", alias="as")
     do: Annotated[ToolCall | ModelCall, Field(discriminator="kind")]
-    max_items: int = Field(default=200, ge=1, le=MAX_NODES)
+    max_items: int = Field(default=200, strict=True, ge=1, le=MAX_NODES)
     on_error: OnError = "fail"
-    priority: int = Field(default=3, ge=1, le=5)
+    priority: Priority = 3
 
 
 def _quorum(value: Any) -> Any:
-    """Read `"60%"` as a share; a count stays a count."""
-    if isinstance(value, str) and value.endswith("%") and value[:-1].isdigit() and 0 < int(value[:-1]) <= 100:
+    """Let a count of at least 1 pass, and a share of 1% to 100%."""
+    if isinstance(value, str) and _SHARE.match(value):
         return value
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return value
-    raise ValueError(f'{value!r} is no quorum; write a count such as 2 or a share such as "60%"')
+    raise ValueError(f'{shown(value)} is no quorum; write a count such as 2 or a share such as "60%"')
 
 
 class Quorum(Frozen):
@@ -134,15 +168,27 @@ class Quorum(Frozen):
     quorum: Annotated[int | str, BeforeValidator(_quorum)]
 
 
+def _policy_form(value: Any) -> str | None:
+    if isinstance(value, str):
+        return WORD
+    return "<quorum>" if isinstance(value, Quorum) or (isinstance(value, dict) and list(value) == ["quorum"]) else None
+
+
+Policy = Annotated[
+    Annotated[Literal["all", "settled", "first"], Tag(WORD)] | Annotated[Quorum, Tag("<quorum>")],
+    Discriminator(_policy_form),
+]
+
+
 class JoinNode(Placed):
     """Aggregates its inputs by policy; the output is a list in `inputs` order, for `first` the value alone."""
 
     kind: Literal["join"]
     inputs: tuple[NodeId, ...] = Field(min_length=1, max_length=MAX_NODES)
-    policy: Literal["all", "settled", "first"] | Quorum = "all"
+    policy: Policy = "all"
     deadline: Duration | None = None
     on_error: OnError = "fail"
-    priority: int = Field(default=3, ge=1, le=5)
+    priority: Priority = 3
 
 
 class GateNode(Placed):
@@ -159,17 +205,31 @@ Node = Annotated[ToolNode | LlmNode | MapNode | JoinNode | GateNode, Field(discr
 
 
 class InputSpec(Frozen):
-    """An input of a plan; one without a default must be given when the run starts."""
+    """An input of a plan; one without a default must be given when the run starts, also after a plan was stored."""
 
     type: Literal["string", "number", "integer", "boolean", "array", "object"] = "string"
     default: JsonValue = None
     description: str = Field(default="", max_length=500)
 
+    @model_serializer(mode="wrap")
+    def _as_given(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = write(self)
+        if "default" not in self.model_fields_set:
+            written.pop("default", None)
+        return written
+
+
+def _short_goal(goal: str) -> str:
+    size = len(goal.encode())
+    if size > MAX_GOAL_BYTES:
+        raise ValueError(f"is {size:,} bytes; at most {MAX_GOAL_BYTES:,}. Put long text in a document")
+    return goal
+
 
 class Plan(Frozen):
     """A whole plan. `islands` lists nodes that one activity may run together."""
 
-    goal: str | None = Field(default=None, max_length=MAX_GOAL_BYTES)
+    goal: Annotated[str, AfterValidator(_short_goal)] | None = None
     inputs: dict[NodeId, InputSpec] = Field(default_factory=dict, max_length=100)
     nodes: tuple[Node, ...] = Field(min_length=1, max_length=MAX_NODES)
     answer: JsonValue = None

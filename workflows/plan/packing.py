@@ -30,7 +30,9 @@ def unpack_plan(text: str) -> dict[str, Any]:
     if len(text) > MAX_PACKED_BYTES:
         raise ValueError(f"`plan_packed` is {len(text):,} characters; at most {MAX_PACKED_BYTES:,}")
     try:
-        plan = json.loads(_inflate(base64.b64decode(text.encode("ascii", "replace"), validate=True)), parse_constant=_refuse)
+        plan = json.loads(
+            _inflate(base64.b64decode(text.encode("ascii", "replace"), validate=True)), parse_constant=_refuse
+        )
     except (binascii.Error, zlib.error, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"`plan_packed` is not base64 of zlib of JSON: {error}") from None
     if not isinstance(plan, dict):

@@ -15,7 +15,7 @@ def queue(state: RunState, unit: int) -> None:
 
 def take(state: RunState, unit: int) -> bool:
     """Take all of a unit's locks or none. A lock counts its shared holders; -1 is one exclusive holder."""
-    locks = state.spec_of(unit).locks
+    locks = state.graph.locks[state.node_of(unit)]
     for name, exclusive in locks:
         holders = state.held.get(name, 0)
         if holders < 0 or (exclusive and holders):
@@ -28,7 +28,7 @@ def take(state: RunState, unit: int) -> bool:
 def release(state: RunState, unit: int) -> None:
     """A running unit has ended: give back its slot and its locks, and let those who waited for one try again."""
     state.running -= 1
-    locks = state.spec_of(unit).locks
+    locks = state.graph.locks[state.node_of(unit)]
     if not locks:
         return
     for name, exclusive in locks:

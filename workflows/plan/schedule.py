@@ -9,7 +9,7 @@ from collections.abc import Callable
 from heapq import heappop
 from typing import Any
 
-from workflows.plan import ending, flow, joins, ready, revisions
+from workflows.plan import admission, ending, flow, ready, reopening, revisions, settling
 from workflows.plan.decisions import (
     Answered,
     Begun,
@@ -27,29 +27,49 @@ from workflows.plan.state import PARK, PENDING, RUNNING, WAITING, RunState
 
 
 def step(state: RunState, event: Event) -> list[Decision]:
-    """Take one event and return what is to be done now, in order."""
+    """Take one event and return what is to be done now, in order. Before `Begun` and after the end nothing moves."""
     out: list[Decision] = []
-    if state.ended:
+    kind = type(event)
+    if state.ended or not (state.begun or kind is Begun or kind is Stopped):
         return out
     state.out = out
-    _HANDLERS[type(event)](state, event)
+    _HANDLERS[kind](state, event)
+    _work_off(state)
+    if not state.ended:
+        _start_ready(state)
+        if state.graph.islands and ending.idle(state):
+            _free_islands(state)
+        ending.rest(state)
+    return out
+
+
+def _work_off(state: RunState) -> None:
+    """Carry every end and every edit through the graph, until nothing is left to say."""
     while state.work or state.revised or state.stale:
         if state.work:
             flow.spread(state, state.work.popleft())
         elif state.revised:
             revisions.revise(state, state.revised.popleft())
         else:
-            revisions.refresh(state, state.stale.popleft())
-    if not state.ended:
-        _start_ready(state)
-        ending.rest(state)
-    return out
+            reopening.refresh(state, heappop(state.stale)[1])
+
+
+def _free_islands(state: RunState) -> None:
+    """Islands that wait for each other, or for what will not come, would wait for ever: dissolve them."""
+    for group, waits_for in enumerate(state.gather):
+        if waits_for:
+            settling.dissolve(state, group)
+    _work_off(state)
+    _start_ready(state)
 
 
 def _begun(state: RunState, _: Begun) -> None:
+    if state.begun:
+        return
+    state.begun = True
     for node, missing in enumerate(state.missing):
         if missing == state.floor[node] and state.status[node] == PENDING:
-            flow.admit(state, node)
+            admission.admit(state, node)
 
 
 def _settled(state: RunState, event: Settled) -> None:
@@ -60,7 +80,7 @@ def _settled(state: RunState, event: Settled) -> None:
     outcome = event.outcome
     state.attempts[unit] += outcome.attempts
     state.millis[unit] = state.now - state.started[unit]
-    flow.settle(state, unit, outcome)
+    settling.settle(state, unit, outcome)
 
 
 def _ticked(state: RunState, _: Ticked) -> None:
@@ -75,45 +95,33 @@ def _expire(state: RunState, unit: int) -> None:
         ending.end(state, "partial")
     elif state.status[unit] == WAITING:
         state.waiting -= 1
-        flow.fail(state, unit, "GateTimeout", "nobody answered in time")
-    elif state.status[unit] == PENDING and not state.queued[unit]:
-        _close_late(state, unit)
-
-
-def _close_late(state: RunState, join: int) -> None:
-    """A join's deadline: `settled` and `quorum` take what is there, the others fail."""
-    spec = state.graph.specs[join]
-    if spec.policy in ("settled", "quorum"):
-        flow.close(state, join)
-        return
-    flow.fail(state, join, "JoinDeadline", f"{state.good[join]} of {len(spec.inputs)} inputs were there in time")
-    for node in spec.inputs:
-        if joins.live(state.status[node]):
-            flow.unwant(state, node)
+        settling.fail(state, unit, "GateTimeout", "nobody answered in time")
+    else:
+        admission.expire(state, unit)
 
 
 def _answered(state: RunState, event: Answered) -> None:
-    if state.status[event.unit] == WAITING:
+    if state.status[event.unit] == WAITING and state.spec_of(event.unit).kind == "gate":
         state.answers[event.unit] = event.value
         _go_on(state, event.unit)
 
 
 def _judged(state: RunState, event: Judged) -> None:
-    if state.status[event.unit] != WAITING:
+    if state.status[event.unit] != WAITING or state.spec_of(event.unit).kind == "gate":
         return
     if event.approved:
         state.approved[event.unit] = True
         _go_on(state, event.unit)
     else:
         state.waiting -= 1
-        flow.fail(state, event.unit, "Rejected", event.reason or "a person rejected it")
+        settling.fail(state, event.unit, "Rejected", event.reason or "a person rejected it")
 
 
 def _go_on(state: RunState, node: int) -> None:
     state.waiting -= 1
     state.status[node] = PENDING
     state.deadlines.pop(node, None)
-    flow.enter(state, node)
+    admission.enter(state, node, state.graph.specs[node])
 
 
 def _retried(state: RunState, event: Retried) -> None:
@@ -129,17 +137,26 @@ def _stopped(state: RunState, event: Stopped) -> None:
 
 
 def _start_ready(state: RunState) -> None:
-    """Start ready units while the window has room; those that miss a lock wait for its release."""
-    heap, graph = state.heap, state.graph
-    while heap and state.running < state.window and not state.draining:
-        unit = heappop(heap)[2]
-        if not state.queued[unit]:
+    """Start ready units while the window has room; those that miss a lock wait for its release.
+
+    An island larger than the window starts when nothing else runs.
+    """
+    heap, graph, queued = state.heap, state.graph, state.queued
+    while heap:
+        unit = heap[0][2]
+        if not queued[unit]:
+            heappop(heap)
             continue
+        if state.draining or state.running >= state.window:
+            return
+        group = graph.island_of.get(unit) if graph.islands else None
+        units = (unit,) if group is None or state.dissolved[group] else graph.islands[group]
+        if state.running and state.running + len(units) > state.window:
+            return
+        heappop(heap)
         if not ready.take(state, unit):
             state.held_back.append(unit)
             continue
-        group = graph.island_of.get(unit) if graph.islands else None
-        units = (unit,) if group is None or state.dissolved[group] else graph.islands[group]
         for member in units:
             _mark_started(state, member)
         state.out.append(Start(units))
@@ -150,11 +167,8 @@ def _mark_started(state: RunState, unit: int) -> None:
     state.status[unit] = RUNNING
     state.started[unit] = state.now
     state.running += 1
-    timed = state.graph.timed
-    if timed and unit in timed:
-        for join in timed[unit]:
-            if join not in state.deadlines and state.status[join] == PENDING and not state.queued[join]:
-                state.deadlines[join] = state.now + state.graph.specs[join].deadline
+    if unit in state.graph.timed:
+        admission.clock(state, unit)
 
 
 _HANDLERS: dict[type[Any], Callable[[RunState, Any], None]] = {

@@ -14,9 +14,9 @@ from workflows.plan.graph import Graph
 from workflows.plan.state import RunState
 
 _COLUMNS = ("status", "generation", "digest", "size", "attempts", "millis", "queued")
-_NODE_COLUMNS = ("missing", "floor", "left", "good", "armed", "demand", "gather", "dissolved")
-_SPARSE = ("facts", "notes", "derived", "prior", "chosen", "answers", "approved", "deadlines")
-_SCALARS = ("rules", "window", "park_for", "on_failure", "now", "running", "waiting", "parked", "ended")
+_NODE_COLUMNS = ("missing", "floor", "left", "good", "armed", "gather", "dissolved")
+_SPARSE = ("facts", "notes", "derived", "prior", "chosen", "answers", "approved", "deadlines", "late")
+_SCALARS = ("rules", "window", "park_for", "on_failure", "now", "running", "waiting", "begun", "parked", "ended")
 
 
 def dump(state: RunState) -> str:

@@ -16,6 +16,7 @@ from workflows.plan.graph import Graph, Spec
 PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED, DELEGATED, OPENED = range(10)
 """BLOCKED: pending behind a failed node. DELEGATED: its stand-in runs. OPENED: a map whose items run."""
 
+ENDED = (SUCCEEDED, FAILED, SKIPPED, CANCELLED)
 SHOWN = (
     "pending",
     "running",

@@ -11,7 +11,7 @@ from activities.providers.model import ModelReply, ModelRequest, ProviderError, 
 from activities.providers.offline import prompts
 from activities.providers.offline.answer import answer, describe
 from activities.providers.offline.extract import Wanted, extract
-from activities.providers.offline.material import Material, material_of
+from activities.providers.offline.material import material_of
 from activities.providers.offline.open_prompts import OfflineCannot, open_answer, open_text
 from activities.providers.offline.passages import find_quote
 from activities.providers.offline.plans import plan_of
@@ -20,10 +20,10 @@ from activities.providers.offline.shapes import NotUnderstood, questions
 
 __all__ = ["CannotPlan", "Offline", "OfflineCannot"]
 
-_NEEDED = {"search", "calculate"}
 _EXAMPLES = (
-    'look-up "How long is A?", compare "Which is longer, A or B, and by how much?", difference "How much longer is A than B?", '
-    'sum "How long are A and B together?", ratio "How many times longer is A than B?", superlative "What is the longest river?", '
+    'look-up "How long is A?", compare "Which is longer, A or B, and by how much?", '
+    'difference "How much longer is A than B?", sum "How long are A and B together?", '
+    'ratio "How many times longer is A than B?", superlative "What is the longest river?", '
     'list "List the lengths of A and B"'
 )
 
@@ -73,8 +73,8 @@ def _refusal(error: NotUnderstood) -> str:
     which = "the goal" if error.whole else "this part of the goal"
     why = f" ({error.why})" if error.why else ""
     return (
-        f'The offline rules do not understand {which}: "{said}"{why}. They are rules, no model, and can plan: {_EXAMPLES}. '
-        "For anything else set a model and its key."
+        f'The offline rules do not understand {which}: "{said}"{why}. They are rules, no model, and can plan: '
+        f"{_EXAMPLES}. For anything else set a model and its key."
     )
 
 
@@ -92,13 +92,13 @@ def _work(request: ModelRequest) -> Any:
 
 def _join(request: ModelRequest) -> Any:
     material = material_of(request.inputs)
-    goal, asked = _asked(request, material)
+    goal, asked = _asked(request)
     if not asked:
         return open_answer(request, material)
     return answer(goal, asked, material)
 
 
-def _asked(request: ModelRequest, material: Material) -> tuple[str, tuple[Question, ...]]:
+def _asked(request: ModelRequest) -> tuple[str, tuple[Question, ...]]:
     """The questions of a joiner's prompt, else of the goal; none when neither is understood."""
     for text in (prompts.read_goal(request.template), request.goal):
         try:

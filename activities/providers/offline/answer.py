@@ -1,7 +1,7 @@
 """Answers questions from what a joiner is given: plain sentences with marks, and the evidence behind each mark."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from activities.providers.offline.extract import Wanted, extract, of_kind, quote_of
@@ -41,7 +41,6 @@ class Answering:
                 part.results[name] = self.material.results.pop(node)[1]
             elif owner == index and node in self.material.lost and not part.missing:
                 part.missing.append(f"The calculation did not finish: {_lost(node, self.material)}.")
-        part.offered = self.material.results
         return tell(part)
 
     def _fact(self, index: int, question: Question, subject: str) -> Fact | None:
@@ -81,7 +80,7 @@ class Answering:
     def _shown(self, subject: str, fact: Fact | None) -> str:
         """The name as the document has it; as asked where only capitals differ and the goal uses capitals."""
         name = fact.text("name") if fact is not None else ""
-        if not name or name.lower() == subject.lower() and self.goal[:1].isupper():
+        if not name or (name.lower() == subject.lower() and self.goal[:1].isupper()):
             return subject
         return name
 
@@ -94,11 +93,11 @@ class Answering:
             source = fact.text("source")
             name = fact.text("name") or fact.text("subject")
             key = source or name
-            if not name or key in part.figures or key in part.named:
+            if not name or key in part.figures or key in part.members:
                 continue
             figure = figure_of(name, fact)
             if question.shape == "members" and fact.found:
-                part.named[key] = replace(fact, value={**fact.value, "name": name})
+                part.members[key] = fact
             elif figure is not None:
                 part.figures[key] = figure
             elif fact.value.get("reason") and fact.value.get("of_kind") is True:

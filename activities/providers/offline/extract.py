@@ -7,11 +7,11 @@ from typing import Any
 
 from activities.providers.offline.figures import Bound, bound_figures
 from activities.providers.offline.names import CLOSE, EXACT, fold, mention, relation, same_name
-from activities.providers.offline.owners import Subject, about, singular
+from activities.providers.offline.owners import Subject, about
 from activities.providers.offline.quantities import Quantity, quantities
 from activities.providers.offline.sentences import Passage, Sentence, sentences
 from activities.providers.offline.units import YEAR, Unit, convert, unit_of, usual
-from activities.providers.offline.words import ATTRIBUTES, Attribute
+from activities.providers.offline.words import ATTRIBUTES, Attribute, singular
 
 _ENOUGH = 1.4
 _DISSENT = re.compile(
@@ -49,7 +49,7 @@ class _Candidate:
 
 
 def extract(wanted: Wanted, passages: Sequence[Passage]) -> dict[str, Any]:
-    """Return the fact as `{found: true, value, unit, text, year, quote, source, ...}`, or `{found: false, reason, ...}`.
+    """Return the fact as `{found: true, value, unit, text, year, quote, source, ...}`, else `{found: false, reason}`.
 
     The value is converted to the wanted unit, or to the one unit its dimension is always given in.
     """
@@ -241,9 +241,8 @@ def of_kind(passage: Passage, family: str) -> bool:
         if tuple(singular(word) for word in re.findall(r"[^\W_]+", fold(part))) == wanted:
             return True
     noun = r"[\s-]+".join(re.escape(word) for word in wanted)
-    kind = re.compile(
-        rf"\b(?:is|was|are|were)\s+(?:an?|the|one of the)\s+(?:(?!of\b|in\b|on\b|that\b|which\b)[\w'-]+\s+){{0,5}}?{noun}s?\b"
-    )
+    head = r"(?:(?!of\b|in\b|on\b|that\b|which\b)[\w'-]+\s+){0,5}?"
+    kind = re.compile(rf"\b(?:is|was|are|were)\s+(?:an?|the|one of the)\s+{head}{noun}s?\b")
     for item in sentences(passage)[:3]:
         if mention(passage.title).match(fold(item.text)) and kind.search(fold(item.text)):
             return True

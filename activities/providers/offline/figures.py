@@ -14,12 +14,13 @@ _REACH = 70
 _EVENT = "event"
 _COMPARATIVES = "|".join(word for word, item in COMPARISONS.items() if not item.superlative and " " not in word)
 _RELATIVE = re.compile(
-    rf"\s*(?:\([^)]*\)\s*)?(?:times\b|(?:{_COMPARATIVES}|more|less|fewer|above|below|after|before|later|earlier|ago|from (?=\w+ to))\b(?!\s+(?:mean )?(?:sea|the sea)))"
+    rf"\s*(?:\([^)]*\)\s*)?(?:times\b|(?:{_COMPARATIVES}|more|less|fewer|above|below|after|before|later|earlier|ago|"
+    r"from (?=\w+ to))\b(?!\s+(?:mean )?(?:sea|the sea)))"
 )
 _CHANGE = re.compile(r"\b(?:by|within|every|each|first|last|another|per) (?:about |some |roughly |over |nearly )?$")
 _BOUND = re.compile(r"\b(?:more than|less than|over|under|up to|at least|at most|nearly|almost|fewer than) $")
 _DATING = re.compile(
-    r"(?:\b(?:in|on|since|by|around|about|circa|c\.|ca\.|of|year|late|early|mid|and|to|from|until)|[:,(–-])\s*$"
+    r"(?:\b(?:in|on|since|by|around|about|circa|c\.|ca\.|of|year|late|early|mid|and|to|from|until)|[:,(\u2013-])\s*$"
 )
 _FILLED = r"(?:\s*\([^)]*\))?(?:\s+(?:or so|more or less|\w+ly))?"
 
@@ -52,7 +53,7 @@ def _masked(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 def _bind(text: str, item: Quantity, others: list[Quantity], asked: Attribute) -> Bound | None:
-    if _RELATIVE.match(text, item.end) or _CHANGE.search(text[: item.start]) and item.unit.dimension != "date":
+    if _RELATIVE.match(text, item.end) or (_CHANGE.search(text[: item.start]) and item.unit.dimension != "date"):
         return None
     date = item.unit.dimension == "date"
     early = (
@@ -116,7 +117,7 @@ def _before(text: str, item: Quantity, others: list[Quantity], asked: Attribute)
             pattern = _pattern(cues)
             for found in re.finditer(rf"(?<!\w){pattern}(?!\w)", text[start : item.start]) if pattern else ():
                 key = (found.end(), len(found[0]))
-                if best is None or key > best[:2] or key == best[:2] and attribute.name == asked.name:
+                if best is None or key > best[:2] or (key == best[:2] and attribute.name == asked.name):
                     best = *key, attribute.name, found[0], strength
     return best[2:] if best else None
 
@@ -145,7 +146,7 @@ def _bind_year(text: str, item: Quantity, others: list[Quantity], asked: Attribu
     events = _pattern(tuple(dict.fromkeys((*asked.before, *(word for words in EVENTS.values() for word in words)))))
     start = max(0, item.start - _REACH)
     found = list(re.finditer(rf"(?<!\w){events}(?!\w)", text[start : item.start]))
-    if found and _DATING.search(text[: item.start]) or found and start + found[-1].end() >= item.start - 1:
+    if (found and _DATING.search(text[: item.start])) or (found and start + found[-1].end() >= item.start - 1):
         cue = found[-1][0]
         return Bound(item, asked.name, cue, 1.0) if cue in _folded(asked.before) else None
     later = re.search(rf"(?<!\w){events}(?!\w)", text[item.end :])

@@ -13,7 +13,7 @@ _CLASSES = ("tower", "bridge", "building", "sea", "ocean", "state", "street", "t
 _WORD = re.compile(r"[^\W_]+")
 _NOT_A_NAME = re.compile(
     r"(?<![\w-])(?:is|are|was|were|do|does|did|has|have|had|can|which|what|who|whom|how|when|where|why|than|longest|shortest|it|its|"
-    r"they|them|their|this|that|there|one|ones|other|others|these|those|between|by|together|combined|every|each|any|plus|minus|times)(?![\w-])",
+    r"they|them|their|this|that|there|one|ones|other|others|these|those|between|by|together|combined|every|each|any|plus|minus|times|takes?|to)(?![\w-])",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"[\"“”']([^\"“”]{1,80})[\"“”']")
@@ -37,18 +37,11 @@ def words_of(text: str) -> tuple[str, ...]:
 
 def stem(word: str) -> str:
     """Return a word without its commonest endings, so that "designed" meets "designs"."""
-    for ending, kept in (
-        ("ies", "y"),
-        ("sses", "ss"),
-        ("ing", ""),
-        ("ed", ""),
-        ("es", ""),
-        ("er", ""),
-        ("s", ""),
-        ("e", ""),
-    ):
-        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
-            return _single(word[: -len(ending)] + kept)
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > 3:
+        word = f"{word[:-3]}y" if word.endswith("ies") else word[:-1]
+    for ending in ("ing", "ed", "er", "e"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return _single(word.removesuffix(ending))
     return _single(word)
 
 

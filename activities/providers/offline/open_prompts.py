@@ -25,7 +25,8 @@ def open_text(request: ModelRequest, material: Material) -> Any:
     passages = _passages(material)
     if not passages:
         raise OfflineCannot(
-            "the offline rules can only quote from a node's inputs, and this prompt refers to no text; set a model and its key"
+            "the offline rules can only quote from a node's inputs, and this prompt refers to no text; set a model and "
+            "its key"
         )
     chosen = nearest(prompts.instruction(request.template), passages)
     quotes = [f"{item.line}{f' [{item.passage.path}]' if item.passage.path else ''}" for item in chosen]
@@ -33,7 +34,7 @@ def open_text(request: ModelRequest, material: Material) -> Any:
 
 
 def _fitted(text: str, schema: dict[str, Any] | None) -> Any:
-    if schema is None or schema.get("type") == "string" and set(schema) <= {"type", "title", "description"}:
+    if schema is None or (schema.get("type") == "string" and set(schema) <= {"type", "title", "description"}):
         return text
     properties = schema.get("properties")
     required = schema.get("required", [])
@@ -42,8 +43,8 @@ def _fitted(text: str, schema: dict[str, Any] | None) -> Any:
     if texts and isinstance(required, list) and set(required) <= {texts[0]}:
         return {texts[0]: text}
     raise OfflineCannot(
-        f"the offline rules cannot fill the output_schema of this prompt (it needs {', '.join(map(str, required)) or 'an object'}); "
-        "set a model and its key"
+        "the offline rules cannot fill the output_schema of this prompt "
+        f"(it needs {', '.join(map(str, required)) or 'an object'}); set a model and its key"
     )
 
 

@@ -6,21 +6,24 @@ from dataclasses import dataclass, field
 
 from activities.providers.offline.names import CLOSE, fold, mention, relation
 from activities.providers.offline.sentences import Sentence
-from activities.providers.offline.words import Attribute
+from activities.providers.offline.words import Attribute, singular
 
 _LEAD = re.compile(
-    r"(?:(?:in|as of|by|since|at|with|on|for|from|after|measuring|stretching|standing|rising|covering|weighing|today|currently|"
-    r"now|overall|officially|according to|having|reaching|running|extending|spanning|completed|built|opened|founded)\b"
+    r"(?:(?:in|as of|by|since|at|with|on|for|from|after|measuring|stretching|standing|rising|covering|weighing|today|"
+    r"currently|now|overall|officially|according to|having|reaching|running|extending|spanning|completed|built|opened|"
+    r"founded)\b"
     r"(?:[^,(]|,(?=\d{3})|\([^)]*\)){0,90},\s+|(?:in|as of)\s+\d{4}\s+|(?:however|also|today|moreover|note that),?\s+)"
 )
 _VERBS = re.compile(
-    r"(?:can|could|may|might|will|would|do|did|were|are|have|had|held|rose|stood|lay|grew|ran|cost|lost|began|met|reach|weigh|live|stretch|hold|measure|cover|contain|run|grow|cost|"
-    r"in|at|on|from|with|itself|alone|now|also|currently|today|still|officially|of|near|melt|boil|orbit|take|\w+(?:s|ed|ly))$"
+    r"(?:can|could|may|might|will|would|do|did|were|are|have|had|held|rose|stood|lay|grew|ran|cost|lost|began|met|reach|"
+    r"weigh|live|stretch|hold|measure|cover|contain|run|grow|melt|boil|orbit|take|in|at|on|from|with|of|near|itself|alone|"
+    r"now|also|today|still|\w+(?:s|ed|ly))$"
 )
 _CLASSES = (
-    "river mountain peak summit lake sea city town capital metropolis village planet world element metal gas language tower building "
-    "skyscraper bridge structure animal bird mammal species country state island park ship car plane aircraft project company tree"
-).split()
+    "river mountain peak summit lake sea city town capital metropolis village planet world element metal gas language "
+    "tower building skyscraper bridge structure animal bird mammal species country state island park ship car plane "
+    "aircraft project company tree"
+)
 _OTHER_NOUNS = re.compile(r"(?:and|or)$")
 _SPLIT = re.compile(
     r";\s+|,?\s+(?:while|whereas|although|though|but|compared (?:with|to)|against|than)\s+|"
@@ -67,7 +70,7 @@ class Subject:
         cues = (*self.attribute.nouns, *self.attribute.before, *self.attribute.after)
         self.nouns = "|".join(re.escape(fold(cue)) for cue in sorted(cues, key=len, reverse=True)) or "(?!)"
         folders = [fold(part) for part in self.sentence.passage.path.split("/")[:-1]]
-        kinds = {*_CLASSES, *(singular(part) for part in folders)}
+        kinds = {*_CLASSES.split(), *(singular(part) for part in folders)}
         self.kinds = "|".join(re.escape(kind) for kind in sorted(kinds) if kind)
 
     def clauses(self) -> Iterator[Clause]:
@@ -125,7 +128,7 @@ class Subject:
     def _continues(self, part: str, at: int) -> bool:
         """Whether what follows the name leaves it the subject: no `Nile Delta`, no `Nile's tributary`."""
         rest = part[at:]
-        if possessive := re.match(r"['’]s?\s+", rest):
+        if possessive := re.match(r"['\u2019]s?\s+", rest):
             own = rf"(?:[\w-]+\s+){{0,2}}?(?:{self.nouns})(?!\w)|(?:about |roughly |some )?\d"
             return bool(re.match(own, fold(rest[possessive.end() :])))
         word = re.match(r"\s+([^\W\d_][\w'-]*)", rest)
@@ -176,7 +179,7 @@ class Subject:
         for name in self.names:
             for found in name.finditer(text):
                 rest = part[found.end() :]
-                near = re.match(r"(?:['’]s)?[^A-Z;]{0,40}?\d", rest)
+                near = re.match(r"(?:['\u2019]s)?[^A-Z;]{0,40}?\d", rest)
                 if near and self._whole(part, found.start()) and self._continues(part, found.end()):
                     return 0.9
         return 0.0
@@ -192,15 +195,6 @@ def about(asked: str, sentence: Sentence) -> int:
     passage = sentence.passage
     stem = re.sub(r"[-_]+", " ", passage.path.rsplit("/", 1)[-1].rsplit(".", 1)[0])
     return max(relation(asked, passage.title), relation(asked, sentence.topic), relation(asked, stem))
-
-
-def singular(noun: str) -> str:
-    """Return a folder's or family's name in the singular."""
-    if noun.endswith("ies") and len(noun) > 4:
-        return f"{noun[:-3]}y"
-    if noun.endswith(("sses", "shes", "ches", "xes")):
-        return noun[:-2]
-    return noun[:-1] if noun.endswith("s") and not noun.endswith("ss") else noun
 
 
 def _numeric_brackets(text: str) -> bool:

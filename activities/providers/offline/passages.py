@@ -9,19 +9,20 @@ from activities.providers.offline.names import fold, relation, stem
 from activities.providers.offline.sentences import Passage, Sentence, sentences
 from activities.providers.offline.words import COMPARISONS
 
-_COMMON = frozenset(
-    "a about an and any are as at be been by can could did do does for from had has have how i in into is it its me of on or "
-    "that the their them there these they this those to was were what when where which while who whom whose why will with you "
-    "your tell describe please give name called much many kind sort type lie lies located find situated happen happens get "
-    "between one ones also some such than then make makes".split()
+_COMMON_WORDS = (
+    "a about an and any are as at be been by can could did do does for from had has have how i in into is it its me of "
+    "on or that the their them there these they this those to was were what when where which while who whom whose why "
+    "will with you your tell describe please give name called much many kind sort type lie lies located find situated "
+    "happen happens get between one ones also some such than then make makes"
 )
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_COMMON = frozenset(_COMMON_WORDS.split())
+_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
 _PLACE = re.compile(
     r"\b(?:in|at|on|near|between|off|along|above|below|through|into|from)\s+(?:the\s+)?(?:[\w-]+\s+){0,2}?[A-Z]"
 )
-_PERSON = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w'’-]+(?:\s+(?:de|van|von|da|of|the)?\s*[A-Z][\w'’-]+)+")
+_PERSON = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w'\u2019-]+(?:\s+(?:de|van|von|da|of|the)?\s*[A-Z][\w'\u2019-]+)+")
 _YEAR = re.compile(r"\b(?:1\d{3}|20\d{2})\b|\bcentury\b|\bAD\s\d|\bBC\b")
-_CAUSE = re.compile(r"\b(?:because|since|so that|due to|owing to|as a result|therefore|in order|so)\b")
+_CAUSE = re.compile(r"\b(?:because|since|so that|due to|owing to|as a result|therefore|in order)\b")
 _KINDS = {"where": _PLACE, "who": _PERSON, "whom": _PERSON, "when": _YEAR, "why": _CAUSE}
 _DEFINE = re.compile(
     r"(?:what|who)\s+(?:is|are|was|were)\s+(?P<name>.+)|(?:tell\s+me\s+about|describe)\s+(?P<thing>.+)", re.IGNORECASE
@@ -83,13 +84,16 @@ def _score(asked: _Asked, item: Sentence, place: int) -> float:
         return _definition(asked.defined, item, place)
     text = fold(item.text)
     here = set(_WORD.findall(text))
-    about = {*_WORD.findall(fold(item.passage.title)), *_WORD.findall(fold(item.topic))}
+    about = set(_WORD.findall(fold(f"{item.passage.title} {item.topic} {' '.join(item.passage.path.split('/'))}")))
     inside = sum(1 for name in asked.names if name in here)
     if any(name not in here and name not in about for name in asked.names):
         return 0.0
-    stems = {stem(word) for word in here}
+    stems, kinds = {stem(word) for word in here}, {stem(word) for word in about}
     hits = sum(1 for word in asked.words if word in stems)
-    if asked.words and hits * 3 < len(asked.words) * 2:
+    given = sum(1 for word in asked.words if word in kinds - stems)
+    if hits + given + len(asked.names) < 2 or (asked.words and not hits):
+        return 0.0
+    if asked.words and (hits + given) * 3 < len(asked.words) * 2:
         return 0.0
     if asked.kind is not None and not asked.kind.search(item.text):
         return 0.0
@@ -102,8 +106,9 @@ def _score(asked: _Asked, item: Sentence, place: int) -> float:
 
 def _ranks_alike(words: tuple[str, ...], text: str) -> bool:
     """Whether each superlative asked for stands in the text, neither as the third nor as one of several."""
-    for word, item in COMPARISONS.items():
-        if item.superlative and stem(word) in words:
+    ranks = [word for word, item in COMPARISONS.items() if item.superlative]
+    for word in (*ranks, "most", "least", "fewest", "best", "worst", "first", "last", "only"):
+        if stem(word) in words:
             found = re.search(rf"(?P<before>(?:[\w-]+\s+){{0,4}}){word}\b", text)
             if not found or _NOT_FIRST.search(found["before"]):
                 return False
@@ -120,7 +125,7 @@ def _definition(name: str, item: Sentence, place: int) -> float:
 
 
 def nearest(prompt: str, passages: Sequence[Passage], most: int = _MOST_SENTENCES) -> list[Sentence]:
-    """Return the sentences with most words of the prompt, in the order of the passages; the first ones if none has any."""
+    """Return the sentences with most words of the prompt, in the order given; the first one if none has any."""
     wanted = {stem(word) for word in _WORD.findall(fold(prompt)) if word not in _COMMON}
     items = list(dict.fromkeys(item for passage in passages for item in sentences(passage)))
     scored = []

@@ -9,7 +9,8 @@ from activities.providers.offline.words import ATTRIBUTES, Attribute, dated, is_
 
 _FIRST_REFERENCE = re.compile(r"\$(?:\{[A-Za-z]|[A-Za-z])")
 _FACT = re.compile(
-    r"Find the (?P<what>.+?) in the (?P<where>passages|document)(?:, in (?P<unit>[^\s,.]+))?(?:, for the year (?P<year>\d{4}))?\.(?=\s|$)",
+    r"Find the (?P<what>.+?) in the (?P<where>passages|document)"
+    r"(?:, in (?P<unit>[^\s,.]+))?(?:, for the year (?P<year>\d{4}))?\.(?=\s|$)",
     re.DOTALL,
 )
 _DATED = re.compile(r"year in which (?P<subject>.+) was (?P<event>[a-z ]+)")
@@ -145,7 +146,7 @@ def _attribute(text: str) -> Attribute | None:
 
 def _splits(what: str) -> list[tuple[Attribute, str]]:
     """Split `length of the Bridge of Sighs`: the longest attribute that is known, else the first."""
-    cuts = [match for match in re.finditer(r" of ", what)]
+    cuts = list(re.finditer(" of ", what))
     pairs = [(attribute, what[cut.end() :]) for cut in cuts if (attribute := _attribute(what[: cut.start()]))]
     exact = [pair for pair in pairs if is_known(pair[0]) and what.startswith(f"{pair[0].name} of ")]
     return exact[-1:] if exact and exact[-1][0].name in ATTRIBUTES else exact[:1] or pairs[:1]

@@ -15,13 +15,12 @@ SCALES = {
     "quintillion": 1e18,
     "sextillion": 1e21,
 }
-_WORDS = {
-    name: value
-    for value, name in enumerate(
-        "no one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen twenty".split()
-    )
-} | {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
+_COUNTING = (
+    "no one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty"
+)
+_TENS = {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
+_WORDS = {name: value for value, name in enumerate(_COUNTING.split())} | _TENS
 _MONTH = (
     r"(?:January|February|March|April|May|June|July|August|September|October|November|December|"
     r"Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.?"
@@ -30,7 +29,8 @@ _NUM = r"(?:\d{1,3}(?:[,\u00a0\u202f]\d{3})+|\d+)(?:\.\d+)?"
 _FIGURE = re.compile(
     rf"(?<![\w.,:/])(?P<money>(?:US)?[$€£]\s?)?(?P<sign>[-\u2212]|[Mm]inus\s)?"
     rf"(?P<low>{_NUM})(?:(?:\s?[-\u2013\u2014]\s?|\sto\s)(?P<high>{_NUM}))?"
-    r"(?:\s*[×x·]\s*10\s?(?:\^?\s?\(?(?P<power>[-\u2212]?\d{1,3})\)?|(?P<raised>[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+))|[eE](?P<exp>[+-]?\d{1,3}))?"
+    r"(?:\s*[\u00d7x·]\s*10\s?(?:\^?\s?\(?(?P<power>[-\u2212]?\d{1,3})\)?|(?P<raised>[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+))"
+    r"|[eE](?P<exp>[+-]?\d{1,3}))?"
     rf"(?:[\s-](?P<scale>{'|'.join(SCALES)})\b)?"
     rf"(?:[\s\u00a0-]?(?P<unit>{PATTERN}))?"
 )
@@ -95,7 +95,7 @@ def _figure(match: re.Match[str], text: str) -> Quantity | None:
     plain = unit is None and not (match["scale"] or match["power"] or match["raised"] or match["exp"])
     if _is_year(match["low"]) and not match["sign"] and (plain or match["unit"] == "s"):
         return _year(match, text)
-    if unit is None and _BROKEN.match(rest) or match["unit"] and _RATE.match(rest):
+    if (unit is None and _BROKEN.match(rest)) or (match["unit"] and _RATE.match(rest)):
         return None
     if plain and float(_bare(match["low"])) < 2100 and (era := _ERA.match(rest) or _AD.search(text[: match.start()])):
         return _dated(match, text, era)
@@ -167,10 +167,7 @@ def written(value: float, unit: Unit = COUNT, scale: str = "") -> str:
     """Return a value as people write it: `6,650 km`, `778.5 million km`, `-110 °C`, `$5`."""
     if unit is YEAR or unit.dimension == "date":
         return f"{-int(value)} BC" if value < 0 else f"{int(value)}"
-    if scale:
-        number = f"{_grouped(value / SCALES[scale])} {scale}"
-    else:
-        number = _grouped(value)
+    number = f"{_grouped(value / SCALES[scale])} {scale}" if scale else _grouped(value)
     if unit.symbol in PREFIXED:
         return f"{unit.symbol}{number}"
     symbol = unit.symbol

@@ -9,11 +9,12 @@ _ABBREVIATION = re.compile(
     r"(?:\b(?:approx|ca|c|cf|e\.g|i\.e|etc|vs|St|Mt|Mr|Mrs|Ms|Dr|Prof|No|Nos|Fig|Jr|Sr|Inc|Ltd|U\.S|a\.s\.l|sq|cu|est|"
     r"Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)|(?<![\w.])[A-Z])\.$"
 )
-_END = re.compile(r"[.!?]['\")\]”’]*(?=\s+[\"'“‘(\[]?[A-Z0-9À-Þ\u0410-\u042F])")
+_END = re.compile(r"[.!?]['\")\]\u201d\u2019]*(?=\s+[\"'\u201c\u2018(\[]?[A-Z0-9À-Þ\u0410-\u042F])")
 _MARK = re.compile(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+")
 _HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.+?)\s*#*\s*$")
 _EMPHASIS = re.compile(r"\*\*|__|`|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)")
 _KEY = re.compile(r"^[^:.!?\d]{2,50}:\s+\S")
+_LONGEST = 1_000
 _RULE = re.compile(r"^\s*\|?[\s:|-]+\|?\s*$")
 _LINK = re.compile(r"\[([^\]]{1,200})\]\([^)\s]{1,400}\)")
 
@@ -91,7 +92,7 @@ def _clean(text: str) -> str:
 
 
 def split(text: str) -> list[str]:
-    """Split running text into sentences; abbreviations, initials and decimals do not end one."""
+    """Split running text into sentences of at most 1,000 characters; abbreviations and initials do not end one."""
     parts, start = [], 0
     for match in _END.finditer(text):
         if _ABBREVIATION.search(text[start : match.end()]):
@@ -99,7 +100,7 @@ def split(text: str) -> list[str]:
         parts.append(text[start : match.end()].strip())
         start = match.end()
     parts.append(text[start:].strip())
-    return [part for part in parts if part]
+    return [part[:_LONGEST] for part in parts if part]
 
 
 def _rows(lines: list[str]) -> Iterator[tuple[str, str]]:
@@ -111,7 +112,7 @@ def _rows(lines: list[str]) -> Iterator[tuple[str, str]]:
         table[1:] if headed else table, [item for item in lines if not _RULE.match(item)][bool(headed) :], strict=True
     ):
         quote = _clean(line.strip().strip("|").replace("|", " | "))
-        if not header or len(row) == 2 and not _names_rows(header):
+        if not header or (len(row) == 2 and not _names_rows(header)):
             yield f"{row[0]}: {' '.join(row[1:])}", quote
             continue
         for name, cell in zip(header[1:], row[1:], strict=False):

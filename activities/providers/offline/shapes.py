@@ -1,30 +1,28 @@
 """Reads a goal: which question shapes it has, and of what. Rules about wording only, none about the world."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 
-from activities.providers.offline import comparing, reckoning
-from activities.providers.offline.families import family_question, ranked_question
-from activities.providers.offline.grammar import ADJECTIVE, attribute_of, clean, unit_in
-from activities.providers.offline.lookups import lookup_question, passage_question
+from activities.providers.offline.grammar import COMPARED, clean, unit_in
 from activities.providers.offline.questions import By, Question
+from activities.providers.offline.quoting import passage_question
+from activities.providers.offline.reading import attribute_of, read
+from activities.providers.offline.rules import RULES
 from activities.providers.offline.sentences import split
 from activities.providers.offline.words import COMPARISONS
 
 _MOST_GOAL = 2_000
 _MOST_PARTS = 6
-_MOST_RANKED = 6
-_HOW_MUCH = re.compile(r",?\s+and\s+by\s+how\s+(?:much|many\s+\w+)(?:\s+(?:does\s+it|is\s+it)\s+\w+)?$", re.IGNORECASE)
-_MARGIN = re.compile(r",?\s+and\s+what\s+is\s+the\s+difference(?:\s+between\s+(?:them|the\s+two))?$", re.IGNORECASE)
+_HOW_MUCH = re.compile(
+    r",? and (?:by how (?:much|many(?: \w+)?)|what is the difference(?: between (?:them|the two))?)$", re.IGNORECASE
+)
 _DISTANCE = re.compile(
-    rf",?\s+and\s+how\s+(?:much|far|many\s+\w+)\s+(?P<adj>{ADJECTIVE})\s+(?:is\s+it|it\s+is|is\s+that)(?:\s+than\s+(?:the\s+)?(?P<than>[a-z -]+))?$",
+    rf",? and how (?:much|far|many \w+) (?:{COMPARED}) (?:is it|it is|is that)(?: than (?:the )?(?P<than>[a-z -]+))?$",
     re.IGNORECASE,
 )
-_REPEATED = re.compile(r",?\s+and\s+how\s+(?P<adj>[a-z]+)\s+(?:is\s+it|are\s+they|it\s+is|is\s+that)$", re.IGNORECASE)
-_PARTS = re.compile(
-    r"\s*;\s+|,?\s+and\s+(?=(?:also\s+)?(?:(?:in|by)\s+)?(?:how|what|which|when|who|where|why)\b)", re.IGNORECASE
-)
+_REPEATED = re.compile(r",? and how (?P<adj>[a-z]+) (?:is it|are they|it is|is that)$", re.IGNORECASE)
+_NEXT = re.compile(r"(?:next|second|runner-up|others?|other one)(?: [a-z]+)?")
+_PARTS = re.compile(r" ?; |,? and (?=(?:also )?(?:(?:in|by) )?(?:how|what|which|when|who|where|why)\b)", re.IGNORECASE)
 _PRONOUN = re.compile(r"\b(?:it|they|he|she)\b", re.IGNORECASE)
 _BREAK = re.compile(r"(?<=\?)\s+|\n\s*\n?")
 
@@ -79,70 +77,43 @@ def _resolved(text: str, before: list[Question]) -> str:
 def question(text: str) -> Question | None:
     """Return the question about a property that one sentence asks; None when no rule reads it."""
     head, unit = unit_in(clean(text))
-    head, year = _year(head)
-    head, by, repeated = _tail(head)
-    for rule in _RULES:
-        found = rule(head, by)
+    year = re.search(r" in (1\d{3}|20\d{2})$", head)
+    head, by, repeated = _tail(head[: year.start()] if year else head)
+    for shape, pattern in RULES:
+        match = pattern.fullmatch(head)
+        found = read(shape, match.groupdict()) if match else None
         if found is not None:
-            return _checked(replace(found, text=text.strip(), unit=found.unit or unit, year=year), repeated)
+            whole = replace(
+                found, text=text.strip(), by=by, unit=found.unit or unit, year=int(year[1]) if year else None
+            )
+            return whole if _covers(whole, repeated) else None
     return None
 
 
-def _checked(found: Question, repeated: str) -> Question | None:
-    """Drop a reading that would leave a part of the sentence unanswered."""
+def _covers(found: Question, repeated: str) -> bool:
+    """Whether the reading leaves no part of the sentence unanswered."""
     attribute = found.attribute
+    if found.by and (found.shape != "compare" or (found.by == "next" and len(found.terms) > _MOST_PARTS)):
+        return False
     if found.year is not None and (attribute is None or attribute.dated or found.family):
-        return None
-    if repeated and (
-        attribute is None or found.shape not in ("compare", "superlative") or not _asks_same(repeated, found)
-    ):
-        return None
-    if found.shape in ("sum", "ratio") and attribute is not None and not attribute.scale:
-        return None
-    if found.by == "next" and len(found.terms) > _MOST_RANKED:
-        return None
-    return found
-
-
-def _asks_same(word: str, found: Question) -> bool:
-    """Whether `and how long is it` asks for the very property that decided."""
-    again = attribute_of(word, None)[0]
-    return again is not None and found.attribute is not None and again.name == found.attribute.name
-
-
-def _year(text: str) -> tuple[str, int | None]:
-    found = re.search(r"\s+in\s+(1\d{3}|20\d{2})$", text)
-    return (text[: found.start()], int(found[1])) if found else (text, None)
+        return False
+    if not repeated:
+        return True
+    again = attribute_of(repeated, None)[0]
+    ranked = found.shape in ("compare", "superlative")
+    return ranked and again is not None and attribute is not None and again.name == attribute.name
 
 
 def _tail(text: str) -> tuple[str, By, str]:
     """Cut what asks for the winner's lead, or for its own figure: (rest, lead over whom, adjective of the figure)."""
-    if found := _HOW_MUCH.search(text) or _MARGIN.search(text):
+    if found := _HOW_MUCH.search(text):
         return text[: found.start()], "next", ""
     if found := _DISTANCE.search(text):
         than = (found["than"] or "next").lower()
-        known = COMPARISONS.get(than)
-        if known is not None and known.superlative:
+        if than in COMPARISONS and COMPARISONS[than].superlative:
             return text[: found.start()], "least", ""
-        if re.fullmatch(r"(?:next|second|runner-up|others?|other\s+one)(?:\s+[a-z]+)?", than):
+        if _NEXT.fullmatch(than):
             return text[: found.start()], "next", ""
     if found := _REPEATED.search(text):
         return text[: found.start()], "", found["adj"].lower()
     return text, "", ""
-
-
-_RULES: tuple[Callable[[str, By], Question | None], ...] = (
-    comparing.by_adjective,
-    comparing.by_noun,
-    comparing.by_event,
-    comparing.by_verb,
-    comparing.by_command,
-    reckoning.difference,
-    reckoning.difference_between,
-    reckoning.ratio,
-    comparing.check,
-    reckoning.total,
-    lambda text, by: None if by else ranked_question(text),
-    lambda text, by: None if by else family_question(text),
-    lambda text, by: None if by else lookup_question(text),
-)

@@ -37,7 +37,8 @@ flow: m³/s 1 cubic metres per second,cubic meters per second / m3/s; ft³/s 0.0
 density: g/cm³ 1 grams per cubic centimetre,grams per cubic centimeter,gram per cubic centimetre / g/cm3,g/ml
 density: kg/m³ 0.001 kilograms per cubic metre,kilograms per cubic meter,grams per litre,grams per liter / kg/m3,g/l
 people by area: people/km² 1 people per square kilometre,people per square kilometer,inhabitants per square kilometre
-temperature: °C 1 degree Celsius,degrees Celsius,degree centigrade; K 1 kelvin; °F 1 degree Fahrenheit,degrees Fahrenheit
+temperature: °C 1 degree Celsius,degrees Celsius,degree centigrade; °F 1 degree Fahrenheit,degrees Fahrenheit
+temperature: K 1 kelvin
 power: kW 1e3 kilowatt; W 1 watt; MW 1e6 megawatt; GW 1e9 gigawatt
 data: MB 1e6 megabyte; kB 1e3 kilobyte / KB; GB 1e9 gigabyte; TB 1e12 terabyte; bytes 1 byte
 share: % 1 percent,per cent
@@ -47,8 +48,13 @@ euros: € 1 euro / EUR
 British pounds: £ 1 pound sterling,pounds sterling / GBP
 """
 _OFFSETS = {"K": (1.0, -273.15), "°F": (5 / 9, -160 / 9)}
-_SPEEDS = (("km/h", 1000 / 3600, "kph"), ("m/s", 1.0, "mps"), ("mph", 1609.344 / 3600, "mi/h"), ("km/s", 1e3, "kps"))
-_SPOKEN = {"km/h": "kilomet{} {} hour", "m/s": "met{} {} second", "mph": "mile{} {} hour", "km/s": "kilomet{} {} second"}
+_SPEEDS = (("km/h", 1e3 / 3600, "kph"), ("m/s", 1.0, "mps"), ("mph", 1609.344 / 3600, "mi/h"), ("km/s", 1e3, "kps"))
+_SPOKEN = {
+    "km/h": "kilomet{} {} hour",
+    "m/s": "met{} {} second",
+    "mph": "mile{} {} hour",
+    "km/s": "kilomet{} {} second",
+}
 PREFIXED = ("$", "€", "£")
 
 _names: dict[str, Unit] = {}
@@ -91,7 +97,11 @@ def _enter_derived() -> None:
 
 
 _enter_table()
-_usual |= {"area": Unit("km²", "area", 1e6), "volume": Unit("m³", "volume"), "speed": Unit("km/h", "speed", 1000 / 3600)}
+_usual |= {
+    "area": Unit("km²", "area", 1e6),
+    "volume": Unit("m³", "volume"),
+    "speed": Unit("km/h", "speed", 1000 / 3600),
+}
 _enter_derived()
 del _symbols["in"]  # a preposition far more often than an inch
 

@@ -1,5 +1,6 @@
 """How figures, names and lists are written in an answer, and the evidence that its marks stand on."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -32,22 +33,26 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """The unit and scale word that all figures of one answer are shown in."""
+    """The unit and scale word that all figures of one answer are shown in; with a scale word as the document has it."""
 
     unit: Unit
     scale: str = ""
+    spelled: str = ""
 
     def value(self, amount: float, unit: Unit) -> str:
         """Return an amount as it is shown."""
         shown = convert(amount, unit, self.unit)
-        return written(shown if unit == self.unit else rounded(shown, _CONVERTED_DIGITS), self.unit, self.scale)
+        return self._written(shown if unit == self.unit or self.scale else rounded(shown, _CONVERTED_DIGITS))
 
     def change(self, amount: float, unit: Unit) -> str:
         """Return a difference of two amounts as it is shown; years apart are counted in years."""
         if unit is YEAR:
             return f"{abs(int(amount)):,} year{'' if abs(int(amount)) == 1 else 's'}"
-        shown = difference(amount, unit, self.unit)
-        return written(shown if unit.factor == self.unit.factor else rounded(shown, 10), self.unit, self.scale)
+        return self._written(rounded(difference(amount, unit, self.unit), 10))
+
+    def _written(self, amount: float) -> str:
+        text = written(amount, self.unit, self.scale)
+        return f"{text.split(' ')[0]} {self.spelled}" if self.spelled else text
 
 
 def figure_of(name: str, fact: Fact) -> Figure | None:
@@ -67,9 +72,11 @@ def display_of(figures: Sequence[Figure], wanted: str) -> Display:
     asked = unit_of(wanted) if wanted else None
     if asked is not None and all(asked.dimension == item.unit.dimension for item in figures):
         return Display(asked)
-    (unit, _), *_ = Counter(item.source for item in figures).most_common(1) or [(figures[0].unit, 1)]
-    scales = {item.scale for item in figures}
-    return Display(unit, scales.pop() if len(scales) == 1 else "")
+    most = Counter(item.source for item in figures)
+    shown = max(figures, key=lambda item: (most[item.source], abs(item.value)))
+    scale = shown.scale if all(item.scale == shown.scale for item in figures) else ""
+    spelled = re.sub(r"^.*?[\d.](?=\s)", "", shown.fact.text("text")).strip() if scale else ""
+    return Display(shown.source, scale, spelled)
 
 
 @dataclass(slots=True)
@@ -161,12 +168,17 @@ def superlative(word: str) -> str:
     return words[words.index(word) + 1]
 
 
-def opposite(word: str, attribute: Attribute) -> str:
-    """Return the superlative of the other end: "shortest" for "longest"."""
+def opposite(word: str) -> str:
+    """Return the superlative of the other end: "shortest" for "longest"; "last" for any other word."""
     found = COMPARISONS.get(word)
-    if found is None:
-        return "last"
-    ends = [
-        name for name, item in COMPARISONS.items() if item.attribute == found.attribute and item.sign == -found.sign
-    ]
-    return next((name for name in ends if COMPARISONS[name].superlative), "last") if attribute else "last"
+    ends = (
+        name for name, item in COMPARISONS.items() if found and item.superlative and item.attribute == found.attribute
+    )
+    return next((name for name in ends if found and COMPARISONS[name].sign == -found.sign), "last")
+
+
+def plural(noun: str) -> str:
+    """Return the plural of a common noun."""
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"

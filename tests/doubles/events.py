@@ -1,0 +1,52 @@
+"""What a run's history says: whether it was ever unwell, what it started, what it weighs."""
+
+from collections import Counter
+from typing import Any
+
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import WorkflowHandle
+
+UNWELL = (EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED, EventType.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT)
+
+
+async def unwell(handle: WorkflowHandle[Any, Any]) -> list[str]:
+    """Return the workflow tasks of a run that failed or timed out, with their reason; a well run has none."""
+    found = []
+    async for event in handle.fetch_history_events():
+        if event.event_type in UNWELL:
+            name = EventType.Name(event.event_type)
+            found.append(f"{name}: {event.workflow_task_failed_event_attributes.failure.message}")
+    return found
+
+
+async def activities(handle: WorkflowHandle[Any, Any]) -> list[tuple[str, str]]:
+    """Return (activity type, activity id) of everything a run started, in order."""
+    found = []
+    async for event in handle.fetch_history_events():
+        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+            started = event.activity_task_scheduled_event_attributes
+            found.append((started.activity_type.name, started.activity_id))
+    return found
+
+
+async def kinds(handle: WorkflowHandle[Any, Any]) -> Counter[str]:
+    """Return how often each type of event is in a run's history."""
+    return Counter([EventType.Name(event.event_type) async for event in handle.fetch_history_events()])
+
+
+async def weight(handle: WorkflowHandle[Any, Any]) -> tuple[int, int]:
+    """Return how many events and bytes a run's history has, the bytes as the server stores its events."""
+    sizes = [event.ByteSize() async for event in handle.fetch_history_events()]
+    return len(sizes), sum(sizes)
+
+
+async def chain(handle: WorkflowHandle[Any, Any]) -> list[str]:
+    """Return the run ids of a workflow's chain of runs, the first one first."""
+    description = await handle.describe()
+    runs = [description.run_id]
+    events = [event async for event in handle.fetch_history_events()]
+    while before := events[0].workflow_execution_started_event_attributes.continued_execution_run_id:
+        runs.insert(0, before)
+        client_handle = handle._client.get_workflow_handle(handle.id, run_id=before)  # noqa: SLF001
+        events = [event async for event in client_handle.fetch_history_events()]
+    return runs

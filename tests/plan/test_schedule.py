@@ -1,0 +1,128 @@
+"""Whatever happens, in whatever order: properties of `step` over random plans, outcomes, edits and crashes."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from plan.strategies import skeletons
+from simulation.audit import check_structure
+from simulation.world import World
+
+from workflows.plan.decisions import (
+    Answered,
+    Begun,
+    End,
+    Event,
+    GivenUp,
+    Judged,
+    Outcome,
+    Retried,
+    Settled,
+    Stopped,
+    Ticked,
+)
+from workflows.plan.graph import Graph, Skeleton
+from workflows.plan.schedule import step
+from workflows.plan.snapshot import dump, load
+from workflows.plan.state import RUNNING, WAITING, RunState
+
+EXAMPLES = int(os.environ.get("WEFT_EXAMPLES", "60"))
+
+
+class AnyRun(RuleBasedStateMachine):
+    """A run to which anything may happen, beside a copy that is written down and read back before every event."""
+
+    @initialize(skeleton=skeletons(), window=st.integers(1, 6))
+    def start(self, skeleton: Skeleton, window: int) -> None:
+        self.graph = Graph(skeleton)
+        self.state = RunState(self.graph, window=window, park_for=500)
+        self.world = World(0)
+        self.over = False
+        self.act(Begun())
+
+    def act(self, event: Event) -> None:
+        text = dump(self.state)
+        copy = load(self.graph, text)
+        assert dump(copy) == text
+        copy.draining = self.state.draining
+        copy.started = list(self.state.started)
+        before = self.over
+        decisions = step(self.state, event)
+        assert step(copy, event) == decisions
+        assert dump(copy) == dump(self.state)
+        assert not before or not decisions
+        self.over = self.over or any(isinstance(decision, End) for decision in decisions)
+        assert self.over == self.state.ended
+        for units in self.world.carry_out(self.state, decisions):
+            assert self.state.running <= self.state.window or self.state.running == len(units)
+
+    def units(self, status: int) -> list[int]:
+        return [unit for unit, at in enumerate(self.state.status) if at == status]
+
+    @precondition(lambda self: self.units(RUNNING))
+    @rule(data=st.data(), kind=st.sampled_from(("ends", "ends", "fails", "again", "skipped")), count=st.integers(0, 5))
+    def a_unit_ends(self, data: st.DataObject, kind: str, count: int) -> None:
+        unit = data.draw(st.sampled_from(self.units(RUNNING)))
+        key = unit, self.state.generation[unit]
+        del self.world.live[key]
+        outcome = Outcome(f"d{count % 2}", 1, {"count": count, "items.length": count % 4})
+        if kind == "fails":
+            outcome = Outcome(error=("ToolFailed", "boom"))
+        elif kind == "again":
+            outcome = Outcome(again=True, attempts=0)
+            self.world.used.pop(self.state.address(unit))
+        elif kind == "skipped":
+            outcome = Outcome(skipped=True)
+        self.act(Settled(unit, key[1], outcome))
+
+    @precondition(lambda self: self.units(WAITING))
+    @rule(data=st.data(), approved=st.booleans())
+    def a_person_says_something(self, data: st.DataObject, approved: bool) -> None:
+        unit = data.draw(st.sampled_from(self.units(WAITING)))
+        gate = self.state.spec_of(unit).kind == "gate"
+        self.act(Answered(unit, "yes") if gate else Judged(unit, approved))
+
+    @rule(data=st.data(), kind=st.sampled_from(("retry", "retry", "give up", "answer", "judge", "late", "begun")))
+    def anything_happens_to_any_unit(self, data: st.DataObject, kind: str) -> None:
+        unit = data.draw(st.integers(0, len(self.state.status) - 1))
+        event: Event = {
+            "retry": Retried(unit),
+            "give up": GivenUp(unit),
+            "answer": Answered(unit, 1),
+            "judge": Judged(unit, True),
+            "late": Settled(unit, self.state.generation[unit] - 1, Outcome("old")),
+            "begun": Begun(),
+        }[kind]
+        self.act(event)
+
+    @rule(passed=st.integers(0, 100))
+    def time_passes(self, passed: int) -> None:
+        self.state.now += passed
+        self.act(Ticked())
+
+    @rule(draining=st.booleans())
+    def the_run_drains_or_goes_on(self, draining: bool) -> None:
+        self.state.draining = draining
+        self.act(Ticked())
+
+    @precondition(lambda self: len(self.world.used) > 12)
+    @rule(status=st.sampled_from(("partial", "cancelled")))
+    def a_person_stops_the_run(self, status: str) -> None:
+        self.act(Stopped("partial" if status == "partial" else "cancelled"))
+
+    @invariant()
+    def every_count_is_right(self) -> None:
+        if hasattr(self, "state"):
+            check_structure(self.state)
+            assert [key for key in self.world.live if self.state.status[key[0]] != RUNNING] == [] or self.over
+
+
+AnyRun.TestCase.settings = settings(
+    max_examples=EXAMPLES * 3,
+    stateful_step_count=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+TestAnyRun = AnyRun.TestCase

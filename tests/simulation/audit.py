@@ -1,0 +1,94 @@
+"""What must hold of a run's state between any two events, worked out from scratch and compared with the counts."""
+
+from workflows.plan.ending import idle
+from workflows.plan.reopening import begun
+from workflows.plan.state import (
+    BLOCKED,
+    CANCELLED,
+    DELEGATED,
+    ENDED,
+    FAILED,
+    OPENED,
+    PENDING,
+    RUNNING,
+    SKIPPED,
+    SUCCEEDED,
+    WAITING,
+    RunState,
+)
+
+LOST = (FAILED, SKIPPED, CANCELLED, BLOCKED)
+
+
+def check_structure(state: RunState) -> None:
+    """Compare every count with the statuses it stands for."""
+    if state.ended:
+        assert not any(status in (PENDING, RUNNING, WAITING) or status >= BLOCKED for status in state.status)
+        return
+    assert not (state.work or state.revised or state.stale)
+    _check_totals(state)
+    for node in range(len(state.graph.specs)):
+        _check_node(state, node)
+    if state.begun and idle(state):
+        assert state.parked, "nothing can move, but the run has neither parked nor ended"
+        stuck = [node for node in range(len(state.graph.specs)) if state.status[node] not in (*ENDED, BLOCKED)]
+        assert not stuck, f"{stuck} wait for nothing"
+    assert not state.parked or idle(state)
+
+
+def _check_totals(state: RunState) -> None:
+    running = [unit for unit, status in enumerate(state.status) if status == RUNNING]
+    assert state.running == len(running)
+    assert state.waiting == state.status.count(WAITING)
+    held: dict[str, list[bool]] = {}
+    for unit in running:
+        for name, exclusive in dict(sorted(state.spec_of(unit).locks)).items():
+            held.setdefault(name, []).append(exclusive)
+    for name, modes in held.items():
+        assert len(modes) == 1 or not any(modes), f"{name} is held by {modes}"
+        assert state.held[name] == (-1 if modes[0] else len(modes))
+    assert all(count == 0 for name, count in state.held.items() if name not in held)
+    for unit, queued in enumerate(state.queued):
+        assert not queued or state.status[unit] == PENDING
+
+
+def _check_node(state: RunState, node: int) -> None:
+    spec, status = state.graph.specs[node], state.status[node]
+    needs = [state.status[dep] for dep in spec.needs]
+    if status == PENDING and not begun(state, node):
+        _check_pending(state, node, needs)
+    elif status == BLOCKED:
+        host = state.graph.standin_for.get(node)
+        assert FAILED in needs or BLOCKED in needs or (host is not None and state.status[host] == BLOCKED)
+        assert SKIPPED not in needs
+        assert CANCELLED not in needs
+    elif status == OPENED:
+        assert state.left[node] == sum(state.status[item] not in ENDED for item in state.items[node]) > 0
+    elif status == DELEGATED:
+        assert state.status[spec.instead] in (PENDING, RUNNING, WAITING, DELEGATED)
+    elif status == WAITING:
+        assert spec.kind == "gate" or spec.approval
+        assert all(need == SUCCEEDED for need in needs)
+
+
+def _check_pending(state: RunState, node: int, needs: list[int]) -> None:
+    spec = state.graph.specs[node]
+    assert not any(need in LOST for need in needs), f"{spec.id} needs what is lost, and is neither blocked nor skipped"
+    missing = sum(need not in ENDED for need in needs)
+    missing += sum(state.status[dep] not in (*ENDED, BLOCKED) for dep in spec.watches)
+    host = state.graph.standin_for.get(node)
+    missing += host is not None and state.status[host] != DELEGATED
+    if not state.begun:
+        return
+    assert state.missing[node] == missing, f"{spec.id} waits for {missing}, counted {state.missing[node]}"
+    group = state.graph.island_of.get(node)
+    gathering = group is not None and not state.dissolved[group]
+    if not missing and not gathering:
+        assert state.queued[node] or state.armed[node], f"{spec.id} could go on, but nobody knows"
+    if state.queued[node] and not gathering:
+        assert not missing
+    if spec.kind == "join" and state.armed[node]:
+        inputs = [state.status[item] for item in spec.inputs]
+        if not state.queued[node]:
+            assert state.left[node] == sum(item not in (*ENDED, BLOCKED) for item in inputs)
+            assert state.good[node] == inputs.count(SUCCEEDED)

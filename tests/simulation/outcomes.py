@@ -1,0 +1,158 @@
+"""Whether a run that has come to rest is right: every node is what its inputs, as they are now, make of it.
+
+Each rule looks at one node and its neighbours. Together they leave one possible result, so a run that passes has the
+result that a run without crashes, edits and odd orders would have, given the same calls.
+"""
+
+from simulation.world import World, inputs_of, lost_text
+
+from workflows.plan.conditions import ConditionError
+from workflows.plan.state import (
+    BLOCKED,
+    CANCELLED,
+    FAILED,
+    SKIPPED,
+    SUCCEEDED,
+    RunState,
+)
+
+BAD = -2
+"""The node's own work failed; what that makes of it is its `on_error`."""
+
+
+def check_outcomes(state: RunState, world: World) -> None:
+    """Assert the rule of every node. The run has parked or ended by itself."""
+    touched = _touched(state)
+    for node in range(len(state.graph.specs)):
+        if node in touched:
+            continue
+        if state.status[node] == CANCELLED:
+            assert node not in state.graph.answers
+            continue
+        expected = _after_error(state, node, _expected(state, world, node))
+        found = _seen(state.status[node])
+        name = state.graph.specs[node].id
+        assert expected == found, f"{name} is {found} ({state.notes.get(node)}), but should be {expected}"
+
+
+def _touched(state: RunState) -> dict[int, bool]:
+    """Return the nodes a person gave up, and those that acted on their status before."""
+    given_up = {unit: True for unit, note in state.notes.items() if note[0] == "GivenUp"}
+    nodes = {state.node_of(unit): True for unit in given_up}
+    found = {unit: True for unit in given_up if not state.is_item(unit)}
+    for node, spec in enumerate(state.graph.specs):
+        if any(dep in nodes for dep in (*spec.watches, *spec.inputs)):
+            found[node] = True
+    return found
+
+
+def _seen(status: int) -> int:
+    return SKIPPED if status == BLOCKED else status
+
+
+def _expected(state: RunState, world: World, node: int) -> int:
+    spec = state.graph.specs[node]
+    needs = [_seen(state.status[need]) for need in spec.needs]
+    if any(need != SUCCEEDED for need in needs):
+        return SKIPPED
+    host = state.graph.standin_for.get(node)
+    if host is not None and not _stood_in(state, host, node):
+        return SKIPPED
+    if spec.when is not None:
+        try:
+            if not state.decide(spec.when):
+                return SKIPPED
+        except ConditionError:
+            return BAD
+    if spec.kind == "join":
+        return _join(state, world, node)
+    if spec.kind == "map":
+        return _map(state, world, node)
+    if spec.approval and node not in state.approved:
+        return BAD
+    if spec.kind == "gate" and state.notes.get(node, ("",))[0] == "GateTimeout":
+        return BAD
+    return _called(state, world, node)
+
+
+def _stood_in(state: RunState, host: int, node: int) -> bool:
+    """Whether the host came to need its stand-in; a host that failed without it had no use of one that was lost."""
+    status = state.status[host]
+    return status == FAILED or (status == SUCCEEDED and state.status[node] == SUCCEEDED)
+
+
+def _called(state: RunState, world: World, unit: int) -> int:
+    """Return how the unit's last call ended, which must have read what is there now."""
+    inputs, outcome = world.records[unit]
+    now = inputs_of(state, unit)
+    assert inputs == now, f"{state.path(unit)} was made of {inputs}, but there is {now}"
+    if outcome.digest is None:
+        return BAD
+    if state.status[unit] == SUCCEEDED:
+        assert state.digest[unit] == outcome.digest
+    return SUCCEEDED
+
+
+def _join(state: RunState, world: World, node: int) -> int:
+    spec = state.graph.specs[node]
+    statuses = [_seen(state.status[item]) for item in spec.inputs]
+    good = statuses.count(SUCCEEDED)
+    if state.notes.get(node, ("",))[0] == "JoinDeadline":
+        return BAD
+    if node in state.late and node in state.chosen:
+        return SUCCEEDED if world.records[node][1].digest is not None else BAD
+    wanted = {"all": len(spec.inputs), "settled": 0, "first": 1, "quorum": spec.quorum}[spec.policy]
+    if good < wanted:
+        return BAD
+    taken = state.chosen[node]
+    assert all(state.status[item] == SUCCEEDED for item in taken)
+    assert len(taken) == {"all": good, "settled": good}.get(spec.policy, wanted)
+    return _called(state, world, node)
+
+
+def _map(state: RunState, world: World, node: int) -> int:
+    spec = state.graph.specs[node]
+    if spec.approval and node not in state.approved:
+        return BAD
+    assert spec.over is not None
+    count = state.facts.get(spec.over[0], {}).get(spec.over[1])
+    if count is None or count > spec.cap:
+        return BAD
+    items = state.items[node]
+    assert len(items) == count
+    for item in items:
+        _item(state, world, item)
+    if any(state.status[item] in (FAILED, CANCELLED) for item in items):
+        return BAD
+    return _called(state, world, node)
+
+
+def _item(state: RunState, world: World, item: int) -> None:
+    if state.notes.get(item, ("",))[0] == "GivenUp":
+        return
+    ended = _called(state, world, item)
+    spec = state.spec_of(item)
+    expected = FAILED
+    if ended == SUCCEEDED or spec.item_fallback:
+        expected = SUCCEEDED
+    elif spec.item_skip:
+        expected = SKIPPED
+    assert state.status[item] == expected
+
+
+def _after_error(state: RunState, node: int, ended: int) -> int:
+    spec = state.graph.specs[node]
+    if ended != BAD:
+        return ended
+    if spec.fallback is not None:
+        assert state.digest[node] == spec.fallback[0]
+        return SUCCEEDED
+    if spec.skip_on_error:
+        return SKIPPED
+    if spec.instead >= 0 and state.status[spec.instead] == SUCCEEDED:
+        assert state.digest[node] == state.digest[spec.instead]
+        return SUCCEEDED
+    return FAILED
+
+
+__all__ = ["check_outcomes", "lost_text"]

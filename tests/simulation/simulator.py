@@ -1,0 +1,197 @@
+"""A seeded simulator: one run on a clock of its own, with failures, people, cancellations and crashes.
+
+Everything is drawn from the seed, so a failing schedule can be run again. What a call comes to depends on its inputs
+only; when it ends, when people act and when the process dies depends on the schedule.
+"""
+
+import random
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+from plan.strategies import Planner, Seeded
+from simulation.audit import check_structure
+from simulation.outcomes import check_outcomes
+from simulation.world import World, chance
+
+from workflows.plan.decisions import (
+    Answered,
+    Ask,
+    Begun,
+    Decision,
+    End,
+    Event,
+    GivenUp,
+    Judged,
+    Park,
+    Retried,
+    Settled,
+    Stopped,
+    Ticked,
+)
+from workflows.plan.graph import Graph
+from workflows.plan.schedule import step
+from workflows.plan.snapshot import dump, load
+from workflows.plan.state import RUNNING, WAITING, RunState
+
+
+@dataclass
+class Habits:
+    """What may happen in a schedule, as chances in percent for each event."""
+
+    edits: int = 0
+    crashes: int = 0
+    stops: int = 0
+    early: bool = True
+    failing: int = 12
+    repairs: int = 6
+
+
+@dataclass
+class Story:
+    """What came of one schedule."""
+
+    end: str = ""
+    events: int = 0
+    log: list[str] = field(default_factory=list)
+    statuses: dict[str, int] = field(default_factory=dict)
+    digests: dict[str, str | None] = field(default_factory=dict)
+
+
+class Simulation:
+    """One schedule. `seed` draws the plan and the world, `order` everything about time and people."""
+
+    def __init__(self, seed: int, habits: Habits, *, order: int | None = None) -> None:
+        self.habits = habits
+        skeleton = Planner(Seeded(seed), early=habits.early).plan()
+        self.graph = Graph(skeleton)
+        self.random = random.Random(seed if order is None else order)
+        self.crashes = random.Random(seed + 1)
+        self.state = RunState(self.graph, window=self.random.choice((1, 2, 4, 100)), park_for=1_000)
+        self.world = World(seed, failing=habits.failing, skipping=0)
+        self.calendar: list[tuple[int, int, tuple[int, ...]]] = []
+        self.repairs = habits.repairs
+        self.edits = 30
+        self.answered = 0
+        self.story = Story()
+
+    def run(self) -> Story:
+        """Run to the end. Raises AssertionError when something does not hold."""
+        self._act(Begun())
+        while not self.state.ended:
+            self.story.events += 1
+            assert self.story.events < 2_000, "the run does not come to an end"
+            self._turn()
+        self._tell()
+        return self.story
+
+    def _turn(self) -> None:
+        draw = self.random.random() * 100
+        if self.edits and draw < self.habits.edits:
+            self.edits -= 1
+            self._edit()
+        elif draw > 100 - self.habits.stops:
+            self._act(Stopped("cancelled"))
+        elif self.calendar:
+            self._next_end()
+        elif self.state.status.count(WAITING):
+            self._answer(self.state.status.index(WAITING))
+        else:
+            due = self.state.next_due()
+            assert due is not None, "nothing is in flight and nothing will ring"
+            self.state.now = max(self.state.now, due)
+            self._act(Ticked())
+
+    def _next_end(self) -> None:
+        at, _, units = self.calendar[0]
+        due = self.state.next_due()
+        if due is not None and due <= at:
+            self.state.now = max(self.state.now, due)
+            self._act(Ticked())
+            return
+        heappop(self.calendar)
+        self.state.now = max(self.state.now, at)
+        for unit, generation, outcome in self.world.settle(self.state, units):
+            self._act(Settled(unit, generation, outcome))
+
+    def _answer(self, unit: int) -> None:
+        path = self.state.path(unit)
+        case = (self.world.seed, path, self.world.versions.get(path, 0))
+        self._act(self._word(unit, chance("judged", *case)))
+
+    def _word(self, unit: int, number: int) -> Event:
+        if self.state.spec_of(unit).kind == "gate":
+            return Answered(unit, number % 3)
+        return Judged(unit, number >= 15)
+
+    def _edit(self) -> None:
+        unit = self.random.randrange(len(self.state.status))
+        kind = self.random.choice(("retry", "retry", "retry", "give up", "answer", "late"))
+        if kind == "retry":
+            self._retry(unit)
+        elif kind == "give up":
+            if self.random.random() < 0.3:
+                self._act(GivenUp(unit))
+        elif kind == "answer":
+            if self.state.status[unit] == WAITING:
+                self._answer(unit)
+        elif self.world.zombies:
+            stale = self.random.choice(self.world.zombies)
+            self._act(Settled(*stale, self.world.outcome(self.state, stale[0], ("late",))))
+
+    def _retry(self, unit: int) -> None:
+        path = self.state.path(unit)
+        if self.random.random() < 0.7:
+            self.world.versions[path] = self.world.versions.get(path, 0) + 1
+        self._act(Retried(unit))
+
+    def _act(self, event: Event) -> None:
+        if self.crashes.random() * 100 < self.habits.crashes:
+            self._crash()
+        decisions = step(self.state, event)
+        self.story.log.append(f"{self.state.now} {_told(event)} -> {decisions}")
+        running = self.state.running
+        for units in self.world.carry_out(self.state, decisions):
+            assert running <= self.state.window or running == len(units)
+            delay = int(self.random.lognormvariate(2, 1)) + 1
+            heappush(self.calendar, (self.state.now + delay, len(self.story.log), units))
+        check_structure(self.state)
+        for decision in decisions:
+            self._noted(decision)
+
+    def _noted(self, decision: Decision) -> None:
+        if isinstance(decision, Ask):
+            assert self.state.status[decision.unit] == WAITING
+        elif isinstance(decision, End):
+            self.story.end = decision.status
+            if "Stopped" not in self.story.log[-1]:
+                check_outcomes(self.state, self.world)
+        elif isinstance(decision, Park):
+            check_outcomes(self.state, self.world)
+            self._repair(decision.failed)
+
+    def _repair(self, failed: tuple[int, ...]) -> None:
+        assert failed
+        if self.repairs:
+            self.repairs -= 1
+            unit = self.random.choice(failed)
+            if self.random.random() < 0.8:
+                self._retry(unit)
+            else:
+                self._act(GivenUp(unit))
+
+    def _crash(self) -> None:
+        """The process dies between two events: all that is left is what was written down."""
+        text = dump(self.state)
+        started = self.state.started
+        self.state = load(self.graph, text)
+        assert dump(self.state) == text
+        self.state.started = started
+
+    def _tell(self) -> None:
+        self.story.statuses = {self.state.path(unit): status for unit, status in enumerate(self.state.status)}
+        self.story.digests = {self.state.path(unit): digest for unit, digest in enumerate(self.state.digest)}
+        assert RUNNING not in self.state.status
+
+
+def _told(event: Event) -> str:
+    return repr(event)

@@ -1,0 +1,141 @@
+"""A world in which calls happen: what is in flight, and what each call comes to, decided by its inputs alone."""
+
+from collections.abc import Iterable
+from zlib import crc32
+
+from workflows.plan.decisions import Cancel, Decision, Outcome, Start
+from workflows.plan.state import BLOCKED, DELEGATED, ENDED, OPENED, RUNNING, SHOWN, SKIPPED, SUCCEEDED, RunState
+
+Key = tuple[int, int]
+
+
+def chance(*parts: object) -> int:
+    """Return a number from 0 to 99 that depends on the parts alone."""
+    return crc32(repr(parts).encode()) % 100
+
+
+class World:
+    """Runs what the scheduler starts. `versions` counts how often a person had a unit run again."""
+
+    def __init__(self, seed: int, *, failing: int = 12, skipping: int = 0) -> None:
+        self.seed = seed
+        self.failing = failing
+        self.skipping = skipping
+        self.versions: dict[str, int] = {}
+        self.live: dict[Key, tuple[str, ...]] = {}
+        self.groups: dict[Key, tuple[int, ...]] = {}
+        self.zombies: list[Key] = []
+        self.used: dict[str, bool] = {}
+        self.records: dict[int, tuple[tuple[str, ...], Outcome]] = {}
+
+    def carry_out(self, state: RunState, decisions: Iterable[Decision]) -> list[tuple[int, ...]]:
+        """Start and cancel as decided; return the groups started. Raises AssertionError for a forbidden start."""
+        started = []
+        for decision in decisions:
+            if isinstance(decision, Start):
+                started.append(self._start(state, decision.units))
+            elif isinstance(decision, Cancel):
+                key = decision.unit, decision.generation
+                assert key in self.live, f"cancelled what does not run: {key}"
+                del self.live[key]
+                self.zombies.append(key)
+        return started
+
+    def _start(self, state: RunState, units: tuple[int, ...]) -> tuple[int, ...]:
+        inside = dict.fromkeys(units)
+        for unit in units:
+            assert state.status[unit] == RUNNING
+            key = unit, state.generation[unit]
+            address = state.address(unit)
+            assert key not in self.live, f"{address} runs already"
+            assert address not in self.used, f"{address} is started twice"
+            self.used[address] = True
+            check_may_start(state, unit, inside)
+            self.live[key] = inputs_of(state, unit)
+            self.groups[key] = units
+        return units
+
+    def outcome(self, state: RunState, unit: int, inputs: tuple[str, ...]) -> Outcome:
+        """Return what a call comes to: a pure function of seed, path, version and inputs."""
+        path = state.path(unit)
+        case = (self.seed, path, self.versions.get(path, 0), inputs)
+        if chance("fails", *case) < self.failing:
+            return Outcome(error=("ToolFailed", f"case {chance('why', *case)}"))
+        if chance("skips", *case) < self.skipping:
+            return Outcome(skipped=True)
+        facts = {"count": chance("count", *case) % 8}
+        if chance("lists", *case) < 95:
+            facts["items.length"] = chance("length", *case) % 4
+        return Outcome(f"{crc32(repr(case).encode()):08x}", 10, facts)
+
+    def settle(self, state: RunState, units: tuple[int, ...]) -> list[tuple[int, int, Outcome]]:
+        """End an activity: return (unit, generation, outcome) for each unit of it that still runs."""
+        found = []
+        fresh: dict[int, Outcome] = {}
+        for unit in sorted(units, key=lambda unit: state.graph.place[state.node_of(unit)]):
+            key = unit, state.generation[unit]
+            if key not in self.live:
+                continue
+            inputs = self.live.pop(key)
+            outcome = self._in_group(state, unit, inputs, units, fresh)
+            fresh[unit] = outcome
+            if outcome.again:
+                self.used.pop(state.address(unit))
+            found.append((*key, outcome))
+        order = {unit: position for position, unit in enumerate(units)}
+        return sorted(found, key=lambda item: order[item[0]])
+
+    def _in_group(
+        self, state: RunState, unit: int, inputs: tuple[str, ...], units: tuple[int, ...], fresh: dict[int, Outcome]
+    ) -> Outcome:
+        if len(units) > 1:
+            spec = state.graph.specs[unit]
+            deps = [dep for dep in (*spec.needs, *spec.watches) if dep in units]
+            if spec.when or any(dep not in fresh or fresh[dep].digest is None for dep in deps):
+                return Outcome(again=True, attempts=0)
+            inputs = tuple(
+                (fresh[dep].digest if dep in fresh else state.digest[dep]) or "" for dep in state.graph.specs[unit].needs
+            )
+        outcome = self.outcome(state, unit, inputs)
+        self.records[unit] = inputs, outcome
+        return outcome
+
+
+def inputs_of(state: RunState, unit: int) -> tuple[str, ...]:
+    """Return everything a unit's activity reads."""
+    spec = state.spec_of(unit)
+    if state.is_item(unit):
+        return tuple(state.digest[need] or "" for need in spec.needs)
+    if spec.kind == "join":
+        taken = [state.digest[node] or "" for node in state.chosen[unit]]
+        return (*taken, *([lost_text(state, node) for node in spec.inputs] if spec.policy == "settled" else []))
+    if spec.kind == "map":
+        return tuple(state.digest[item] or "" for item in state.items[unit])
+    return (*(state.digest[need] or "" for need in spec.needs), str(state.answers.get(unit, "")))
+
+
+def lost_text(state: RunState, node: int) -> str:
+    """Return how a settled join shows one input."""
+    status = SKIPPED if state.status[node] >= BLOCKED else state.status[node]
+    return SHOWN[status]
+
+
+def check_may_start(state: RunState, unit: int, inside: dict[int, None]) -> None:
+    """Assert that everything a unit depends on has ended as it must."""
+    node = state.node_of(unit)
+    spec, path = state.graph.specs[node], state.path(unit)
+    if state.is_item(unit):
+        assert state.status[node] == OPENED
+        assert unit in state.items[node]
+    if not (spec.kind == "map" and unit == node):
+        for need in spec.needs:
+            assert need in inside or state.status[need] == SUCCEEDED, f"{path} starts without {need}"
+        for dep in spec.watches:
+            assert dep in inside or state.status[dep] in (*ENDED, BLOCKED), f"{path} starts before {dep} has ended"
+    assert node not in state.graph.standin_for or state.status[state.graph.standin_for[node]] == DELEGATED
+    assert not spec.approval or state.approved.get(node), f"{path} starts without approval"
+    assert spec.kind != "gate" or node in state.answers
+    if spec.kind == "join":
+        assert all(state.status[item] == SUCCEEDED for item in state.chosen[node])
+    if len(inside) == 1 and spec.when is not None and spec.kind != "map":
+        assert state.decide(spec.when)

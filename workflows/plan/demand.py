@@ -1,0 +1,52 @@
+"""Who still wants a node's output. What nobody wants any more is called off, and so on upwards."""
+
+from heapq import heapify, heappop, heappush
+
+from workflows.plan.settling import call_off, live
+from workflows.plan.state import BLOCKED, CANCELLED, FAILED, PENDING, SKIPPED, RunState
+
+_NOTE = ("NotNeeded", "the join it feeds is already decided")
+
+
+def unwant(state: RunState, join: int) -> None:
+    """The join is decided: call off its live inputs that nobody else wants, and what only they wanted.
+
+    Consumers come before what they consume, so each node is looked at once, when all who might want it are known.
+    """
+    graph = state.graph
+    heap = [(-graph.place[node], node) for node in graph.specs[join].inputs if live(state.status[node])]
+    heapify(heap)
+    while heap:
+        node = heappop(heap)[1]
+        if not live(state.status[node]) or wanted(state, node, join):
+            continue
+        call_off(state, node, CANCELLED, _NOTE)
+        spec = graph.specs[node]
+        for other in (*graph.deps[node], *spec.inputs, *([spec.instead] if spec.instead >= 0 else [])):
+            if live(state.status[other]):
+                heappush(heap, (-graph.place[other], other))
+
+
+def wanted(state: RunState, node: int, decided: int) -> bool:
+    """Whether the answer, or anybody but the decided join, has use for what a live node may yet give.
+
+    A consumer that succeeded has: the node runs again for it.
+    """
+    graph = state.graph
+    if node in graph.answers:
+        return True
+    if any(state.status[other] not in (SKIPPED, CANCELLED) for other in graph.consumers[node]):
+        return True
+    if any(join != decided and _join_wants(state, join, node) for join in graph.joins[node]):
+        return True
+    host = graph.standin_for.get(node)
+    return host is not None and live(state.status[host])
+
+
+def _join_wants(state: RunState, join: int, node: int) -> bool:
+    status = state.status[join]
+    if status in (SKIPPED, CANCELLED):
+        return False
+    if join in state.chosen:
+        return node in state.chosen[join]
+    return status in (PENDING, BLOCKED) or (status == FAILED and join not in state.late)
