@@ -110,7 +110,7 @@ def _settled(name: str, values: dict[str, Any], lost: dict[str, tuple[str, str |
 
 def _fits(output: Any, wanted: dict[str, Any] | None) -> None:
     for where, sentence in schema.faults(output, wanted) if wanted else ():
-        raise SchemaMismatch(f"the model's output {place_of(where)} {sentence}", retryable=True)
+        raise SchemaMismatch(f"the model's output {place_of(where)}: {sentence}", retryable=True)
 
 
 def usage_of(usage: Usage) -> tuple[int, int, int]:

@@ -81,7 +81,7 @@ def _answer(state: RunState, unit: int, update: Answer) -> str | None:
         return f"the answer has {size} characters; at most {MAX_ANSWER_CHARACTERS}"
     wanted = state.spec_of(unit).schema
     for where, sentence in schema.faults(update.value, wanted, ("value",)) if wanted else ():
-        return f"{place_of(where)} {sentence}"
+        return f"{place_of(where)}: {sentence}"
     return None
 
 

@@ -50,11 +50,11 @@ class AgentRun:
     """
 
     @workflow.init
-    def __init__(self, request: Any = None, extra: Any = None) -> None:
+    def __init__(self, request: Any = None, *more: Any) -> None:
         self._request: RunRequest | None = None
         self._wrong = ""
         try:
-            self._request = parse_request(request, extra)
+            self._request = parse_request(request, *more)
         except InvalidRequest as error:
             self._wrong = str(error)
         info = workflow.info()
@@ -66,9 +66,9 @@ class AgentRun:
         self._drawn_at = workflow.now() - BOARD_EVERY
 
     @workflow.run
-    async def run(self, request: Any = None, extra: Any = None) -> RunReport:
+    async def run(self, request: Any = None, *more: Any) -> RunReport:
         """Run to the end. The result, or the detail of a failure, is the run's report."""
-        del request, extra  # read in __init__, where updates that come first can see them
+        del request, more  # read in __init__, where updates that come first can see them
         if self._request is None:
             raise ApplicationError(self._wrong, type="InvalidRequest", non_retryable=True)
         try:
@@ -165,9 +165,9 @@ class AgentRun:
         return self._engine.shown_status if self._engine is not None else "running"
 
     @workflow.query(name="plan", description='The run, a page of nodes at a time: {} or {"from": 500, "limit": 500}')
-    def query_plan(self, request: Any = None, extra: Any = None) -> dict[str, Any]:
+    def query_plan(self, request: Any = None, *more: Any) -> dict[str, Any]:
         """Return a page of the run as `RunView`."""
-        del extra
+        del more
         view = RunView(
             id=workflow.info().workflow_id,
             run_id=workflow.info().run_id,
@@ -180,72 +180,72 @@ class AgentRun:
         return run_view(view, self._engine, request)
 
     @workflow.query(name="node", description='One node: {"node": "n7"}')
-    def query_node(self, request: Any = None, extra: Any = None) -> dict[str, Any]:
+    def query_node(self, request: Any = None, *more: Any) -> dict[str, Any]:
         """Return one node as `NodeView`, or `{"problem": ...}`."""
-        del extra
+        del more
         return node_view(self._engine, request)
 
     @workflow.query(name="help", description="What can be asked of this run and done to it")
-    def query_help(self, request: Any = None, extra: Any = None) -> dict[str, Any]:
+    def query_help(self, request: Any = None, *more: Any) -> dict[str, Any]:
         """Return the queries and updates with an example each."""
-        del request, extra
+        del request, more
         return HELP
 
     # what people do
 
     @workflow.update(name=RetryNode.name, description=RetryNode.about)
-    def retry_node(self, request: Any = None, extra: Any = None) -> str:
+    def retry_node(self, request: Any = None, *more: Any) -> str:
         """Run a node again."""
-        return self._take(RetryNode, request, extra)
+        return self._take(RetryNode, request, *more)
 
     @retry_node.validator
-    def _may_retry_node(self, request: Any = None, extra: Any = None) -> None:
-        self._admit(RetryNode, request, extra)
+    def _may_retry_node(self, request: Any = None, *more: Any) -> None:
+        self._admit(RetryNode, request, *more)
 
     @workflow.update(name=SkipNode.name, description=SkipNode.about)
-    def skip_node(self, request: Any = None, extra: Any = None) -> str:
+    def skip_node(self, request: Any = None, *more: Any) -> str:
         """Give a node up."""
-        return self._take(SkipNode, request, extra)
+        return self._take(SkipNode, request, *more)
 
     @skip_node.validator
-    def _may_skip_node(self, request: Any = None, extra: Any = None) -> None:
-        self._admit(SkipNode, request, extra)
+    def _may_skip_node(self, request: Any = None, *more: Any) -> None:
+        self._admit(SkipNode, request, *more)
 
     @workflow.update(name=Answer.name, description=Answer.about)
-    def answer(self, request: Any = None, extra: Any = None) -> str:
+    def answer(self, request: Any = None, *more: Any) -> str:
         """Answer a gate."""
-        return self._take(Answer, request, extra)
+        return self._take(Answer, request, *more)
 
     @answer.validator
-    def _may_answer(self, request: Any = None, extra: Any = None) -> None:
-        self._admit(Answer, request, extra)
+    def _may_answer(self, request: Any = None, *more: Any) -> None:
+        self._admit(Answer, request, *more)
 
     @workflow.update(name=Approve.name, description=Approve.about)
-    def approve(self, request: Any = None, extra: Any = None) -> str:
+    def approve(self, request: Any = None, *more: Any) -> str:
         """Let a write run."""
-        return self._take(Approve, request, extra)
+        return self._take(Approve, request, *more)
 
     @approve.validator
-    def _may_approve(self, request: Any = None, extra: Any = None) -> None:
-        self._admit(Approve, request, extra)
+    def _may_approve(self, request: Any = None, *more: Any) -> None:
+        self._admit(Approve, request, *more)
 
     @workflow.update(name=Reject.name, description=Reject.about)
-    def reject(self, request: Any = None, extra: Any = None) -> str:
+    def reject(self, request: Any = None, *more: Any) -> str:
         """Refuse a write."""
-        return self._take(Reject, request, extra)
+        return self._take(Reject, request, *more)
 
     @reject.validator
-    def _may_reject(self, request: Any = None, extra: Any = None) -> None:
-        self._admit(Reject, request, extra)
+    def _may_reject(self, request: Any = None, *more: Any) -> None:
+        self._admit(Reject, request, *more)
 
     @workflow.update(name=Finish.name, description=Finish.about)
-    def finish(self, request: Any = None, extra: Any = None) -> str:
+    def finish(self, request: Any = None, *more: Any) -> str:
         """End the run with what there is."""
-        return self._take(Finish, request, extra)
+        return self._take(Finish, request, *more)
 
     @finish.validator
-    def _may_finish(self, request: Any = None, extra: Any = None) -> None:
-        self._admit(Finish, request, extra)
+    def _may_finish(self, request: Any = None, *more: Any) -> None:
+        self._admit(Finish, request, *more)
 
     @workflow.update(dynamic=True)
     def other(self, name: str, args: Sequence[RawValue]) -> str:
@@ -260,8 +260,8 @@ class AgentRun:
         why = "is not built yet" if name in NOT_BUILT else "is no update of this run"
         raise InvalidUpdate(f"`{name}` {why}; there are {known}")
 
-    def _admit(self, model: type[Update], request: Any, extra: Any) -> None:
-        update = parse_update(model, request, extra)
+    def _admit(self, model: type[Update], request: Any, *more: Any) -> None:
+        update = parse_update(model, request, *more)
         engine = self._engine
         if engine is None:
             raise InvalidUpdate(f"the run is still {self._opening.phase}; try again in a moment")
@@ -271,8 +271,8 @@ class AgentRun:
         if why_not:
             raise InvalidUpdate(why_not)
 
-    def _take(self, model: type[Update], request: Any, extra: Any) -> str:
-        update = parse_update(model, request, extra)
+    def _take(self, model: type[Update], request: Any, *more: Any) -> str:
+        update = parse_update(model, request, *more)
         engine = self._engine
         assert engine is not None
         engine.updates += 1

@@ -16,6 +16,10 @@ class InvalidRequest(Exception):
     """The run's input is not a run request. The message names every wrong field and gives an example."""
 
 
+class Unreadable:
+    """Stands for an input that is no JSON, or JSON nested deeper than 200 levels."""
+
+
 class Carry(BaseModel):
     """What one run hands to the next when it continues as new; never written by people."""
 
@@ -47,10 +51,10 @@ class RunRequest(BaseModel):
     carry: Carry | None = None
 
 
-def parse_request(request: Any, extra: Any = None) -> RunRequest:
+def parse_request(request: Any, *more: Any) -> RunRequest:
     """Return the run request in `request`; raises InvalidRequest for anything else, whatever its shape."""
-    if extra is not None:
-        raise InvalidRequest(f"a run takes one JSON object, not two inputs; for example {EXAMPLE}")
+    if more:
+        raise InvalidRequest(f"a run takes one JSON object, not {1 + len(more)} inputs; for example {EXAMPLE}")
     if not isinstance(request, dict):
         raise InvalidRequest(f"a run takes one JSON object, not {_shape(request)}; for example {EXAMPLE}")
     try:
@@ -84,5 +88,12 @@ def describe(error: ValidationError) -> str:
 def _shape(value: Any) -> str:
     if value is None:
         return "nothing"
-    names = {list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
+    names = {
+        list: "a list",
+        str: "text",
+        bool: "true or false",
+        int: "a number",
+        float: "a number",
+        Unreadable: "something that is no JSON or nested too deep",
+    }
     return names.get(type(value), type(value).__name__)

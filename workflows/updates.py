@@ -88,10 +88,11 @@ U = TypeVar("U", bound=Update)
 UPDATES: tuple[type[Update], ...] = (RetryNode, SkipNode, Answer, Approve, Reject, Finish)
 
 
-def parse_update(model: type[U], request: Any, extra: Any = None) -> U:
+def parse_update(model: type[U], request: Any, *more: Any) -> U:
     """Return the update in `request`; raises InvalidUpdate for any other shape. `finish` may come without input."""
-    if extra is not None:
-        raise InvalidUpdate(f"{model.name} takes one JSON object, not two inputs; for example {model.example}")
+    if more:
+        inputs = 1 + len(more)
+        raise InvalidUpdate(f"{model.name} takes one JSON object, not {inputs} inputs; for example {model.example}")
     given = {} if request is None and model is Finish else request
     if not isinstance(given, dict):
         shape = "nothing" if given is None else f"{type(given).__name__} {str(given)[:40]!r}"

@@ -1,16 +1,37 @@
 """How every process of Weft reaches Temporal and writes payloads. Never used by workflow code."""
 
+from collections.abc import Sequence
+from typing import Any
+
+from temporalio import workflow
+from temporalio.api.common.v1 import Payload
 from temporalio.client import Client
 from temporalio.contrib.pydantic import PydanticPayloadConverter, ToJsonOptions
 from temporalio.converter import DataConverter
 from temporalio.envconfig import ClientConfig
 
+from workflows.request import Unreadable
+
 
 class _LeanPayloads(PydanticPayloadConverter):
-    """Leaves out fields nobody set: history is paid for by the byte."""
+    """Leaves out fields nobody set: history is paid for by the byte.
+
+    What people send to a run is always read, as `Unreadable` if need be: the SDK would try the same again for ever.
+    """
 
     def __init__(self) -> None:
         super().__init__(ToJsonOptions(exclude_unset=True))
+
+    def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
+        if type_hints is None and workflow.in_workflow():
+            return [self._read(payload) for payload in payloads]
+        return super().from_payloads(payloads, type_hints)
+
+    def _read(self, payload: Payload) -> Any:
+        try:
+            return super().from_payloads([payload])[0]
+        except (RuntimeError, KeyError, ValueError):
+            return Unreadable()
 
 
 DATA_CONVERTER = DataConverter(payload_converter_class=_LeanPayloads)

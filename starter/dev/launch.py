@@ -11,6 +11,7 @@ from starter.dev.state import StateDir
 
 WORKERS = (sys.executable, "-P", "-m", "workers", "all")
 DRAIN = 10.0  # seconds that running activities get at a stop; a person waits, and Temporal repeats what is cut
+CORPUS = Path(__file__).parents[2] / "examples" / "corpus"
 PATH_LISTS = ("WEFT_DOCS", "WEFT_DOCS_ROOTS", "WEFT_TOOLS_PATH")
 
 
@@ -38,7 +39,8 @@ def worker_environment(
     """The client's environment, with this stack's server in place of any other and paths made absolute.
 
     TEMPORAL_* of the client describe another server (TLS, keys, a profile) and are left out; an explicit profile
-    file keeps the SDK from reading the person's own.
+    file keeps the SDK from reading the person's own. Runs that name no folder read the example corpus, unless
+    WEFT_DOCS says otherwise, so that a goal typed into the web UI has something to be answered from.
     """
     state = StateDir(launch.state)
     kept = {name: value for name, value in environ.items() if not name.startswith("TEMPORAL_")}
@@ -47,6 +49,8 @@ def worker_environment(
             kept[name] = os.pathsep.join(str(Path(part).absolute()) for part in kept[name].split(os.pathsep))
     if launch.docs is not None:
         kept["WEFT_DOCS"] = str(launch.docs.absolute())
+    elif CORPUS.is_dir():
+        kept.setdefault("WEFT_DOCS", str(CORPUS))
     return kept | {
         "TEMPORAL_ADDRESS": address,
         "TEMPORAL_NAMESPACE": "default",

@@ -60,18 +60,18 @@ class Drawn:
 class Planner:
     """Builds one random plan. `early` allows joins that close before all inputs have ended."""
 
-    def __init__(self, choices: Choices, *, most: int = 12, early: bool = True, trouble: bool = True) -> None:
+    def __init__(self, choices: Choices, *, least: int = 1, most: int = 12, early: bool = True, trouble: bool = True) -> None:
         self._choices = choices
-        self._most = most
+        self._sizes = least, most
         self._early = early
         self._trouble = trouble
         self._specs: list[Spec] = []
         self._usable: list[int] = []
-        self._hidden = -1
+        self._hidden = 0
 
     def plan(self) -> Skeleton:
         """Return a plan that keeps every rule of the plan language."""
-        for _ in range(self._choices.integer(1, self._most)):
+        for _ in range(self._choices.integer(*self._sizes)):
             self._node()
         answer = self._some(self._usable, 1, 2)
         skeleton = Skeleton(self._specs, answer, self._choices.pick(ENDINGS), self._islands())
@@ -85,8 +85,8 @@ class Planner:
         return list(dict.fromkeys(self._choices.pick(options) for _ in range(count))) if options else []
 
     def _node(self) -> None:
+        self._hidden = len(self._specs)
         standin = self._standin() if self._trouble and self._chance(12) else -1
-        self._hidden = standin
         kind = self._choices.pick(("tool", "tool", "tool", "llm", "join", "join", "map", "gate"))
         if kind in ("join", "map") and not self._usable:
             kind = "tool"
@@ -99,7 +99,6 @@ class Planner:
 
     def _standin(self, depth: int = 0) -> int:
         deeper = self._standin(depth + 1) if depth < 2 and self._chance(15) else -1
-        self._hidden = deeper
         spec = self._spec("tool")
         spec.lends, spec.instead = True, deeper
         self._specs.append(spec)
@@ -107,7 +106,7 @@ class Planner:
 
     def _spec(self, kind: Any) -> Spec:
         spec = Spec(f"n{len(self._specs)}", kind, rank=self._choices.integer(0, 2))
-        spec.needs = self._some(self._usable, 0, 2)
+        spec.needs = self._some(self._usable, 0, 2) if kind != "join" or self._chance(30) else []
         spec.priority = self._choices.integer(2, 3)
         if self._trouble and self._chance(25):
             self._condition(spec)
@@ -124,7 +123,6 @@ class Planner:
         return spec
 
     def _join(self, spec: Spec) -> None:
-        spec.needs = spec.needs if self._chance(30) else []
         spec.inputs = self._some(self._usable, 1, 4)
         spec.policy = self._choices.pick(POLICIES if self._early else POLICIES[:2])
         spec.quorum = self._choices.integer(1, len(spec.inputs)) if spec.policy == "quorum" else 0
@@ -144,7 +142,7 @@ class Planner:
             op, value = self._choices.pick((("ge", 2), ("lt", 5), ("exists", None), ("eq", "text")))
             spec.when = {"ref": "", "op": op, "value": value, "at": [self._choices.pick(spec.needs), "count"]}
             return
-        watched = self._some(range(self._hidden if self._hidden >= 0 else len(self._specs)), 1, 2)
+        watched = self._some(range(self._hidden), 1, 2)
         spec.watches = [node for node in watched if node not in spec.needs]
         if watched:
             tests = [

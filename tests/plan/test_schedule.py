@@ -54,8 +54,8 @@ class AnyRun(RuleBasedStateMachine):
         assert not before or not decisions
         self.over = self.over or any(isinstance(decision, End) for decision in decisions)
         assert self.over == self.state.ended
-        for units in self.world.carry_out(self.state, decisions):
-            assert self.state.running <= self.state.window or self.state.running == len(units)
+        for keys in self.world.carry_out(self.state, decisions):
+            assert self.state.running <= self.state.window or self.state.running == len(keys)
 
     def units(self, status: int) -> list[int]:
         return [unit for unit, at in enumerate(self.state.status) if at == status]

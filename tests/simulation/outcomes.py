@@ -29,6 +29,9 @@ def check_outcomes(state: RunState, world: World) -> None:
         if state.status[node] == CANCELLED:
             assert node not in state.graph.answers
             continue
+        host = state.graph.standin_for.get(node)
+        if host is not None and state.status[host] == CANCELLED:
+            continue
         expected = _after_error(state, node, _expected(state, world, node))
         found = _seen(state.status[node])
         name = state.graph.specs[node].id
@@ -43,6 +46,11 @@ def _touched(state: RunState) -> dict[int, bool]:
     for node, spec in enumerate(state.graph.specs):
         if any(dep in nodes for dep in (*spec.watches, *spec.inputs)):
             found[node] = True
+        host = state.graph.standin_for.get(node)
+        while host is not None:
+            if host in found:
+                found[node] = True
+            host = state.graph.standin_for.get(host)
     return found
 
 

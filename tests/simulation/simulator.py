@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from plan.strategies import Planner, Seeded
 from simulation.audit import check_structure
 from simulation.outcomes import check_outcomes
-from simulation.world import World, chance
+from simulation.world import Activity, World, chance
 
 from workflows.plan.decisions import (
     Answered,
@@ -31,7 +31,7 @@ from workflows.plan.decisions import (
 from workflows.plan.graph import Graph
 from workflows.plan.schedule import step
 from workflows.plan.snapshot import dump, load
-from workflows.plan.state import RUNNING, WAITING, RunState
+from workflows.plan.state import CANCELLED, RUNNING, WAITING, RunState
 
 
 @dataclass
@@ -42,6 +42,7 @@ class Habits:
     crashes: int = 0
     stops: int = 0
     early: bool = True
+    most: int = 14
     failing: int = 12
     repairs: int = 6
 
@@ -62,13 +63,13 @@ class Simulation:
 
     def __init__(self, seed: int, habits: Habits, *, order: int | None = None) -> None:
         self.habits = habits
-        skeleton = Planner(Seeded(seed), early=habits.early).plan()
+        skeleton = Planner(Seeded(seed), least=4, most=habits.most, early=habits.early).plan()
         self.graph = Graph(skeleton)
         self.random = random.Random(seed if order is None else order)
         self.crashes = random.Random(seed + 1)
         self.state = RunState(self.graph, window=self.random.choice((1, 2, 4, 100)), park_for=1_000)
         self.world = World(seed, failing=habits.failing, skipping=0)
-        self.calendar: list[tuple[int, int, tuple[int, ...]]] = []
+        self.calendar: list[tuple[int, int, Activity]] = []
         self.repairs = habits.repairs
         self.edits = 30
         self.answered = 0
@@ -102,7 +103,7 @@ class Simulation:
             self._act(Ticked())
 
     def _next_end(self) -> None:
-        at, _, units = self.calendar[0]
+        at, _, keys = self.calendar[0]
         due = self.state.next_due()
         if due is not None and due <= at:
             self.state.now = max(self.state.now, due)
@@ -110,7 +111,8 @@ class Simulation:
             return
         heappop(self.calendar)
         self.state.now = max(self.state.now, at)
-        for unit, generation, outcome in self.world.settle(self.state, units):
+        for unit, generation, outcome in self.world.settle(self.state, keys):
+            self.world.deliver(self.state, unit, generation, outcome)
             self._act(Settled(unit, generation, outcome))
 
     def _answer(self, unit: int) -> None:
@@ -150,17 +152,17 @@ class Simulation:
         decisions = step(self.state, event)
         self.story.log.append(f"{self.state.now} {_told(event)} -> {decisions}")
         running = self.state.running
-        for units in self.world.carry_out(self.state, decisions):
-            assert running <= self.state.window or running == len(units)
+        for keys in self.world.carry_out(self.state, decisions):
+            assert running <= self.state.window or running == len(keys)
             delay = int(self.random.lognormvariate(2, 1)) + 1
-            heappush(self.calendar, (self.state.now + delay, len(self.story.log), units))
+            heappush(self.calendar, (self.state.now + delay, len(self.story.log), keys))
         check_structure(self.state)
         for decision in decisions:
             self._noted(decision)
 
     def _noted(self, decision: Decision) -> None:
         if isinstance(decision, Ask):
-            assert self.state.status[decision.unit] == WAITING
+            assert self.state.status[decision.unit] in (WAITING, CANCELLED)
         elif isinstance(decision, End):
             self.story.end = decision.status
             if "Stopped" not in self.story.log[-1]:

@@ -7,6 +7,7 @@ from workflows.plan.decisions import Cancel, Decision, Outcome, Start
 from workflows.plan.state import BLOCKED, DELEGATED, ENDED, OPENED, RUNNING, SHOWN, SKIPPED, SUCCEEDED, RunState
 
 Key = tuple[int, int]
+Activity = tuple[Key, ...]
 
 
 def chance(*parts: object) -> int:
@@ -23,13 +24,13 @@ class World:
         self.skipping = skipping
         self.versions: dict[str, int] = {}
         self.live: dict[Key, tuple[str, ...]] = {}
-        self.groups: dict[Key, tuple[int, ...]] = {}
+        self.bound: dict[Key, tuple[str, ...]] = {}
         self.zombies: list[Key] = []
         self.used: dict[str, bool] = {}
         self.records: dict[int, tuple[tuple[str, ...], Outcome]] = {}
 
-    def carry_out(self, state: RunState, decisions: Iterable[Decision]) -> list[tuple[int, ...]]:
-        """Start and cancel as decided; return the groups started. Raises AssertionError for a forbidden start."""
+    def carry_out(self, state: RunState, decisions: Iterable[Decision]) -> list[Activity]:
+        """Start and cancel as decided; return the activities started. Raises AssertionError for a forbidden start."""
         started = []
         for decision in decisions:
             if isinstance(decision, Start):
@@ -41,7 +42,7 @@ class World:
                 self.zombies.append(key)
         return started
 
-    def _start(self, state: RunState, units: tuple[int, ...]) -> tuple[int, ...]:
+    def _start(self, state: RunState, units: tuple[int, ...]) -> Activity:
         inside = dict.fromkeys(units)
         for unit in units:
             assert state.status[unit] == RUNNING
@@ -52,8 +53,7 @@ class World:
             self.used[address] = True
             check_may_start(state, unit, inside)
             self.live[key] = inputs_of(state, unit)
-            self.groups[key] = units
-        return units
+        return tuple((unit, state.generation[unit]) for unit in units)
 
     def outcome(self, state: RunState, unit: int, inputs: tuple[str, ...]) -> Outcome:
         """Return what a call comes to: a pure function of seed, path, version and inputs."""
@@ -68,37 +68,38 @@ class World:
             facts["items.length"] = chance("length", *case) % 4
         return Outcome(f"{crc32(repr(case).encode()):08x}", 10, facts)
 
-    def settle(self, state: RunState, units: tuple[int, ...]) -> list[tuple[int, int, Outcome]]:
-        """End an activity: return (unit, generation, outcome) for each unit of it that still runs."""
-        found = []
+    def settle(self, state: RunState, keys: Activity) -> list[tuple[int, int, Outcome]]:
+        """End an activity: return (unit, generation, outcome) for each unit, also for those called off meanwhile."""
         fresh: dict[int, Outcome] = {}
-        for unit in sorted(units, key=lambda unit: state.graph.place[state.node_of(unit)]):
-            key = unit, state.generation[unit]
-            if key not in self.live:
-                continue
-            inputs = self.live.pop(key)
-            outcome = self._in_group(state, unit, inputs, units, fresh)
-            fresh[unit] = outcome
-            if outcome.again:
-                self.used.pop(state.address(unit))
-            found.append((*key, outcome))
-        order = {unit: position for position, unit in enumerate(units)}
-        return sorted(found, key=lambda item: order[item[0]])
+        units = [unit for unit, _ in keys]
+        for unit, generation in sorted(keys, key=lambda key: state.graph.place[state.node_of(key[0])]):
+            inputs = self.live.get((unit, generation))
+            if inputs is not None:
+                fresh[unit] = self._in_group(state, unit, inputs, units, fresh)
+        return [(unit, generation, fresh.get(unit, Outcome(again=True))) for unit, generation in keys]
+
+    def deliver(self, state: RunState, unit: int, generation: int, outcome: Outcome) -> None:
+        """Note that an outcome reaches the scheduler now."""
+        inputs = self.live.pop((unit, generation), None)
+        if inputs is None:
+            return
+        if outcome.again:
+            self.used.pop(state.address(unit))
+        else:
+            self.records[unit] = self.bound.pop((unit, generation), inputs), outcome
 
     def _in_group(
-        self, state: RunState, unit: int, inputs: tuple[str, ...], units: tuple[int, ...], fresh: dict[int, Outcome]
+        self, state: RunState, unit: int, inputs: tuple[str, ...], units: list[int], fresh: dict[int, Outcome]
     ) -> Outcome:
         if len(units) > 1:
             spec = state.graph.specs[unit]
             deps = [dep for dep in (*spec.needs, *spec.watches) if dep in units]
             if spec.when or any(dep not in fresh or fresh[dep].digest is None for dep in deps):
                 return Outcome(again=True, attempts=0)
-            inputs = tuple(
-                (fresh[dep].digest if dep in fresh else state.digest[dep]) or "" for dep in state.graph.specs[unit].needs
-            )
-        outcome = self.outcome(state, unit, inputs)
-        self.records[unit] = inputs, outcome
-        return outcome
+            made = [fresh[dep].digest or "" if dep in fresh else old for dep, old in zip(spec.needs, inputs)]
+            inputs = (*made, "")
+            self.bound[unit, state.generation[unit]] = inputs
+        return self.outcome(state, unit, inputs)
 
 
 def inputs_of(state: RunState, unit: int) -> tuple[str, ...]:
@@ -130,12 +131,13 @@ def check_may_start(state: RunState, unit: int, inside: dict[int, None]) -> None
     if not (spec.kind == "map" and unit == node):
         for need in spec.needs:
             assert need in inside or state.status[need] == SUCCEEDED, f"{path} starts without {need}"
-        for dep in spec.watches:
+        for dep in spec.watches if unit == node else ():
             assert dep in inside or state.status[dep] in (*ENDED, BLOCKED), f"{path} starts before {dep} has ended"
     assert node not in state.graph.standin_for or state.status[state.graph.standin_for[node]] == DELEGATED
     assert not spec.approval or state.approved.get(node), f"{path} starts without approval"
     assert spec.kind != "gate" or node in state.answers
     if spec.kind == "join":
         assert all(state.status[item] == SUCCEEDED for item in state.chosen[node])
-    if len(inside) == 1 and spec.when is not None and spec.kind != "map":
+    given_up = any(state.notes.get(dep, ("",))[0] == "GivenUp" for dep in spec.watches)
+    if len(inside) == 1 and spec.when is not None and spec.kind != "map" and not given_up:
         assert state.decide(spec.when)

@@ -84,7 +84,8 @@ def consider(state: RunState, join: int) -> None:
     if ruling == joins.CLOSE:
         state.chosen[join] = joins.winners(state, join)
         ready.queue(state, join)
-        demand.unwant(state, join)
+        if state.left[join]:
+            demand.unwant(state, join)
     elif ruling == joins.FAIL:
         fail(state, join, "JoinFailed", joins.reason(state, join), derived=True)
     else:

@@ -1,12 +1,12 @@
 """A validated plan to the skeleton that the scheduler works on: edges by index, queues, times, effects, summaries."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import ceil
 from typing import Any, Literal
 
 from workflows.plan import edges
-from workflows.plan.conditions import Condition, Test, holds, tests_of
-from workflows.plan.facts import MISSING, facts_of
+from workflows.plan.conditions import Condition, ConditionError, Test, holds, tests_of
+from workflows.plan.facts import MISSING, FactTooLarge, facts_of
 from workflows.plan.forecast import ranks
 from workflows.plan.graph import Policy, Skeleton, Spec
 from workflows.plan.model import (
@@ -23,20 +23,32 @@ from workflows.plan.model import (
     ToolCall,
     Work,
 )
-from workflows.plan.references import bind, parse_reference, parse_status_reference, references_in
+from workflows.plan.references import (
+    BindError,
+    Reference,
+    parse_reference,
+    parse_status_reference,
+    references_in,
+    resolve,
+)
 from workflows.plan.summary import summary_of
 
 Keep = Callable[[Any], tuple[str, int]]
 Fallen = tuple[str, int, dict[str, Any]]
 
 MODEL_SECONDS = 120.0
+GATE_SECONDS = 86_400.0
 MODEL_ATTEMPTS = 4
 READ_ATTEMPTS = 4
 WRITE_ATTEMPTS = 2
 
 
 class Annotator:
-    """Annotates one plan. `keep` stores a fallback value and returns its digest and size."""
+    """Annotates one plan that has passed every check.
+
+    `inputs` are the bound inputs, `goal` the run's where it is not the plan's. `keep` stores a fallback value and
+    returns its digest and size.
+    """
 
     def __init__(
         self,
@@ -47,10 +59,11 @@ class Annotator:
         keep: Keep,
         queues: Callable[[Node], str],
         approval: Literal["writes", "never"],
+        goal: str | None = None,
     ) -> None:
         self._plan = plan
         self._tools = tools
-        self._inputs = inputs
+        self._given = {"input": inputs, "goal": goal if goal is not None else plan.goal}
         self._keep = keep
         self._queues = queues
         self._approval = approval
@@ -59,9 +72,12 @@ class Annotator:
 
     def skeleton(self, on_failure: OnFailure | None) -> Skeleton:
         """Return the skeleton. `on_failure` of the request wins over the plan's."""
-        specs = [self._spec(node) for node in self._plan.nodes]
-        for spec, rank in zip(specs, ranks(self._plan), strict=True):
+        links = [edges.links_of(node) for node in self._plan.nodes]
+        specs = [self._spec(node, each) for node, each in zip(self._plan.nodes, links, strict=True)]
+        for spec, rank in zip(specs, ranks(self._plan, links), strict=True):
             spec.rank = rank
+            if spec.instead >= 0:
+                specs[spec.instead].lends = True
         answer = edges.answer_of(self._plan)
         named = [reference.node for reference in references_in(answer)]
         nodes = [self._index[name] for name in dict.fromkeys(named) if name in self._index]
@@ -72,13 +88,13 @@ class Annotator:
         islands = [[self._index[name] for name in members] for members in self._plan.islands]
         return Skeleton(specs, nodes, on_failure or self._plan.on_failure or "park", islands, direct)
 
-    def _spec(self, node: Node) -> Spec:
-        spec = Spec(node.id, node.kind, summary=summary_of(node), queue=self._queues(node))
-        spec.needs = self._indices(edges.needs_of(node))
-        spec.watches = self._indices(edges.watches_of(node))
-        spec.inputs = self._indices(edges.inputs_of(node))
-        spec.reads = self._indices(edges.reads_of(node))
-        spec.when = self._condition(node.when) if node.when is not None else None
+    def _spec(self, node: Node, links: edges.Links) -> Spec:
+        spec = Spec(node.id, node.kind, summary=summary_of(node, links), queue=self._queues(node))
+        spec.needs = self._indices(links.needs)
+        spec.watches = self._indices(links.watches)
+        spec.inputs = self._indices(links.inputs)
+        spec.reads = self._indices(links.reads)
+        spec.when = self._condition(node.when, self._index[node.id]) if node.when is not None else None
         spec.priority = getattr(node, "priority", 3)
         self._on_error(spec, node)
         work = edges.work_of(node)
@@ -88,7 +104,7 @@ class Annotator:
             _join(spec, node)
         elif isinstance(node, GateNode):
             spec.question, spec.schema = node.question, node.answer_schema
-            spec.deadline = round((node.timeout or 86_400.0) * 1000)
+            spec.deadline = _milliseconds(node.timeout or GATE_SECONDS)
         elif isinstance(node, MapNode):
             self._map(spec, node)
         return spec
@@ -104,7 +120,7 @@ class Annotator:
             tries = WRITE_ATTEMPTS if spec.effect == "write" and not tool.get("idempotent") else READ_ATTEMPTS
         else:
             seconds, tries, spec.effect = MODEL_SECONDS, MODEL_ATTEMPTS, "read"
-        spec.timeout = round((work.timeout or seconds) * 1000)
+        spec.timeout = _milliseconds(work.timeout or seconds)
         spec.attempts = work.retry.attempts if work.retry else tries
         spec.locks = [(lock.name, lock.mode == "exclusive") for lock in work.locks]
         spec.approval = spec.effect == "write" and self._approval == "writes"
@@ -125,43 +141,55 @@ class Annotator:
         over = parse_reference(node.over)
         if over is not None and over.node in self._index:
             spec.over = (self._index[over.node], edges.length_fact(over))
-        else:
-            found = bind(node.over, lambda name: self._inputs if name == "input" else self._plan.goal)
-            spec.length = len(found) if isinstance(found, list) else -1
+        elif over is not None:
+            spec.length = self._length(over)
         self._item_on_error(spec, node.do)
+
+    def _length(self, over: Reference) -> int:
+        try:
+            found = resolve(over, self._given[over.node])
+        except BindError:
+            return -1
+        return len(found) if isinstance(found, list) else -1
 
     def _item_on_error(self, spec: Spec, work: Work) -> None:
         spec.item_skip = work.on_error == "skip"
         if isinstance(work.on_error, Fallback):
             spec.item_fallback = self._fallback(work.on_error.fallback, [])
 
-    def _condition(self, condition: Condition) -> dict[str, Any]:
+    def _condition(self, condition: Condition, own: int) -> dict[str, Any]:
         """Return a condition in JSON form with each test's place of its fact; tests of inputs are decided now."""
         data: dict[str, Any] = condition.model_dump(mode="json", by_alias=True)
-        self._place(data, iter(tests_of(condition)))
+        self._place(data, iter(tests_of(condition)), own)
         return data
 
-    def _place(self, data: dict[str, Any], tests: Any) -> None:
+    def _place(self, data: dict[str, Any], tests: Iterator[Test], own: int) -> None:
         for part in data.get("and") or data.get("or") or ([data["not"]] if "not" in data else []):
-            self._place(part, tests)
+            self._place(part, tests, own)
         if "op" in data:
-            self._place_test(data, next(tests))
+            self._place_test(data, next(tests), own)
 
-    def _place_test(self, data: dict[str, Any], test: Test) -> None:
-        status = parse_status_reference(test.ref)
+    def _place_test(self, data: dict[str, Any], test: Test, own: int) -> None:
+        reference, status = parse_reference(test.ref), parse_status_reference(test.ref)
         if status is not None:
             data["at"] = [self._index[status[0]], f":{status[1]}"]
-            return
-        reference = parse_reference(test.ref)
-        if reference is None:
-            return
+        elif reference is not None and reference.node in self._index:
+            data["at"] = [self._index[reference.node], edges.fact_name(reference, test.op)]
+        elif reference is not None:
+            self._decide(data, test, reference, own)
+
+    def _decide(self, data: dict[str, Any], test: Test, reference: Reference, own: int) -> None:
+        """Decide a test of an input now.
+
+        One that cannot be decided may be guarded by another part of the condition. It gets the place of a fact that
+        nobody ever has, so it fails its node only when its turn comes.
+        """
         name = edges.fact_name(reference, test.op)
-        if reference.node in self._index:
-            data["at"] = [self._index[reference.node], name]
-            return
-        value = self._inputs if reference.node == "input" else self._plan.goal
-        facts = facts_of(value, [name])
-        data["is"] = holds(test.model_dump(mode="json"), lambda _: facts.get(name, MISSING))
+        try:
+            facts = facts_of(self._given[reference.node], [name])
+            data["is"] = holds(test.model_dump(mode="json"), lambda _: facts.get(name, MISSING))
+        except (ConditionError, FactTooLarge):
+            data["at"] = [own, test.ref]
 
 
 def _join(spec: Spec, node: JoinNode) -> None:
@@ -171,4 +199,9 @@ def _join(spec: Spec, node: JoinNode) -> None:
         wanted = node.policy.quorum
         share = int(wanted[:-1]) * len(node.inputs) / 100 if isinstance(wanted, str) else wanted
         spec.quorum = max(1, ceil(share))
-    spec.deadline = round((node.deadline or 0) * 1000)
+    spec.deadline = _milliseconds(node.deadline) if node.deadline is not None else 0
+
+
+def _milliseconds(seconds: float) -> int:
+    """Return at least 1: a limit that rounds to nothing would be none."""
+    return max(1, round(seconds * 1000))

@@ -12,35 +12,43 @@ def unwant(state: RunState, join: int) -> None:
     """The join is decided: call off its live inputs that nobody else wants, and what only they wanted.
 
     Consumers come before what they consume, so each node is looked at once, when all who might want it are known.
+    What is blocked has nothing to call off, but does not want anything either.
     """
     graph = state.graph
-    heap = [(-graph.place[node], node) for node in graph.specs[join].inputs if live(state.status[node])]
+    off = {join: True}
+    heap = [(-graph.place[node], node) for node in graph.specs[join].inputs if _open(state, node)]
     heapify(heap)
     while heap:
         node = heappop(heap)[1]
-        if not live(state.status[node]) or wanted(state, node, join):
+        if node in off or not _open(state, node) or wanted(state, node, off):
             continue
-        call_off(state, node, CANCELLED, _NOTE)
+        off[node] = True
+        if state.status[node] != BLOCKED:
+            call_off(state, node, CANCELLED, _NOTE)
         spec = graph.specs[node]
         for other in (*graph.deps[node], *spec.inputs, *([spec.instead] if spec.instead >= 0 else [])):
-            if live(state.status[other]):
+            if _open(state, other):
                 heappush(heap, (-graph.place[other], other))
 
 
-def wanted(state: RunState, node: int, decided: int) -> bool:
-    """Whether the answer, or anybody but the decided join, has use for what a live node may yet give.
+def _open(state: RunState, node: int) -> bool:
+    return live(state.status[node]) or state.status[node] == BLOCKED
+
+
+def wanted(state: RunState, node: int, off: dict[int, bool]) -> bool:
+    """Whether the answer, or anybody not in `off`, has use for what a node may yet give.
 
     A consumer that succeeded has: the node runs again for it.
     """
     graph = state.graph
     if node in graph.answers:
         return True
-    if any(state.status[other] not in (SKIPPED, CANCELLED) for other in graph.consumers[node]):
+    if any(other not in off and state.status[other] not in (SKIPPED, CANCELLED) for other in graph.consumers[node]):
         return True
-    if any(join != decided and _join_wants(state, join, node) for join in graph.joins[node]):
+    if any(join not in off and _join_wants(state, join, node) for join in graph.joins[node]):
         return True
     host = graph.standin_for.get(node)
-    return host is not None and live(state.status[host])
+    return host is not None and host not in off and _open(state, host)
 
 
 def _join_wants(state: RunState, join: int, node: int) -> bool:

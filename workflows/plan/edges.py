@@ -1,10 +1,11 @@
 """Which nodes a node depends on, by explicit need, by reference, by condition, as input, as stand-in."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from workflows.plan.conditions import tests_of
-from workflows.plan.model import Instead, JoinNode, MapNode, ModelCall, Node, Plan, ToolCall
+from workflows.plan.model import RESERVED_IDS, Instead, JoinNode, MapNode, ModelCall, Node, Plan, ToolCall
 from workflows.plan.problems import Where
 from workflows.plan.references import (
     Reference,
@@ -29,44 +30,95 @@ def arguments_of(node: Node) -> tuple[str, Any] | None:
     return ("args", work.args) if isinstance(work, ToolCall) else ("prompt", work.prompt)
 
 
-def value_references(node: Node) -> Iterator[tuple[Where, Reference]]:
-    """Yield the references whose values a node's activity reads; a map's item name among them."""
+def marked_texts(value: Any, where: Where = ()) -> list[tuple[Where, str]]:
+    """Return (place, text) of every string in a JSON value that has a `$`, in order; keys are never read."""
+    found: list[tuple[Where, str]] = []
+    _mark(value, where, found)
+    return found
+
+
+def _mark(value: Any, where: Where, found: list[tuple[Where, str]]) -> None:
+    if isinstance(value, str):
+        if "$" in value:
+            found.append((where, value))
+    elif isinstance(value, dict | list | tuple):
+        parts: Any = value.items() if isinstance(value, dict) else enumerate(value)
+        for name, item in parts:
+            if isinstance(item, str | dict | list | tuple) and item:
+                _mark(item, (*where, name), found)
+
+
+def bound_texts(node: Node) -> list[tuple[Where, str]]:
+    """Return (place in the node, text) of every string with a `$` that is bound before the node's call."""
     bound = arguments_of(node)
-    if bound is not None:
-        inside: Where = ("do",) if isinstance(node, MapNode) else ()
-        for reference in references_in(bound[1]):
-            yield (*inside, bound[0]), reference
+    if bound is None:
+        return []
+    return marked_texts(bound[1], ("do", bound[0]) if isinstance(node, MapNode) else (bound[0],))
+
+
+def value_references(node: Node) -> Iterator[tuple[Where, Reference]]:
+    """Yield (place in the node, reference) of the values its activity reads; a map's item name among them."""
+    for where, text in bound_texts(node):
+        for reference in references_in(text):
+            yield where, reference
     if isinstance(node, MapNode):
         over = parse_reference(node.over)
         if over is not None:
             yield ("over",), over
 
 
+@dataclass(frozen=True, slots=True)
+class Links:
+    """What one node depends on, each without repeats and in the order written.
+
+    `needs` must succeed before it starts, `watches` only have to end, because a condition reads their status;
+    `inputs` are a join's; `reads` are the nodes whose outputs its activity loads; `standin` runs when it fails.
+    """
+
+    needs: list[str]
+    watches: list[str]
+    inputs: list[str]
+    reads: list[str]
+    standin: str | None
+
+    @property
+    def waits(self) -> list[str]:
+        """Every id whose end can hold the node up, a stand-in's included: the edges a cycle is made of."""
+        return [*self.needs, *self.watches, *self.inputs, *([self.standin] if self.standin else [])]
+
+
+def links_of(node: Node) -> Links:
+    """Return what a node depends on."""
+    own = node.as_ if isinstance(node, MapNode) else None
+    reads = dict.fromkeys(
+        reference.node
+        for _, reference in value_references(node)
+        if reference.node not in RESERVED_IDS and reference.node != own
+    )
+    needs, watched = dict.fromkeys((*node.needs, *reads)), []
+    for test in tests_of(node.when) if node.when is not None else ():
+        reference, status = parse_reference(test.ref), parse_status_reference(test.ref)
+        if reference is not None and reference.node not in RESERVED_IDS:
+            needs[reference.node] = None
+        elif status is not None:
+            watched.append(status[0])
+    watches = [name for name in dict.fromkeys(watched) if name not in needs]
+    return Links(list(needs), watches, inputs_of(node), list(reads), standin_of(node))
+
+
 def reads_of(node: Node) -> list[str]:
     """Return the ids of the nodes whose outputs this node's activity loads, in order, without repeats."""
-    own = node.as_ if isinstance(node, MapNode) else None
-    names = [reference.node for _, reference in value_references(node)]
-    return list(dict.fromkeys(name for name in names if name not in ("input", "goal", own)))
+    return links_of(node).reads
 
 
 def needs_of(node: Node) -> list[str]:
     """Return the ids that must succeed before this node starts; a join's inputs are not among them."""
-    tested = []
-    if node.when is not None:
-        for test in tests_of(node.when):
-            reference = parse_reference(test.ref)
-            if reference is not None and reference.node not in ("input", "goal"):
-                tested.append(reference.node)
-    return list(dict.fromkeys([*node.needs, *reads_of(node), *tested]))
+    return links_of(node).needs
 
 
 def watches_of(node: Node) -> list[str]:
     """Return the ids that only have to end, because a condition reads their status."""
-    if node.when is None:
-        return []
-    found = [parse_status_reference(test.ref) for test in tests_of(node.when)]
-    needed = needs_of(node)
-    return list(dict.fromkeys(item[0] for item in found if item is not None and item[0] not in needed))
+    return links_of(node).watches
 
 
 def inputs_of(node: Node) -> list[str]:
@@ -81,21 +133,19 @@ def standin_of(node: Node) -> str | None:
 
 def waits_for(node: Node) -> list[str]:
     """Return every id whose end can hold this node up, a stand-in's included: the edges a cycle is made of."""
-    standin = standin_of(node)
-    return [*needs_of(node), *watches_of(node), *inputs_of(node), *([standin] if standin else [])]
+    return links_of(node).waits
 
 
 def facts_wanted(plan: Plan) -> dict[str, list[str]]:
     """Return for each node the facts that conditions and maps read, in the order of the plan."""
     wanted: dict[str, list[str]] = {}
     for node in plan.nodes:
-        if node.when is not None:
-            for test in tests_of(node.when):
-                reference = parse_reference(test.ref)
-                if reference is not None:
-                    wanted.setdefault(reference.node, []).append(fact_name(reference, test.op))
+        for test in tests_of(node.when) if node.when is not None else ():
+            reference = parse_reference(test.ref)
+            if reference is not None and reference.node not in RESERVED_IDS:
+                wanted.setdefault(reference.node, []).append(fact_name(reference, test.op))
         over = parse_reference(node.over) if isinstance(node, MapNode) else None
-        if over is not None:
+        if over is not None and over.node not in RESERVED_IDS:
             wanted.setdefault(over.node, []).append(length_fact(over))
     return {name: list(dict.fromkeys(facts)) for name, facts in wanted.items()}
 
@@ -112,7 +162,7 @@ def length_fact(over: Reference) -> str:
 
 def leaves(plan: Plan) -> list[str]:
     """Return the nodes nobody consumes, stand-ins left out."""
-    used = {name: True for node in plan.nodes for name in waits_for(node)}
+    used = {name for node in plan.nodes for name in links_of(node).waits}
     return [node.id for node in plan.nodes if node.id not in used]
 
 

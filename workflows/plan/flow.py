@@ -29,6 +29,12 @@ def spread(state: RunState, unit: int) -> None:
     if state.stale:
         _recount(state, unit)
     else:
+        # joins first: one that closes may call a consumer off before it is admitted
+        for join in graph.joins[unit]:
+            state.left[join] -= 1
+            state.good[join] += status == SUCCEEDED
+            if state.armed[join]:
+                consider(state, join)
         for node in graph.consumers[unit]:
             state.missing[node] -= 1
             if status == SUCCEEDED or unit in graph.specs[node].watches:
@@ -36,11 +42,6 @@ def spread(state: RunState, unit: int) -> None:
                     admit(state, node)
             else:
                 _doom(state, node, status)
-        for join in graph.joins[unit]:
-            state.left[join] -= 1
-            state.good[join] += status == SUCCEEDED
-            if state.armed[join]:
-                consider(state, join)
     standins(state, unit, status)
 
 
@@ -71,7 +72,7 @@ def standins(state: RunState, unit: int, status: int) -> None:
         blocked: list[int] = []
         not_needed(state, standin, blocked)
         for node in blocked:
-            skip_blocked(state, node, SKIPPED, NOT_NEEDED)
+            skip_blocked(state, node, NOT_NEEDED)
     host = state.graph.standin_for.get(unit)
     if host is None or state.status[host] != DELEGATED:
         return

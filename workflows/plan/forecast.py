@@ -24,13 +24,14 @@ class Forecast:
 
 def forecast(plan: Plan) -> Forecast:
     """Return the forecast of an acyclic plan."""
-    before, order = _before(plan), _order(plan)
+    before = _before(plan, [edges.links_of(node) for node in plan.nodes])
+    order = _order(before)
     level = [0] * len(plan.nodes)
     widths: dict[int, int] = {}
     for index in order:
         level[index] = 1 + max((level[other] for other in before[index]), default=0)
         widths[level[index]] = widths.get(level[index], 0) + 1
-    path, seconds = _critical(plan)
+    path, seconds = _critical(plan, before)
     return Forecast(
         nodes=len(plan.nodes),
         edges=sum(map(len, before)),
@@ -42,19 +43,25 @@ def forecast(plan: Plan) -> Forecast:
     )
 
 
-def ranks(plan: Plan) -> list[int]:
-    """Return for each node the longest estimated path from its start to the end, in milliseconds."""
-    before = _before(plan)
+def ranks(plan: Plan, links: list[edges.Links] | None = None) -> list[int]:
+    """Return for each node the longest estimated path from its start to the end, in milliseconds.
+
+    `links` saves working out what each node depends on once more.
+    """
+    return _ranks(plan, _before(plan, links or [edges.links_of(node) for node in plan.nodes]))
+
+
+def _ranks(plan: Plan, before: list[list[int]]) -> list[int]:
     own = [round(_seconds(node) * 1000) for node in plan.nodes]
     longest = list(own)
-    for index in reversed(_order(plan)):
+    for index in reversed(_order(before)):
         for other in before[index]:
             longest[other] = max(longest[other], own[other] + longest[index])
     return longest
 
 
-def _critical(plan: Plan) -> tuple[tuple[str, ...], float]:
-    before, rank = _before(plan), ranks(plan)
+def _critical(plan: Plan, before: list[list[int]]) -> tuple[tuple[str, ...], float]:
+    rank = _ranks(plan, before)
     after: list[list[int]] = [[] for _ in plan.nodes]
     for index, others in enumerate(before):
         for other in others:
@@ -67,13 +74,12 @@ def _critical(plan: Plan) -> tuple[tuple[str, ...], float]:
     return tuple(plan.nodes[index].id for index in path), seconds
 
 
-def _before(plan: Plan) -> list[list[int]]:
+def _before(plan: Plan, links: list[edges.Links]) -> list[list[int]]:
     position = {node.id: index for index, node in enumerate(plan.nodes)}
-    return [list(dict.fromkeys(position[name] for name in edges.waits_for(node))) for node in plan.nodes]
+    return [list(dict.fromkeys(position[name] for name in each.waits)) for each in links]
 
 
-def _order(plan: Plan) -> list[int]:
-    before = _before(plan)
+def _order(before: list[list[int]]) -> list[int]:
     open_edges = [len(others) for others in before]
     after: list[list[int]] = [[] for _ in before]
     for index, others in enumerate(before):

@@ -1,63 +1,108 @@
 """Islands: nodes which one activity may run together, and what a plan must keep to for that."""
 
 from collections.abc import Iterator
-from typing import Any
 
-from workflows.plan import edges
-from workflows.plan.model import JoinNode, Node, Plan, ToolCall
-from workflows.plan.problems import Problem, Where
+from workflows.plan.cycles import first_cycle
+from workflows.plan.model import JoinNode, ToolCall
+from workflows.plan.problems import Problem, Where, listed, nearest
+from workflows.plan.scope import Scope
 
 
-def island_problems(plan: Plan, tools: dict[str, dict[str, Any]]) -> Iterator[Problem]:
-    """Yield each rule an island breaks.
+def island_problems(scope: Scope) -> Iterator[Problem]:
+    """Yield each rule an island breaks. Without a catalogue effects are not checked.
 
-    Members are tool calls without a write effect, without locks or a stand-in; none feeds a join that may close
-    early; only members without a consumer inside have one outside, and these share their consumers, so that nobody
-    waits for what it does not need.
+    Members are tool calls without a write effect, without locks, a fallback or a stand-in, whose conditions read
+    values and not how other nodes ended; none feeds a join that may close early; only members without a consumer
+    inside have one outside, and these share their consumers, so that nobody waits for what it does not need. No
+    island waits for what waits for it.
     """
-    nodes = {node.id: node for node in plan.nodes}
-    seen: dict[str, int] = {}
+    plan = scope.plan
+    if not plan.islands:
+        return
+    hosts = {links.standin: node.id for node, links in zip(plan.nodes, scope.links, strict=True)}
+    home: dict[str, int] = {}
+    sound = True
     for index, members in enumerate(plan.islands):
         where: Where = ("islands", index)
-        for name in members:
-            if name not in nodes:
-                yield Problem("dangling", where, f"there is no node `{name}`")
-            elif name in seen:
-                yield Problem("island", where, f"`{name}` is in two islands")
-            else:
-                seen[name] = index
-                yield from _member(nodes[name], where, tools)
-        if all(name in nodes for name in members):
-            yield from _edges(plan, members, where)
-
-
-def _member(node: Node, where: Where, tools: dict[str, dict[str, Any]]) -> Iterator[Problem]:
-    if not isinstance(node, ToolCall):
-        yield Problem("island", where, f"`{node.id}` is {node.kind}; an island holds tool calls")
-        return
-    if tools.get(node.tool, {}).get("effect") == "write":
-        yield Problem("island", where, f"`{node.id}` writes; an island only reads")
-    if node.locks or node.on_error not in ("fail", "skip"):
-        yield Problem("island", where, f"`{node.id}` has locks or a fallback; an island has neither")
-
-
-def _edges(plan: Plan, members: tuple[str, ...], where: Where) -> Iterator[Problem]:
-    inside = dict.fromkeys(members)
-    outer: dict[str, list[str]] = {name: [] for name in members}
-    inner: dict[str, int] = dict.fromkeys(members, 0)
-    for node in plan.nodes:
-        for name in edges.waits_for(node):
-            if name not in inside:
+        if not members:
+            yield Problem("island", where, "an island without members; leave it out")
+        for position, name in enumerate(members):
+            problem = _name(scope, name, (*where, position), home)
+            if problem is not None:
+                sound = False
+                yield problem
                 continue
-            if node.id in inside:
-                inner[name] += 1
-            else:
-                outer[name].append(node.id)
-                if isinstance(node, JoinNode) and (node.policy not in ("all", "settled") or node.deadline):
-                    yield Problem("island", where, f"`{name}` feeds `{node.id}`, which may close early")
-    for name in members:
-        if inner[name] and outer[name]:
-            yield Problem("island", where, f"`{name}` has consumers inside and outside ({outer[name][0]})")
-    exits = [tuple(outer[name]) for name in members if outer[name]]
-    if len(set(exits)) > 1:
-        yield Problem("island", where, "its exits have different consumers")
+            home[name] = index
+            yield from _member(scope, scope.known[name], (*where, position), hosts)
+    if sound:
+        yield from _edges(scope, home)
+        yield from _deadlock(scope, home)
+
+
+def _name(scope: Scope, name: str, where: Where, home: dict[str, int]) -> Problem | None:
+    if name not in scope.known:
+        return Problem("dangling", where, f"there is no node `{name}`{nearest(name, scope.known)}")
+    if name in home:
+        return Problem("island", where, f"`{name}` is already in islands[{home[name]}]; a node is in one island, once")
+    return None
+
+
+def _member(scope: Scope, index: int, where: Where, hosts: dict[str | None, str]) -> Iterator[Problem]:
+    node, links = scope.plan.nodes[index], scope.links[index]
+    if not isinstance(node, ToolCall):
+        yield Problem("island", where, f"`{node.id}` is a {node.kind}; an island holds tool calls only")
+        return
+    if (scope.tools or {}).get(node.tool, {}).get("effect") == "write":
+        yield Problem("island", where, f"`{node.id}` writes; an island only reads, so take it out")
+    if node.locks or node.on_error not in ("fail", "skip"):
+        yield Problem("island", where, f"`{node.id}` has locks, a fallback or a stand-in; take it out of the island")
+    if node.id in hosts:
+        yield Problem("island", where, f"`{node.id}` stands in for `{hosts[node.id]}`; take it out of the island")
+    if links.watches:
+        told = f"the condition of `{node.id}` reads how another node ended; take it out of the island"
+        yield Problem("island", where, told)
+
+
+def _edges(scope: Scope, home: dict[str, int]) -> Iterator[Problem]:
+    """Yield what is wrong with the edges inside, out of and among islands. O(edges)."""
+    inner: dict[str, bool] = {}
+    outer: dict[str, list[str]] = {name: [] for name in home}
+    for node, links in zip(scope.plan.nodes, scope.links, strict=True):
+        for name in dict.fromkeys(links.waits):
+            if name not in home:
+                continue
+            if home.get(node.id) == home[name]:
+                inner[name] = True
+                continue
+            outer[name].append(node.id)
+            if isinstance(node, JoinNode) and (node.policy not in ("all", "settled") or node.deadline):
+                told = f"`{name}` feeds `{node.id}`, which may close early; take it out of the island"
+                yield Problem("island", ("islands", home[name]), told)
+    for index, members in enumerate(scope.plan.islands):
+        where: Where = ("islands", index)
+        for name in members:
+            if name in inner and outer[name]:
+                told = f"`{name}` has consumers inside and outside (`{outer[name][0]}`); take it out of the island"
+                yield Problem("island", where, told)
+        if len({tuple(outer[name]) for name in members if outer[name]}) > 1:
+            yield Problem("island", where, "its exits have different consumers; make an island for each")
+
+
+def _deadlock(scope: Scope, home: dict[str, int]) -> Iterator[Problem]:
+    """Yield an island that starts only after something which waits for its own end."""
+    plan = scope.plan
+    count = len(plan.nodes)
+    group = [count + home[node.id] if node.id in home else index for index, node in enumerate(plan.nodes)]
+    after: list[dict[int, None]] = [{} for _ in range(count + len(plan.islands))]
+    for index, links in enumerate(scope.links):
+        for name in links.waits:
+            other = scope.known.get(name)
+            if other is not None and group[other] != group[index]:
+                after[group[index]][group[other]] = None
+    path = first_cycle([list(others) for others in after])
+    islands = [vertex - count for vertex in path or () if vertex >= count]
+    if islands:
+        between = [plan.nodes[vertex].id for vertex in path or () if vertex < count]
+        through = f" through {listed(between, 5)}" if between else ""
+        told = f"the island waits for its own end{through}; take those members out that others inside wait for"
+        yield Problem("island", ("islands", islands[0]), told)

@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from workflows.plan.problems import listed, named, nearest, shown
-from workflows.plan.schema import TYPES, Fault, Where, compiled_pattern
+from workflows.plan.problems import Where, listed, named, nearest, shown
+from workflows.plan.schema import TYPES, Fault, compiled_pattern
 
 MAX_PATTERN_CHARACTERS = 200
 _NOTES = ("$schema", "$id", "$comment", "title", "description", "default", "examples", "format", "deprecated")

@@ -48,7 +48,7 @@ class Outputs:
             return {"type": "string"}
         if reference.node == "input":
             spec = self._inputs.get(str(reference.path[0])) if reference.path else None
-            return _of_input(spec) if spec is not None else None
+            return schema_of_input(spec) if spec is not None else None
         node = self._nodes.get(reference.node)
         return self._of_node(node) if node is not None else None
 
@@ -67,7 +67,8 @@ class Outputs:
         return (self._tools.get(call.tool) or {}).get("output_schema")
 
 
-def _of_input(spec: InputSpec) -> schema.Schema:
+def schema_of_input(spec: InputSpec) -> schema.Schema:
+    """Return the schema of a declared input; one whose default is null may be null."""
     optional = "default" in spec.model_fields_set and spec.default is None
     return {"type": [spec.type, "null"] if optional else spec.type}
 
@@ -81,7 +82,9 @@ def _into(here: schema.Schema, step: Step, defs: dict[str, Any]) -> tuple[Any, s
     """Follow one step of a path through a schema: (schema or None when unknown, sentence when impossible)."""
     choices = schema.choices_of(here)
     if choices:
-        tried = [_into(schema.resolve(choice, defs), step, defs) for choice in choices[:20] if not _nested(choice, defs)]
+        tried = [
+            _into(schema.resolve(choice, defs), step, defs) for choice in choices[:20] if not _nested(choice, defs)
+        ]
         wrong = [sentence for _, sentence in tried if sentence]
         return None, max(wrong, key=len) if wrong and len(wrong) == len(choices) else None
     kinds = schema.types_of(here, defs)
@@ -105,10 +108,10 @@ def _nested(choice: Any, defs: dict[str, Any]) -> bool:
 
 def _into_object(here: schema.Schema, step: str) -> tuple[Any, str | None]:
     properties = here.get("properties")
-    if not isinstance(properties, dict):
+    if not isinstance(properties, dict) or not properties:
         return None, None
     if step in properties:
         return properties[step], None
-    if here.get("additionalProperties") not in (None, False):
+    if here.get("additionalProperties") not in (None, False) or "patternProperties" in here:
         return None, None
     return None, f"has {listed(properties)}{nearest(step, properties)}"

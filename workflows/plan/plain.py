@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
-from workflows.plan.problems import Where, named, printable
+from workflows.plan.problems import Where, named, printable, shown
 
 MAX_DEPTH = 60
 MAX_VALUES = 1_000_000
 MAX_NUMBER_BITS = 1024
 
-_Trail = tuple[Any, str | int] | None
+_Trail = tuple["_Trail", str | int] | None
 
 
 def flaw(data: Any, *, depth: int = MAX_DEPTH) -> tuple[Where, str] | None:
@@ -52,26 +52,28 @@ def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
         yield from enumerate(value)
 
 
-def _wrong(value: Any) -> str | None:
+def _wrong(value: object) -> str | None:
     if isinstance(value, str):
-        return None if _encodable(value) else f'the text "{printable(value, 40)}" holds half a surrogate pair'
+        return None if _encodable(value) else f"{shown(value)} holds half a surrogate pair; write the character whole"
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int):
-        return "a number of over 300 digits" if value.bit_length() > MAX_NUMBER_BITS else None
+        return "a number of over 300 digits; write it as text" if value.bit_length() > MAX_NUMBER_BITS else None
     if isinstance(value, float):
-        return None if isfinite(value) else f"{value} is no number that JSON can hold"
+        return None if isfinite(value) else f"{shown(value)} is no number that JSON can hold; use null or text"
     if isinstance(value, dict):
         return next((_wrong_key(key) for key in value if not isinstance(key, str) or not _encodable(key)), None)
-    if isinstance(value, list | tuple):
-        return None
-    return f"{printable(type(value).__name__, 40)} is nothing that JSON can hold"
+    return None if isinstance(value, list | tuple) else f"{_kind(value)} is nothing that JSON can hold"
 
 
 def _wrong_key(key: Any) -> str:
     if isinstance(key, str):
         return f"the field {named(key)} holds half a surrogate pair"
-    return f"a field is named by {printable(type(key).__name__, 40)}; names are text, so put it in quotes"
+    return f"a field is named by a value ({_kind(key)}); names are text, so put it in quotes"
+
+
+def _kind(value: object) -> str:
+    return printable(type(value).__name__, 40)
 
 
 def _encodable(text: str) -> bool:
@@ -88,5 +90,5 @@ def _path(trail: _Trail) -> Where:
     path: list[str | int] = []
     while trail is not None:
         trail, key = trail
-        path.append(key if isinstance(key, str | int) else "")
+        path.append(key)
     return tuple(reversed(path))

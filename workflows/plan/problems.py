@@ -64,7 +64,7 @@ def shown(value: Any) -> str:
     if isinstance(value, int):
         return str(value) if value.bit_length() <= 200 else f"a number of {value.bit_length()} bits"
     if isinstance(value, dict):
-        return "an object" if value else "an empty object"
+        return f"an object with {listed(map(str, value), 3)}" if value else "an empty object"
     if isinstance(value, list | tuple):
         return f"a list of {len(value)}" if value else "an empty list"
     return printable(type(value).__name__, SHOWN_CHARACTERS)

@@ -61,27 +61,38 @@ def reset_standin(state: RunState, node: int) -> None:
 
 def stand_in_again(state: RunState, standin: int) -> None:
     """A stand-in runs again: the node whose end it was waits for it once more."""
+    ended = state.status[standin]
     host = state.graph.standin_for.get(standin)
     while host is not None and state.status[host] in (FAILED, SUCCEEDED):
-        if state.status[host] == SUCCEEDED and state.status[standin] != SUCCEEDED:
+        if state.status[host] == SUCCEEDED and ended != SUCCEEDED:
             return
-        note = state.notes.get(host)
+        ended, note = state.status[host], state.notes.get(host)
         forget(state, host)
         state.status[host] = DELEGATED
         if note:
             state.notes[host] = note
         stir(state, host)
-        standin, host = host, state.graph.standin_for.get(host)
+        host = state.graph.standin_for.get(host)
 
 
 def stop(state: RunState, unit: int) -> None:
-    """Call a unit's activity back, or withdraw its question."""
+    """Call a unit's activity back, or withdraw its question; what follows is up to the caller."""
     if state.status[unit] == RUNNING:
         ready.release(state, unit)
         state.out.append(Cancel(unit, state.generation[unit]))
     elif state.status[unit] == WAITING:
         state.waiting -= 1
         state.deadlines.pop(unit, None)
+
+
+def withdraw(state: RunState, node: int) -> None:
+    """What a node that has not begun would read is in question: what a person said of it does not hold any more."""
+    if state.status[node] == WAITING:
+        stop(state, node)
+        state.status[node] = PENDING
+    state.approved.pop(node, None)
+    state.answers.pop(node, None)
+    state.mark(node)
 
 
 def forget(state: RunState, node: int) -> None:
@@ -107,7 +118,7 @@ def stir(state: RunState, node: int) -> None:
     """Recheck those behind a reopened node that have not begun on its output; hold back what an open map has left."""
     for other in (*state.graph.consumers[node], *state.graph.joins[node]):
         if not begun(state, other):
-            state.mark(other)
+            withdraw(state, other)
         elif state.status[other] == OPENED:
             for item in state.items[other]:
                 state.queued[item] = False
@@ -143,12 +154,7 @@ def refresh(state: RunState, node: int) -> None:
     state.chosen.pop(node, None)
     if now != before:
         _moved(state, node, before, now)
-    if now != PENDING:
-        return
-    if state.missing[node]:
-        state.approved.pop(node, None)
-        state.answers.pop(node, None)
-    else:
+    if now == PENDING and not state.missing[node]:
         admission.admit(state, node)
 
 

@@ -11,18 +11,20 @@ _GIVEN_UP = ("GivenUp", "a person gave it up")
 
 
 def retry(state: RunState, unit: int) -> None:
-    """Run a unit again, and what was called off above it. Of a map, the items that failed; if none did, the map."""
+    """Run a unit again, and what was called off above it. Of a map, the items that failed; if none did, the map.
+
+    An item takes with it those of its map that were called off.
+    """
     node = state.node_of(unit)
     if state.is_item(unit) and unit not in state.items.get(node, ()):
         return
     _unpark(state)
     for other in _called_off_above(state, node):
         reopening.reopen(state, other)
-    failed = [item for item in state.items.get(node, ()) if state.status[item] in (FAILED, CANCELLED)]
-    if state.is_item(unit):
-        _retry_items(state, node, [unit])
-    elif failed:
-        _retry_items(state, node, failed)
+    lost = (CANCELLED,) if state.is_item(unit) else (FAILED, CANCELLED)
+    items = [item for item in state.items.get(node, ()) if item == unit or state.status[item] in lost]
+    if items:
+        _retry_items(state, node, items)
     else:
         reopening.reopen(state, node)
 
@@ -79,7 +81,7 @@ def give_up(state: RunState, unit: int) -> None:
         settling.call_off(state, unit, SKIPPED, _GIVEN_UP)
     elif unit == node:
         state.derived.pop(unit, None)
-        settling.skip_blocked(state, unit, SKIPPED, _GIVEN_UP)
+        settling.skip_blocked(state, unit, _GIVEN_UP)
     else:
         _give_up_item(state, unit, node)
 
@@ -97,7 +99,7 @@ def _give_up_item(state: RunState, item: int, node: int) -> None:
 def revise(state: RunState, node: int) -> None:
     """A node that ran again has ended: whoever read another output of it runs again too."""
     status = state.status[node]
-    if node not in state.prior or (settling.live(status) and status != BLOCKED):
+    if node not in state.prior or settling.live(status):
         return
     same = state.prior.pop(node) == reopening.signature(state, node)
     for other in state.graph.consumers[node]:
@@ -115,9 +117,14 @@ def _concerns(state: RunState, join: int, node: int) -> bool:
 
 def _follow(state: RunState, other: int, same: bool) -> None:
     if not reopening.begun(state, other):
-        state.mark(other)
+        if same:
+            state.mark(other)
+        else:
+            reopening.withdraw(state, other)
     elif same:
         settling.resume(state, other)
-    elif state.status[other] != CANCELLED and state.notes.get(other) != _GIVEN_UP:
+    elif state.status[other] == CANCELLED or state.notes.get(other) == _GIVEN_UP:
+        state.items.pop(other, None)
+    else:
         state.approved.pop(other, None)
         reopening.reopen(state, other)

@@ -9,6 +9,7 @@ or take long. `keywords.py` is strict where a plan brings the schema.
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from operator import ge, gt, le, lt
 from typing import Any
 
 from workflows.plan.problems import Where, listed, named, nearest, shown
@@ -29,7 +30,12 @@ TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "null": (type(None),),
 }
-_NOTHING = object()
+_RANGES = (
+    ("minimum", lt, "at least"),
+    ("maximum", gt, "at most"),
+    ("exclusiveMinimum", le, "must be above"),
+    ("exclusiveMaximum", ge, "must be below"),
+)
 
 
 class _TooMuch(Exception):
@@ -244,14 +250,9 @@ def compiled_pattern(pattern: str) -> re.Pattern[str] | None:
 
 
 def _range(value: float, schema: Schema) -> Iterator[str]:
-    for name, breaks, words in (
-        ("minimum", lambda bound: value < bound, "at least"),
-        ("maximum", lambda bound: value > bound, "at most"),
-        ("exclusiveMinimum", lambda bound: value <= bound, "must be above"),
-        ("exclusiveMaximum", lambda bound: value >= bound, "must be below"),
-    ):
+    for name, breaks, words in _RANGES:
         bound = _bound(schema, name)
-        if bound is not None and breaks(bound):
+        if bound is not None and breaks(value, bound):
             yield f"is {shown(value)}; {words} {bound}"
 
 

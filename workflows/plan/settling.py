@@ -25,7 +25,7 @@ NOT_NEEDED = ("NotNeeded", "the node it stands in for did not fail")
 
 def live(status: int) -> bool:
     """Whether a unit still does or may do something that can be called off."""
-    return status in (PENDING, RUNNING, WAITING) or status >= BLOCKED
+    return status in (PENDING, RUNNING, WAITING, DELEGATED, OPENED)
 
 
 def settle(state: RunState, unit: int, outcome: Outcome) -> None:
@@ -136,14 +136,11 @@ def call_off(state: RunState, unit: int, status: int, note: tuple[str, str]) -> 
             stack += [node for node in (state.graph.specs[here].instead,) if live(state.status[node])]
         state.deadlines.pop(here, None)
         state.derived.pop(here, None)
-        if before == BLOCKED:
-            skip_blocked(state, here, status, note)
-        else:
-            lose(state, here, status, note)
+        lose(state, here, status, note)
         status = CANCELLED
 
 
-def skip_blocked(state: RunState, node: int, status: int = SKIPPED, note: tuple[str, str] | None = None) -> None:
+def skip_blocked(state: RunState, node: int, note: tuple[str, str] | None = None) -> None:
     """A blocked or failed node ends for good, and what is blocked behind it: no repair can help them any more.
 
     They counted as ended without a value before, so nobody has to count again.
@@ -151,7 +148,7 @@ def skip_blocked(state: RunState, node: int, status: int = SKIPPED, note: tuple[
     stack = [node]
     while stack:
         here = stack.pop()
-        state.status[here] = status
+        state.status[here] = SKIPPED
         if note:
             state.notes[here] = note
         stack += [
@@ -160,7 +157,7 @@ def skip_blocked(state: RunState, node: int, status: int = SKIPPED, note: tuple[
             if state.status[other] == BLOCKED and here not in state.graph.specs[other].watches
         ]
         not_needed(state, state.graph.specs[here].instead, stack)
-        status, note = SKIPPED, None
+        note = None
 
 
 def not_needed(state: RunState, standin: int, blocked: list[int]) -> None:

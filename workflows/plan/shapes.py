@@ -76,7 +76,7 @@ def problem_of(item: ErrorDetails, data: Any) -> Problem:
     if kind == "literal_error":
         return Problem("choice", where, _wrong_choice(field, given, str(item["ctx"]["expected"])))
     if kind in _WANTED:
-        return Problem("type", where, _wrong_type(where, field, given, _WANTED[kind]))
+        return Problem("type", where, _wrong_type(where, given, _WANTED[kind]))
     limit = _limit(kind, item.get("ctx") or {}, given)
     if limit:
         return Problem("limit", where, limit)
@@ -88,14 +88,18 @@ def place_in(loc: Sequence[str | int], data: Any) -> Where:
     where: list[str | int] = []
     here = data
     for position, part in enumerate(_untagged(loc)):
-        if isinstance(here, dict) and part in here:
-            here = here[part]
-        elif isinstance(here, list | tuple) and isinstance(part, int) and part < len(here):
+        if _leads(here, part):
             here = here[part]
         elif position < len(loc) - 1 and not isinstance(here, dict):
             continue
         where.append(part)
     return tuple(where)
+
+
+def _leads(here: Any, part: str | int) -> bool:
+    if isinstance(here, dict):
+        return part in here
+    return isinstance(here, list | tuple) and isinstance(part, int) and part < len(here)
 
 
 def _untagged(loc: Sequence[str | int]) -> list[str | int]:
@@ -105,10 +109,9 @@ def _untagged(loc: Sequence[str | int]) -> list[str | int]:
     while parts:
         part = parts.pop(0)
         kept.append(part)
-        at_node = len(kept) == 2 and kept[0] == "nodes" and isinstance(part, int)
-        if parts and (at_node or (len(kept) == 3 and part == "do")):
-            parts.pop(0)
-        elif parts and len(kept) in (3, 4) and part in ("on_error", "policy") and parts[0] in model.FORM_TAGS:
+        at_kind = (len(kept) == 2 and kept[0] == "nodes" and isinstance(part, int)) or (len(kept) == 3 and part == "do")
+        at_form = len(kept) in (3, 4) and part in ("on_error", "policy")
+        if parts and (at_kind or (at_form and parts[0] in model.FORM_TAGS)):
             parts.pop(0)
         elif len(kept) == 3 and kept[0] == "nodes" and part == "when":
             return kept + _condition(parts)
@@ -156,7 +159,7 @@ def _wrong_choice(field: str, given: Any, expected: str) -> str:
     return f"{shown(given)} is no `{field}`; write one of {', '.join(choices)}{near}"
 
 
-def _wrong_type(where: Where, field: str, given: Any, wanted: str) -> str:
+def _wrong_type(where: Where, given: Any, wanted: str) -> str:
     if where[:1] == ("nodes",) and len(where) == 2:
         return f"a node is an object with `id` and `kind`, not {shown(given)}"
     if where[:1] == ("inputs",) and len(where) == 2:

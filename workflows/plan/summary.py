@@ -1,23 +1,34 @@
 """One line a node for timelines and lists: `n7 search "length of the Nile" <- n2,n3`."""
 
 import json
+from itertools import islice
 from typing import Any
 
 from workflows.plan import edges
 from workflows.plan.model import GateNode, JoinNode, MapNode, Node, Quorum, ToolCall
 
 SUMMARY_CHARACTERS = 120
+LOOKED_AT = 1_000
 
 
-def summary_of(node: Node) -> str:
-    """Return the summary: id first, what it does, what it waits for; at most 120 characters on one line."""
-    names = [*edges.inputs_of(node), *edges.needs_of(node)]
+def summary_of(node: Node, links: edges.Links | None = None) -> str:
+    """Return the summary: id first, what it does, what it waits for; at most 120 characters on one line.
+
+    Control characters and marks that turn the direction of writing are left out. `links` saves working out what
+    the node depends on once more.
+    """
+    links = links or edges.links_of(node)
+    names = [*links.inputs, *links.needs]
     tail = f" <- {','.join(names)}" if names else ""
     if len(tail) > 40:
         tail = f" <- {len(names)} nodes"
-    head = " ".join(f"{node.id} {_what(node)}".split())
+    head = " ".join(_printing(f"{node.id} {_what(node)[:LOOKED_AT]}").split())
     room = SUMMARY_CHARACTERS - len(tail)
     return (head if len(head) <= room else head[: room - 1] + "…") + tail
+
+
+def _printing(text: str) -> str:
+    return text if text.isprintable() else "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 def _what(node: Node) -> str:
@@ -37,7 +48,12 @@ def _what(node: Node) -> str:
 def _arguments(args: dict[str, Any]) -> str:
     """The first argument speaks for itself; the rest are named."""
     shown = [
-        json.dumps(value, ensure_ascii=False) if index == 0 else f"{name}={value}"[:30]
-        for index, (name, value) in enumerate(args.items())
+        _text(value, 150) if index == 0 else f"{name}={value[:30] if isinstance(value, str) else _text(value, 30)}"[:30]
+        for index, (name, value) in enumerate(islice(args.items(), 10))
     ]
-    return " ".join(shown)[:200]
+    return " ".join(shown)
+
+
+def _text(value: Any, most: int) -> str:
+    short = value[:most] if isinstance(value, str) else value
+    return json.dumps(short, ensure_ascii=False)[:most]

@@ -1,228 +1,266 @@
 """Everything that must hold of a whole plan before anything is spent. Pure; O(nodes + edges)."""
 
-from collections import Counter
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Any
 
 from workflows.plan import edges
 from workflows.plan.arguments import argument_problems
-from workflows.plan.conditions import tests_of
-from workflows.plan.facts import FACTS_A_NODE
+from workflows.plan.cycles import first_cycle
+from workflows.plan.facts import FACTS_A_NODE, FactTooLarge, facts_of
 from workflows.plan.islands import island_problems
-from workflows.plan.model import RESERVED_IDS, GateNode, Instead, JoinNode, MapNode, ModelCall, Node, Plan, Quorum
-from workflows.plan.parse import parse_plan
-from workflows.plan.problems import Problem, Where
-from workflows.plan.references import (
-    malformed_in,
-    parse_reference,
-    parse_status_reference,
-    references_in,
+from workflows.plan.keywords import unknown_keywords
+from workflows.plan.model import (
+    RESERVED_IDS,
+    Fallback,
+    GateNode,
+    Instead,
+    JoinNode,
+    MapNode,
+    ModelCall,
+    Node,
+    Plan,
+    Quorum,
 )
-from workflows.plan.schema import unknown_keywords
+from workflows.plan.parse import parse_plan
+from workflows.plan.problems import Problem, Where, listed, named, shown
+from workflows.plan.references import malformed_in, parse_reference, references_in
+from workflows.plan.schema import faults
+from workflows.plan.scope import Scope
+from workflows.plan.when import condition_problems
 
 __all__ = ["parse_plan", "problems_of"]
 
 Catalogue = list[dict[str, Any]]
+MAX_PROBLEMS = 100
+MAX_EDGES = 100_000
 
 
 def problems_of(
     plan: Plan, catalogue: Catalogue | None = None, *, models: tuple[str, ...] | None = None
 ) -> list[Problem]:
-    """Return everything wrong with `plan`, in the order of the file.
+    """Return what is wrong with `plan`, node by node and then as a whole; the first 100 problems, none twice.
 
     Without a catalogue tools and their arguments are not checked; without `models` model names are not.
     """
-    known = {node.id: index for index, node in enumerate(plan.nodes)}
-    found = list(_ids(plan))
-    found += [problem for index, node in enumerate(plan.nodes) for problem in _node(plan, node, index, known)]
-    found = found or _cycle(plan, known)
-    if found:
-        return found
-    found += _answer(plan, known)
-    found += _facts(plan, known)
-    found += _standins(plan)
-    if found:
-        return found
-    if models is not None:
-        found += _models(plan, models)
-    if catalogue is not None:
-        tools = {tool["name"]: tool for tool in catalogue}
-        for index, node in enumerate(plan.nodes):
-            found += argument_problems(plan, node, ("nodes", index), tools)
-        found += island_problems(plan, tools)
-    return found
+    tools = {tool["name"]: tool for tool in catalogue} if catalogue is not None else None
+    scope = Scope(plan, tools)
+    seen: dict[Problem, None] = {}
+    for problem in _problems(scope, models):
+        seen[problem] = None
+        if len(seen) == MAX_PROBLEMS:
+            break
+    return list(seen)
 
 
-def _ids(plan: Plan) -> Iterator[Problem]:
-    counts = Counter(node.id for node in plan.nodes)
+def _problems(scope: Scope, models: tuple[str, ...] | None) -> Iterator[Problem]:
+    plan = scope.plan
+    yield from _inputs(plan)
+    sound = True
     for index, node in enumerate(plan.nodes):
-        if node.id in RESERVED_IDS:
-            yield Problem("reserved_id", ("nodes", index, "id"), f"`{node.id}` is reserved")
-        if counts[node.id] > 1:
-            yield Problem("duplicate_id", ("nodes", index, "id"), f"`{node.id}` is used {counts[node.id]} times")
+        for problem in _node(scope, node, index):
+            sound = False
+            yield problem
+        yield from argument_problems(scope, node, ("nodes", index))
+        yield from _model(node, index, models) if models is not None else ()
+    for problem in _cycle(scope):
+        sound = False
+        yield problem
+    if plan.answer is not None:
+        yield from _answer(scope)
+    elif sound:
+        yield from _end(plan)
+    yield from _facts(scope)
+    yield from _standins(scope)
+    yield from island_problems(scope)
 
 
-def _node(plan: Plan, node: Node, index: int, known: dict[str, int]) -> Iterator[Problem]:
+def _node(scope: Scope, node: Node, index: int) -> Iterator[Problem]:
     where: Where = ("nodes", index)
+    yield from _id(scope, node, index)
     for position, name in enumerate(node.needs):
-        yield from _named(name, node, known, (*where, "needs", position))
+        yield from scope.named(name, node, (*where, "needs", position))
     for field, reference in edges.value_references(node):
-        item = node.as_ if isinstance(node, MapNode) and field[0] == "do" else None
-        if reference.node != item:
-            yield from _referenced(plan, reference.node, reference.path, node, known, (*where, *field))
-    bound = edges.arguments_of(node)
-    for text in malformed_in(bound[1]) if bound else ():
-        yield Problem(
-            "reference", (*where, bound[0] if bound else ""), f"{text!r} is no reference; `$$` writes a dollar"
-        )
-    yield from _condition(plan, node, known, where)
+        yield from scope.referenced(reference, node, (*where, *field))
+    for field, text in edges.bound_texts(node):
+        yield from _malformed(text, (*where, *field))
+    yield from condition_problems(scope, node, where)
     if isinstance(node, JoinNode):
-        yield from _join(node, known, where)
+        yield from _join(scope, node, where)
     if isinstance(node, MapNode):
-        yield from _map(node, known, where)
-    if isinstance(node, GateNode) and node.answer_schema is not None:
-        for path, sentence in unknown_keywords(node.answer_schema):
-            yield Problem("schema", (*where, "schema", *path), sentence)
-    if isinstance(node.on_error, Instead):
-        yield from _named(node.on_error.instead, node, known, (*where, "on_error", "instead"))
+        yield from _map(scope, node, where)
+    yield from _schemas(node, where)
+    yield from _locks(node, where)
+    yield from _on_error(scope, node, where)
 
 
-def _named(name: str, node: Node, known: dict[str, int], where: Where) -> Iterator[Problem]:
-    if name == node.id:
-        yield Problem("cycle", where, f"`{name}` needs itself")
-    elif name not in known:
-        yield Problem("dangling", where, f"there is no node `{name}`{_near(name, known)}")
+def _id(scope: Scope, node: Node, index: int) -> Iterator[Problem]:
+    place: Where = ("nodes", index, "id")
+    if node.id in RESERVED_IDS:
+        yield Problem("reserved_id", place, f"`{node.id}` is reserved; choose another id")
+    if scope.known[node.id] != index:
+        yield Problem("duplicate_id", place, f"`{node.id}` is also the id of a later node; give each its own")
 
 
-def _near(name: str, known: dict[str, int]) -> str:
-    near = get_close_matches(name, known, 1)
-    return f"; did you mean `{near[0]}`?" if near else ""
+def _malformed(text: str, where: Where) -> Iterator[Problem]:
+    for found in malformed_in(text) if "${" in text else ():
+        yield Problem("reference", where, f"{shown(found)} is no reference; write ${{node.path}}, or `$$` for a dollar")
 
 
-def _referenced(
-    plan: Plan, name: str, path: tuple[str | int, ...], node: Node, known: dict[str, int], where: Where
-) -> Iterator[Problem]:
-    if name == "goal":
-        return
-    if name == "input":
-        if not path or path[0] not in plan.inputs:
-            asked = path[0] if path else ""
-            given = ", ".join(plan.inputs) or "none"
-            yield Problem("input", where, f"the plan declares no input `{asked}`; declared: {given}")
-        return
-    if name not in known and name != node.id:
-        yield Problem("dangling", where, f"`${name}` refers to no node{_near(name, known)}; `$${name}` writes the text")
-        return
-    yield from _named(name, node, known, where)
-
-
-def _condition(plan: Plan, node: Node, known: dict[str, int], where: Where) -> Iterator[Problem]:
-    if node.when is None:
-        return
-    for test in tests_of(node.when):
-        reference, status = parse_reference(test.ref), parse_status_reference(test.ref)
-        if status is not None:
-            yield from _named(status[0], node, known, (*where, "when"))
-        elif reference is None:
-            message = f"{test.ref!r} is no reference; write `$node.path` or `$node:status`"
-            yield Problem("reference", (*where, "when"), message)
-        else:
-            yield from _referenced(plan, reference.node, reference.path, node, known, (*where, "when"))
-
-
-def _join(node: JoinNode, known: dict[str, int], where: Where) -> Iterator[Problem]:
+def _join(scope: Scope, node: JoinNode, where: Where) -> Iterator[Problem]:
+    first: dict[str, int] = {}
     for position, name in enumerate(node.inputs):
-        yield from _named(name, node, known, (*where, "inputs", position))
-    if len(set(node.inputs)) < len(node.inputs):
-        yield Problem("arity", (*where, "inputs"), "an input is named twice")
+        yield from scope.named(name, node, (*where, "inputs", position))
+        if first.setdefault(name, position) != position:
+            told = f"`{name}` is named twice; an input counts once"
+            yield Problem("arity", (*where, "inputs", position), told)
     quorum = node.policy.quorum if isinstance(node.policy, Quorum) else None
     if isinstance(quorum, int) and quorum > len(node.inputs):
-        message = f"quorum {quorum} of {len(node.inputs)} inputs can never be reached"
-        yield Problem("arity", (*where, "policy"), message)
+        told = f"a quorum of {shown(quorum)} can never be reached with {len(node.inputs)} inputs; lower it"
+        yield Problem("arity", (*where, "policy", "quorum"), told)
 
 
-def _map(node: MapNode, known: dict[str, int], where: Where) -> Iterator[Problem]:
-    if parse_reference(node.over) is None:
-        yield Problem("reference", (*where, "over"), f"{node.over!r} is no reference; write `$node.items`")
-    if node.as_ in known or node.as_ in RESERVED_IDS:
-        yield Problem("reserved_id", (*where, "as"), f"`{node.as_}` already means something else; choose another name")
+def _map(scope: Scope, node: MapNode, where: Where) -> Iterator[Problem]:
+    over = parse_reference(node.over)
+    if over is None:
+        yield Problem("reference", (*where, "over"), f"{shown(node.over)} is no reference; write `$node.items`")
+    else:
+        have = scope.outputs.types_at(over)
+        if have and "array" not in have:
+            told = f"`{node.over}` gives {' or '.join(sorted(have))}; a map needs a list"
+            yield Problem("over", (*where, "over"), told)
+    if node.as_ in scope.known or node.as_ in RESERVED_IDS:
+        what = "is reserved" if node.as_ in RESERVED_IDS else "is a node"
+        yield Problem("reserved_id", (*where, "as"), f"`{node.as_}` {what}; give the item another name")
     if isinstance(node.do.on_error, Instead):
-        yield Problem("not_built", (*where, "do", "on_error"), "`instead` for items of a map is not built yet")
+        place = (*where, "do", "on_error")
+        yield Problem("not_built", place, "`instead` for items of a map is not built yet; use skip or a fallback")
 
 
-def _answer(plan: Plan, known: dict[str, int]) -> Iterator[Problem]:
-    if plan.answer is None:
-        ends = edges.leaves(plan)
-        if len(ends) != 1:
-            names = ", ".join(ends[:8]) or "none"
-            yield Problem("answer", (), f"say what `answer` is: {len(ends)} nodes have no consumer ({names})")
-        return
-    references = list(references_in(plan.answer))
-    for reference in references:
-        if reference.node not in known and reference.node not in RESERVED_IDS:
-            yield Problem(
-                "dangling", ("answer",), f"`${reference.node}` refers to no node{_near(reference.node, known)}"
-            )
-    if not references:
+def _schemas(node: Node, where: Where) -> Iterator[Problem]:
+    if isinstance(node, GateNode):
+        found, place = node.answer_schema, (*where, "schema")
+    else:
+        work = edges.work_of(node)
+        found = work.output_schema if isinstance(work, ModelCall) else None
+        place = (*where, *(("do",) if isinstance(node, MapNode) else ()), "output_schema")
+    for path, sentence in unknown_keywords(found) if found is not None else ():
+        yield Problem("schema", (*place, *path), sentence)
+
+
+def _locks(node: Node, where: Where) -> Iterator[Problem]:
+    work = edges.work_of(node)
+    inside = ("do",) if isinstance(node, MapNode) else ()
+    names: dict[str, int] = {}
+    for position, lock in enumerate(work.locks if work is not None else ()):
+        if names.setdefault(lock.name, position) != position:
+            told = f"the lock {named(lock.name)} is named twice; a node holds it once"
+            yield Problem("locks", (*where, *inside, "locks", position), told)
+
+
+def _on_error(scope: Scope, node: Node, where: Where) -> Iterator[Problem]:
+    if isinstance(node.on_error, Instead):
+        name, place = node.on_error.instead, (*where, "on_error", "instead")
+        if name == node.id:
+            yield Problem("instead", place, f"`{name}` cannot stand in for itself; name another node")
+        else:
+            yield from scope.named(name, node, place)
+    for inside, on_error in (
+        ((), node.on_error),
+        *([(("do",), node.do.on_error)] if isinstance(node, MapNode) else []),
+    ):
+        quoted = scope.quoted(on_error.fallback) if isinstance(on_error, Fallback) else None
+        if quoted:
+            told = f"a fallback is a plain value, so `{quoted}` would stay text; use {{instead: node}}"
+            yield Problem("fallback", (*where, *inside, "on_error", "fallback"), told)
+
+
+def _model(node: Node, index: int, models: tuple[str, ...]) -> Iterator[Problem]:
+    work = edges.work_of(node)
+    if isinstance(work, ModelCall) and work.model is not None and work.model.partition(":")[0] not in models:
+        told = f"model {named(work.model)} is not built yet; built: {', '.join(models)}"
+        yield Problem("model", ("nodes", index, *(("do",) if isinstance(node, MapNode) else ()), "model"), told)
+
+
+def _inputs(plan: Plan) -> Iterator[Problem]:
+    for name, spec in plan.inputs.items():
+        if spec.default is not None:
+            for path, sentence in faults(spec.default, {"type": spec.type}):
+                yield Problem("input", ("inputs", name, "default", *path), sentence)
+
+
+def _end(plan: Plan) -> Iterator[Problem]:
+    ends = edges.leaves(plan)
+    if len(ends) != 1:
+        told = f"say what `answer` is: {len(ends)} nodes have no consumer ({listed(ends, 8)})"
+        yield Problem("answer", (), told)
+
+
+def _answer(scope: Scope) -> Iterator[Problem]:
+    held = False
+    for place, text in edges.marked_texts(scope.plan.answer, ("answer",)):
+        yield from _malformed(text, place)
+        for reference in references_in(text):
+            held = True
+            yield from scope.referenced(reference, None, place)
+    if not held:
         yield Problem("answer", ("answer",), "`answer` holds no reference; write `$node`")
 
 
-def _cycle(plan: Plan, known: dict[str, int]) -> list[Problem]:
-    """Name one cycle, if any, as a path; depth-first without recursion."""
-    after = [[known[name] for name in edges.waits_for(node)] for node in plan.nodes]
-    colour = [0] * len(after)
-    for root in range(len(after)):
-        stack = [(root, iter(after[root]))] if not colour[root] else []
-        colour[root] = colour[root] or 1
-        while stack:
-            here, rest = stack[-1]
-            following = next(rest, None)
-            if following is None:
-                colour[here] = 2
-                stack.pop()
-            elif colour[following] == 1:
-                path = [node for node, _ in stack]
-                return [_cycle_problem(plan, [*path[path.index(following) :], following])]
-            elif not colour[following]:
-                colour[following] = 1
-                stack.append((following, iter(after[following])))
-    return []
+def _cycle(scope: Scope) -> Iterator[Problem]:
+    """Yield one cycle of several nodes, if any, named as a path; or that there are too many edges."""
+    nodes, known = scope.plan.nodes, scope.known
+    after = [
+        [known[name] for name in links.waits if name in known and name != node.id]
+        for node, links in zip(nodes, scope.links, strict=True)
+    ]
+    count = sum(map(len, after))
+    if count > MAX_EDGES:
+        told = f"{count:,} edges; at most {MAX_EDGES:,}. Put a join between nodes that all need the same"
+        yield Problem("too_many_edges", ("nodes",), told)
+        return
+    path = first_cycle(after)
+    if path is not None:
+        names = [nodes[index].id for index in path]
+        shown_names = names if len(names) <= 12 else [*names[:6], "...", *names[-5:]]
+        told = f"a cycle: {' needs '.join(shown_names)}; take one of these edges out"
+        yield Problem("cycle", ("nodes", path[0]), told)
 
 
-def _cycle_problem(plan: Plan, path: list[int]) -> Problem:
-    names = [plan.nodes[index].id for index in path]
-    shown = names if len(names) <= 12 else [*names[:6], "...", *names[-5:]]
-    return Problem("cycle", ("nodes", path[0]), f"a cycle: {' needs '.join(shown)}")
+def _facts(scope: Scope) -> Iterator[Problem]:
+    for name, wanted in edges.facts_wanted(scope.plan).items():
+        index = scope.known.get(name)
+        if index is None:
+            continue
+        if len(wanted) > FACTS_A_NODE:
+            told = f"conditions test {len(wanted)} values of `{name}`; at most {FACTS_A_NODE}"
+            yield Problem("facts", ("nodes", index), told)
+        on_error = scope.plan.nodes[index].on_error
+        if isinstance(on_error, Fallback):
+            try:
+                facts_of(on_error.fallback, wanted)
+            except FactTooLarge as error:
+                told = f"a condition tests it, but {error}"
+                yield Problem("facts", ("nodes", index, "on_error", "fallback"), told)
 
 
-def _facts(plan: Plan, known: dict[str, int]) -> Iterator[Problem]:
-    for name, facts in edges.facts_wanted(plan).items():
-        if name in known and len(facts) > FACTS_A_NODE:
-            message = f"conditions test {len(facts)} values of `{name}`; at most {FACTS_A_NODE}"
-            yield Problem("facts", ("nodes", known[name]), message)
-
-
-def _standins(plan: Plan) -> Iterator[Problem]:
+def _standins(scope: Scope) -> Iterator[Problem]:
+    plan = scope.plan
     hosts: dict[str, str] = {}
-    used = {name for node in plan.nodes for name in (*edges.needs_of(node), *edges.inputs_of(node))}
+    users = {
+        name: node.id
+        for node, links in zip(plan.nodes, scope.links, strict=True)
+        for name in (*links.needs, *links.inputs)
+    }
+    answering = {reference.node: "answer" for reference in references_in(plan.answer)}
     for index, node in enumerate(plan.nodes):
         standin = edges.standin_of(node)
         if standin is None:
             continue
-        where = ("nodes", index, "on_error")
+        where = ("nodes", index, "on_error", "instead")
         if standin in hosts:
-            yield Problem("instead", where, f"`{standin}` already stands in for `{hosts[standin]}`")
-        if standin in used:
-            yield Problem(
-                "instead", where, f"`{standin}` runs only when `{node.id}` fails, so nothing else may need it"
-            )
+            yield Problem("instead", where, f"`{standin}` already stands in for `{hosts[standin]}`; give each its own")
+        user = users.get(standin) or answering.get(standin)
+        if user:
+            told = f"`{standin}` runs only when `{node.id}` fails, so `{user}` must name `{node.id}` instead of it"
+            yield Problem("instead", where, told)
         hosts[standin] = node.id
-
-
-def _models(plan: Plan, models: tuple[str, ...]) -> Iterator[Problem]:
-    for index, node in enumerate(plan.nodes):
-        work = edges.work_of(node)
-        if isinstance(work, ModelCall) and work.model is not None and work.model.partition(":")[0] not in models:
-            message = f"model `{work.model}` is not built yet; built: {', '.join(models)}"
-            yield Problem("model", ("nodes", index, "model"), message)

@@ -11,12 +11,13 @@ from activities.providers.model import ModelReply, ModelRequest, ProviderError, 
 from activities.providers.offline import prompts
 from activities.providers.offline.answer import answer, describe
 from activities.providers.offline.extract import Wanted, extract
-from activities.providers.offline.material import material_of
+from activities.providers.offline.material import Material, material_of
 from activities.providers.offline.open_prompts import OfflineCannot, open_answer, open_text
 from activities.providers.offline.passages import find_quote
 from activities.providers.offline.plans import plan_of
 from activities.providers.offline.questions import Question
 from activities.providers.offline.shapes import NotUnderstood, questions
+from workflows.plan.schema import faults
 
 __all__ = ["CannotPlan", "Offline", "OfflineCannot"]
 
@@ -43,6 +44,9 @@ class Offline:
             output = _join(request)
         else:
             output = _work(request)
+        for where, sentence in faults(output, request.output_schema) if request.output_schema else ():
+            place = ".".join(map(str, where)) or "the output"
+            raise OfflineCannot(f"the offline rules cannot fill this output_schema: {place} {sentence}; set a model")
         return ModelReply(output, Usage(_tokens(request.prompt), _tokens(output)))
 
 
@@ -87,7 +91,26 @@ def _work(request: ModelRequest) -> Any:
         return describe(order.kind, order.attribute, material.passages, order.unit)
     if isinstance(order, prompts.Sentence):
         return find_quote(order.question, material.passages)
-    return open_text(request, material)
+    return _asked_plainly(request, material) or open_text(request, material)
+
+
+def _asked_plainly(request: ModelRequest, material: Material) -> Any:
+    """The answer to a person's own `How long is the Nile? $passages`; None for any other prompt."""
+    try:
+        asked = questions(prompts.instruction(request.template))
+    except NotUnderstood:
+        return None
+    question = asked[0]
+    if len(asked) > 1 or question.shape not in ("lookup", "passage") or not material.passages:
+        return None
+    if question.attribute is None:
+        fact = find_quote(question.text, material.passages)
+    else:
+        wanted = Wanted(question.attribute, question.subjects[0], question.attribute.unit, question.year)
+        fact = extract(wanted, material.passages)
+    if request.output_schema is not None:
+        return fact
+    return f"{fact['quote']} [{fact['source']}]" if fact["found"] else f"Not found: {fact['reason']}."
 
 
 def _join(request: ModelRequest) -> Any:

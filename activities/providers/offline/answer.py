@@ -1,5 +1,6 @@
 """Answers questions from what a joiner is given: plain sentences with marks, and the evidence behind each mark."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,7 +42,20 @@ class Answering:
                 part.results[name] = self.material.results.pop(node)[1]
             elif owner == index and node in self.material.lost and not part.missing:
                 part.missing.append(f"The calculation did not finish: {_lost(node, self.material)}.")
+        self._adopt(part)
         return tell(part)
+
+    def _adopt(self, part: Part) -> None:
+        """Take the result of a calculation in a person's plan for the difference asked for, if it is that."""
+        name = {"compare": "lead", "difference": "difference"}.get(part.question.shape, "")
+        values = [item.value for item in part.figures.values()]
+        if not name or name in part.results or len(values) != 2:
+            return
+        for node, (_, value) in list(self.material.results.items()):
+            if math.isclose(abs(value), abs(values[0] - values[1]), rel_tol=1e-9):
+                part.results[name] = values[0] - values[1]
+                del self.material.results[node]
+                return
 
     def _fact(self, index: int, question: Question, subject: str) -> Fact | None:
         """The fact for a subject: by its planned node, by its name, or found now in the passages given."""

@@ -14,6 +14,7 @@ from activities.providers.offline.units import YEAR, Unit, convert, unit_of, usu
 from activities.providers.offline.words import ATTRIBUTES, Attribute, singular
 
 _ENOUGH = 1.4
+_CLOSE_CALL = 0.6
 _DISSENT = re.compile(
     r"(?:some|other|others|older|newer|earlier|recent|different|one|a few|by another|alternatively)\b"
 )
@@ -60,7 +61,7 @@ def extract(wanted: Wanted, passages: Sequence[Passage]) -> dict[str, Any]:
     attributes = [wanted.attribute, *(ATTRIBUTES[name] for name in wanted.attribute.accepts)]
     for attribute in attributes:
         candidates = _candidates(wanted, attribute, statements)
-        for candidate in sorted(candidates, key=lambda item: item.key, reverse=True):
+        for candidate in _ordered(candidates):
             value = _value(candidate, wanted)
             if value is not None:
                 return _found(wanted, candidate, *value, statements)
@@ -69,6 +70,21 @@ def extract(wanted: Wanted, passages: Sequence[Passage]) -> dict[str, Any]:
     else:
         reason = f"no passage gives the {_said(wanted.attribute)} of {wanted.subject}"
     return _missing(wanted, passages, reason)
+
+
+def _ordered(candidates: list[_Candidate]) -> list[_Candidate]:
+    """The best first; a figure for a later year goes before an older one of the same document."""
+    order = sorted(candidates, key=lambda item: item.key, reverse=True)
+    if not order or order[0].year is None:
+        return order
+    best = order[0]
+    near = (
+        item
+        for item in order
+        if item.score >= best.score - _CLOSE_CALL and item.sentence.passage == best.sentence.passage
+    )
+    newest = max(near, key=lambda item: item.year or 0)
+    return [newest, *(item for item in order if item is not newest)]
 
 
 def _said(attribute: Attribute) -> str:
@@ -114,7 +130,7 @@ def _candidates(wanted: Wanted, attribute: Attribute, statements: Sequence[Sente
                 if wanted.year is not None and year != wanted.year:
                     continue
                 score = clause.owner + bound.strength + 0.3 * subject.about
-                score -= bool(_UNCERTAIN.search(fold(clause.text))) + 0.3 * bool(_DISSENT.match(fold(item.text)))
+                score -= bool(_UNCERTAIN.search(fold(clause.text))) + 0.7 * bool(_DISSENT.match(fold(item.text)))
                 if score >= _ENOUGH:
                     found.append(_Candidate(score, order, bound, attribute, item, year))
     return found

@@ -119,7 +119,17 @@ def _before(text: str, item: Quantity, others: list[Quantity], asked: Attribute)
                 key = (found.end(), len(found[0]))
                 if best is None or key > best[:2] or (key == best[:2] and attribute.name == asked.name):
                     best = *key, attribute.name, found[0], strength
-    return best[2:] if best else None
+    return _named_before(text[start : start + best[0] - len(best[3])], best[2:]) if best else None
+
+
+def _named_before(text: str, cue: tuple[str, str, float]) -> tuple[str, str, float]:
+    """`The basin covers 5 km²` gives the basin: a noun right before a verb that fits several attributes."""
+    for attribute in ATTRIBUTES.values() if cue[2] < 1 else ():
+        if ATTRIBUTES.get(cue[0], attribute).dimensions == attribute.dimensions and attribute.nouns:
+            found = re.search(rf"(?<!\w){_pattern(attribute.nouns)}\s+$", text)
+            if found:
+                return attribute.name, found[0].strip(), 1.0
+    return cue
 
 
 def _rivals(asked: Attribute) -> Iterator[Attribute]:

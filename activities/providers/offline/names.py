@@ -10,6 +10,7 @@ _ARTICLES = ("the", "a", "an")
 # Common nouns that come and go with a name: "Everest", "Mount Everest"; "the Nile", "the river Nile".
 _DESIGNATORS = ("river", "mount", "mountain", "mt", "lake", "planet", "island", "city", "town", "element", "language")
 _CLASSES = ("tower", "bridge", "building", "sea", "ocean", "state", "street", "tree", "system", "project", "city")
+_PLAIN = {"ł": "l", "ø": "o", "đ": "d", "\u0131": "i", "ß": "s", "æ": "a"}
 _WORD = re.compile(r"[^\W_]+")
 _NOT_A_NAME = re.compile(
     r"(?<![\w-])(?:is|are|was|were|do|does|did|has|have|had|can|which|what|who|whom|how|when|where|why|than|longest|shortest|it|its|"
@@ -27,7 +28,7 @@ def fold(text: str) -> str:
 @lru_cache(maxsize=4096)
 def _folded(char: str) -> str:
     base = unicodedata.normalize("NFKD", char)[:1].lower() or char
-    return base if len(base) == 1 else char
+    return _PLAIN.get(base, base) if len(base) == 1 else char
 
 
 def words_of(text: str) -> tuple[str, ...]:

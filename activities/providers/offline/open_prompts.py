@@ -18,9 +18,9 @@ _SAID = "Nearest sentences (offline rules, no model)"
 
 
 def open_text(request: ModelRequest, material: Material) -> Any:
-    """Return the sentences of the inputs nearest to the prompt, as plain text or where a schema asks for text alone.
+    """Return the sentences of the inputs nearest to the prompt, as text or in the one text field of a schema.
 
-    Raises OfflineCannot without inputs, or with a schema that needs more than text.
+    Raises OfflineCannot without inputs.
     """
     passages = _passages(material)
     if not passages:
@@ -30,22 +30,10 @@ def open_text(request: ModelRequest, material: Material) -> Any:
         )
     chosen = nearest(prompts.instruction(request.template), passages)
     quotes = [f"{item.line}{f' [{item.passage.path}]' if item.passage.path else ''}" for item in chosen]
-    return _fitted(f"{_SAID}: {' '.join(quotes)}", request.output_schema)
-
-
-def _fitted(text: str, schema: dict[str, Any] | None) -> Any:
-    if schema is None or (schema.get("type") == "string" and set(schema) <= {"type", "title", "description"}):
-        return text
-    properties = schema.get("properties")
-    required = schema.get("required", [])
-    named = properties if isinstance(properties, dict) else {}
-    texts = [name for name in ("text", "answer", "summary") if named.get(name, {}).get("type") == "string"]
-    if texts and isinstance(required, list) and set(required) <= {texts[0]}:
-        return {texts[0]: text}
-    raise OfflineCannot(
-        "the offline rules cannot fill the output_schema of this prompt "
-        f"(it needs {', '.join(map(str, required)) or 'an object'}); set a model and its key"
-    )
+    text = f"{_SAID}: {' '.join(quotes)}"
+    named = (request.output_schema or {}).get("properties")
+    key = next((name for name in ("text", "answer", "summary") if isinstance(named, dict) and name in named), None)
+    return {key: text} if key else text
 
 
 def open_answer(request: ModelRequest, material: Material) -> dict[str, Any]:
@@ -55,27 +43,18 @@ def open_answer(request: ModelRequest, material: Material) -> dict[str, Any]:
     for fact in material.facts:
         quote = fact.text("quote") or fact.text("text")
         if fact.found and quote:
-            claim = (
-                f"{capital(fact.text('attribute'))} of {fact.text('subject')}: {fact.text('text')}"
-                if fact.text("attribute")
-                else quote
-            )
-            lines.append(f"{claim.rstrip('.')} {citations.mark(fact.node, claim, fact.text('source'), quote)}.")
+            lines.append(f"{quote} {citations.mark(fact.node, quote, fact.text('source'), quote)}")
         elif fact.text("reason"):
-            lines.append(f"{capital(fact.text('reason'))}.")
-    for item in nearest(prompts.instruction(request.template), _passages(material)) if _passages(material) else ():
+            lines.append(f"Not found: {fact.text('reason')}.")
+    passages = _passages(material)
+    for item in nearest(prompts.instruction(request.template), passages) if passages else ():
         mark = citations.mark(item.passage.node, item.line, item.passage.path or item.passage.node, item.line)
         lines.append(f"{item.line} {mark}")
     lines += [f"{capital(node)}: {expression} = {value:,}." for node, (expression, value) in material.results.items()]
     lines += [
         f"{node} was {status}{f' ({error})' if error else ''}." for node, (status, error) in material.lost.items()
     ]
-    text = "\n".join(lines) or "The inputs hold nothing to answer from."
-    schema = request.output_schema
-    if schema is not None and not {"answer", "evidence"} >= set(schema.get("required", [])):
-        raise OfflineCannot(
-            "the offline rules give an answer with evidence and cannot fill this output_schema; set a model and its key"
-        )
+    text = "\n".join([f"{_SAID}:", *lines]) if lines else "The inputs hold nothing to answer from."
     return {"answer": text, "evidence": citations.evidence}
 
 

@@ -82,7 +82,10 @@ class Subject:
         for end, following in bounds:
             part = main[start:end]
             owner = self._owner(part, before, owner)
-            yield Clause(text[start:end] if _numeric_brackets(text[start:end]) else part, owner)
+            if owner:
+                yield Clause(text[start:end] if _numeric_brackets(text[start:end]) else part, owner)
+            else:
+                yield from self._mentions(part)
             before, start = part, following
         for found in _BRACKETS.finditer(text):
             if self._ends_with_name(text[: found.start()]):
@@ -106,8 +109,7 @@ class Subject:
                 if re.match(rf"it\b|they\b|(?:its|their)\s+(?:[\w-]+\s+){{0,2}}?(?:{self.nouns})", text)
                 else 0.0
             )
-        anaphor = self._anaphor(part, text, at) if self.about else 0.0
-        return anaphor or self._local(part, text)
+        return self._anaphor(part, text, at) if self.about else 0.0
 
     def _direct(self, part: str, text: str, at: int) -> float | None:
         """The part begins with the name, or with `the length of` the name or of another."""
@@ -152,11 +154,10 @@ class Subject:
             return 1.5
         if kind := re.match(rf"(?:the|this|these)\s+(?:{self.kinds})s?(?!\w)", rest):
             return 1.4 if self._continues(part, at + kind.end()) else 0.0
-        if self.attribute.dimensions == ("count",) and not re.search(
-            rf"\bhere\b|\b(?:in|of) the (?:{self.kinds})\b", rest
-        ):
-            return 0.0
-        return 1.2 if _OPENER.match(rest) else 0.0
+        here = re.search(rf"\bhere\b|\b(?:in|of) the (?:{self.kinds})\b", rest) or any(
+            name.search(rest) for name in self.names
+        )
+        return 1.2 if _OPENER.match(rest) and (here or self.attribute.dimensions != ("count",)) else 0.0
 
     def _relative(self, text: str, before: str, previous: float) -> float:
         """`, which is 5 km long` belongs to the name it follows, or to the subject of `X is a river that`."""
@@ -174,15 +175,15 @@ class Subject:
         found = [match for name in self.names for match in name.finditer(folded)]
         return any(not folded[match.end() :].strip(" ,") and self._whole(before, match.start()) for match in found)
 
-    def _local(self, part: str, text: str) -> float:
-        """The name inside the part, directly before the figure: `second to the Nile at 6,650 km`."""
+    def _mentions(self, part: str) -> Iterator[Clause]:
+        """The name inside another's clause, with the one figure behind it: `unlike the Nile, 6,650 km long`."""
+        text = fold(part)
         for name in self.names:
             for found in name.finditer(text):
                 rest = part[found.end() :]
-                near = re.match(r"(?:['\u2019]s)?[^A-Z;]{0,40}?\d", rest)
+                near = re.match(r"(?:['\u2019]s)?[^A-Z;\d]{0,40}?\d[\d.,]*[^\d;]*", rest)
                 if near and self._whole(part, found.start()) and self._continues(part, found.end()):
-                    return 0.9
-        return 0.0
+                    yield Clause(part[found.start() : found.end() + near.end()], 0.9)
 
     def _whole(self, part: str, at: int) -> bool:
         """Whether no capital word stands before the name: `Blue Nile` is not the Nile."""

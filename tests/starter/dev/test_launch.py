@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from starter.dev.launch import Launch, worker_environment
+from starter.dev.launch import CORPUS, Launch, worker_environment
 
 
 def launch(docs: Path | None = None) -> Launch:
@@ -22,6 +22,7 @@ def test_workers_are_led_to_this_server_only() -> None:
         "TEMPORAL_CONFIG_FILE": "/s/temporal.toml",
         "WEFT_ARTIFACTS": "/s/artifacts",
         "WEFT_INDEX": "/s/index",
+        "WEFT_DOCS": str(CORPUS),
         "WEFT_DOCS_ANY": "1",
         "WEFT_DRAIN": "10",
         "WEFT_HEALTH_PORT": "9",
