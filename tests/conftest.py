@@ -4,26 +4,23 @@ import asyncio
 import os
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.serving import CACHED, serving
 from temporalio.client import Client, WorkflowHandle
-from temporalio.worker import Worker
 
 from activities.host import Host, Places
 from activities.toolbox import load_tools
 from starter.dev.binary import obtain
 from starter.dev.server import DevServer
-from workers.sandbox import workflow_runner
 from workflows import queues
-from workflows.agent_run import AgentRun
 from workflows.wire import connect
 
 Plan = dict[str, Any]
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
+CORPUS = Path(__file__).parents[1] / "examples" / "corpus"
 
 
 @pytest.fixture(scope="session")
@@ -51,7 +48,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def docs() -> Path:
     """The example corpus."""
-    return Path(__file__).parents[1] / "examples" / "corpus"
+    return CORPUS
 
 
 @pytest.fixture(scope="session")
@@ -60,32 +57,22 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("artifacts")
 
 
+@pytest.fixture(scope="session")
+def host(cache: Path, artifacts: Path) -> Host:
+    """The activities of the session, with the tools for tests."""
+    return Host(Places(artifacts, cache, CORPUS, (), True), load_tools(["doubles.tools"]), identity="tests")
+
+
 @pytest.fixture
-async def workers(client: Client, cache: Path, docs: Path, artifacts: Path) -> AsyncIterator[None]:
-    """All roles in this process. WEFT_CACHED_WORKFLOWS=0 makes every workflow task a replay from the start."""
-    registry = load_tools(["doubles.tools"])
-    host = Host(Places(artifacts, cache, docs, (), True), registry, identity="tests")
-    beat = timedelta(milliseconds=500)
-    cached = int(os.environ.get("WEFT_CACHED_WORKFLOWS", "200"))
-    async with AsyncExitStack() as stack:
-        for queue, work in ((queues.TOOLS, host.tools()), (queues.llm_queue("offline"), host.llm())):
-            worker = Worker(
-                client,
-                task_queue=queue,
-                activities=work,
-                max_heartbeat_throttle_interval=beat,
-                default_heartbeat_throttle_interval=beat,
-            )
-            await stack.enter_async_context(worker)
-        runs = Worker(
-            client,
-            task_queue=queues.WORKFLOW,
-            workflows=[AgentRun],
-            workflow_runner=workflow_runner(),
-            max_cached_workflows=cached,
-            max_concurrent_workflow_tasks=20 if cached else 2,
-        )
-        await stack.enter_async_context(runs)
+def cached(request: pytest.FixtureRequest) -> int:
+    """How many workflows a worker remembers; with 0 every workflow task is a replay from the start."""
+    return int(getattr(request, "param", os.environ.get("WEFT_CACHED_WORKFLOWS", CACHED)))
+
+
+@pytest.fixture
+async def workers(client: Client, host: Host, cached: int) -> AsyncIterator[None]:
+    """All roles in this process."""
+    async with serving(client, host, cached=cached):
         yield
 
 

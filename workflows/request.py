@@ -56,7 +56,7 @@ def parse_request(request: Any, *more: Any) -> RunRequest:
     if more:
         raise InvalidRequest(f"a run takes one JSON object, not {1 + len(more)} inputs; for example {EXAMPLE}")
     if not isinstance(request, dict):
-        raise InvalidRequest(f"a run takes one JSON object, not {_shape(request)}; for example {EXAMPLE}")
+        raise InvalidRequest(f"a run takes one JSON object, not {shape_of(request)}; for example {EXAMPLE}")
     try:
         parsed = RunRequest.model_validate(request)
     except ValidationError as error:
@@ -85,7 +85,8 @@ def describe(error: ValidationError) -> str:
     return "; ".join(lines)[:1000]
 
 
-def _shape(value: Any) -> str:
+def shape_of(value: Any) -> str:
+    """Return in two words what a value is that should have been an object."""
     if value is None:
         return "nothing"
     names = {

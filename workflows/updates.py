@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from workflows.request import describe
+from workflows.request import describe, shape_of
 
 NODE_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}(\[\d{1,5}\])?$"
 NOT_BUILT = ("edit_node", "set_result", "add_nodes", "raise_budget", "pause", "resume", "replan")
@@ -95,8 +95,7 @@ def parse_update(model: type[U], request: Any, *more: Any) -> U:
         raise InvalidUpdate(f"{model.name} takes one JSON object, not {inputs} inputs; for example {model.example}")
     given = {} if request is None and model is Finish else request
     if not isinstance(given, dict):
-        shape = "nothing" if given is None else f"{type(given).__name__} {str(given)[:40]!r}"
-        raise InvalidUpdate(f"{model.name} takes one JSON object, not {shape}; for example {model.example}")
+        raise InvalidUpdate(f"{model.name} takes one JSON object, not {shape_of(given)}; for example {model.example}")
     try:
         return model.model_validate(given)
     except ValidationError as error:

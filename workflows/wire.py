@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from temporalio import workflow
 from temporalio.api.common.v1 import Payload
 from temporalio.client import Client
 from temporalio.contrib.pydantic import PydanticPayloadConverter, ToJsonOptions
@@ -16,14 +15,15 @@ from workflows.request import Unreadable
 class _LeanPayloads(PydanticPayloadConverter):
     """Leaves out fields nobody set: history is paid for by the byte.
 
-    What people send to a run is always read, as `Unreadable` if need be: the SDK would try the same again for ever.
+    Where no type is expected, as in what people send to a run, what cannot be read is `Unreadable`: left to the SDK,
+    a run with such an input would fail the same workflow task for ever.
     """
 
     def __init__(self) -> None:
         super().__init__(ToJsonOptions(exclude_unset=True))
 
     def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
-        if type_hints is None and workflow.in_workflow():
+        if type_hints is None:
             return [self._read(payload) for payload in payloads]
         return super().from_payloads(payloads, type_hints)
 

@@ -152,7 +152,8 @@ def describe(kind: str, attribute: Attribute | None, passages: Sequence[Passage]
     title = passages[0].title
     if attribute is None:
         return quote_of(title, passages) | {"of_kind": True}
-    return extract(Wanted(attribute, title, unit or attribute.unit), passages) | {"of_kind": True}
+    name = quote_of(title, passages)["name"]
+    return {"name": name} | extract(Wanted(attribute, title, unit or attribute.unit), passages) | {"of_kind": True}
 
 
 def _start(subject: str) -> str:

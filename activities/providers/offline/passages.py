@@ -20,7 +20,9 @@ _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
 _PLACE = re.compile(
     r"\b(?:in|at|on|near|between|off|along|above|below|through|into|from)\s+(?:the\s+)?(?:[\w-]+\s+){0,2}?[A-Z]"
 )
-_PERSON = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w'\u2019-]+(?:\s+(?:de|van|von|da|of|the)?\s*[A-Z][\w'\u2019-]+)+")
+_PERSON = re.compile(
+    r"\b(?!The\b|In\b|It\b|Its\b)[A-Z][\w'\u2019-]+\s+(?:(?:de|van|von|da|of|the)\s+)?[A-Z][\w'\u2019-]+"
+)
 _YEAR = re.compile(r"\b(?:1\d{3}|20\d{2})\b|\bcentury\b|\bAD\s\d|\bBC\b")
 _CAUSE = re.compile(r"\b(?:because|since|so that|due to|owing to|as a result|therefore|in order)\b")
 _KINDS = {"where": _PLACE, "who": _PERSON, "whom": _PERSON, "when": _YEAR, "why": _CAUSE}
@@ -95,7 +97,8 @@ def _score(asked: _Asked, item: Sentence, place: int) -> float:
         return 0.0
     if asked.words and (hits + given) * 3 < len(asked.words) * 2:
         return 0.0
-    if asked.kind is not None and not asked.kind.search(item.text):
+    told = re.sub("|".join(map(re.escape, asked.names)) or "(?!)", "", item.text, flags=re.IGNORECASE)
+    if asked.kind is not None and not asked.kind.search(told):
         return 0.0
     if not _ranks_alike(asked.words, text):
         return 0.0

@@ -184,24 +184,28 @@ def _side(part: Part, term: Term, result: str) -> tuple[str, str]:
     return f"{names} together", f"{part.display.value(total, items[0].unit)} ({shown})" if total is not None else shown
 
 
+def _sides(part: Part, *, turned: bool = False) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Both terms, each with its figure, the second first if `turned`."""
+    left, right = zip(part.question.terms, ("left_total", "right_total"), strict=True)
+    first, second = (right, left) if turned else (left, right)
+    return _side(part, *first), _side(part, *second)
+
+
 def _difference(part: Part) -> str:
     word, amount = part.question.word, part.results.get("difference")
-    (first, one), (second, two) = (
-        _side(part, term, name) for term, name in zip(part.question.terms, ("left_total", "right_total"), strict=True)
-    )
-    if not amount:
-        return capital(f"{'there is no difference: ' if amount == 0 else ''}{first} {one}, {second} {two}.")
-    if word not in COMPARISONS and word not in ("more", "fewer"):
-        return f"The difference is {part.change(amount)}: {first} {one}, {second} {two}."
+    counted = word in ("more", "fewer")
+    if not amount or (word not in COMPARISONS and not counted):
+        (first, one), (second, two) = _sides(part)
+        head = "" if amount is None else f"The difference is {part.change(amount)}: " if amount else "No difference: "
+        return capital(f"{head}{first} {one}, {second} {two}.")
     turned = amount * part.question.sign * (-1 if part.counts_back else 1) < 0
-    if turned:
-        first, second, one, two = second, first, two, one
+    (first, one), (second, two) = _sides(part, turned=turned)
     more = f"{be(first)} {part.change(amount)} {comparative(word)}"
-    if word in COMPARISONS and part.attribute.name.split(" from ")[0] not in (COMPARISONS[word].attribute, "size"):
+    if counted:
+        more = f"has {part.change(amount)} {word} {part.attribute.name.removeprefix('number of ')}"
+    elif part.attribute.name.split(" from ")[0] not in (COMPARISONS[word].attribute, "size"):
         first, second = f"the {of(part.attribute.name, first)}", f"that of {second}"
         more = f"is {part.change(amount)} {comparative(word)}"
-    elif word not in COMPARISONS:
-        more = f"has {part.change(amount)} {word} {part.attribute.name.removeprefix('number of ')}"
     sentence = f"{first} {more} than {second}: {one} against {two}."
     return f"It is the other way round: {sentence}" if turned else capital(sentence)
 
@@ -218,9 +222,7 @@ def _total(part: Part) -> str:
 
 
 def _ratio(part: Part) -> str:
-    (first, one), (second, two) = (
-        _side(part, term, name) for term, name in zip(part.question.terms, ("left_total", "right_total"), strict=True)
-    )
+    (first, one), (second, two) = _sides(part)
     amount = part.results.get("ratio")
     if amount is None:
         return f"The ratio cannot be given: {one} against {two}."

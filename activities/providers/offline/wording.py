@@ -39,16 +39,15 @@ class Display:
     scale: str = ""
     spelled: str = ""
 
-    def value(self, amount: float, unit: Unit) -> str:
-        """Return an amount as it is shown."""
-        shown = convert(amount, unit, self.unit)
-        return self._written(shown if unit == self.unit or self.scale else rounded(shown, _CONVERTED_DIGITS))
+    def value(self, amount: float, unit: Unit, digits: int = 8) -> str:
+        """Return an amount as it is shown, to so many significant digits."""
+        return self._written(rounded(convert(amount, unit, self.unit), digits))
 
     def change(self, amount: float, unit: Unit) -> str:
         """Return a difference of two amounts as it is shown; years apart are counted in years."""
         if unit is YEAR:
             return f"{abs(int(amount)):,} year{'' if abs(int(amount)) == 1 else 's'}"
-        return self._written(rounded(difference(amount, unit, self.unit), 10))
+        return self._written(rounded(difference(amount, unit, self.unit), 8))
 
     def _written(self, amount: float) -> str:
         text = written(amount, self.unit, self.scale)
@@ -73,7 +72,7 @@ def display_of(figures: Sequence[Figure], wanted: str) -> Display:
     if asked is not None and all(asked.dimension == item.unit.dimension for item in figures):
         return Display(asked)
     most = Counter(item.source for item in figures)
-    shown = max(figures, key=lambda item: (most[item.source], abs(item.value)))
+    shown = max(figures, key=lambda item: (most[item.source], item.source == item.unit, abs(item.value)))
     scale = shown.scale if all(item.scale == shown.scale for item in figures) else ""
     spelled = re.sub(r"^.*?[\d.](?=\s)", "", shown.fact.text("text")).strip() if scale else ""
     return Display(shown.source, scale, spelled)
@@ -117,9 +116,8 @@ def shown_figure(item: Figure, attribute: Attribute, display: Display) -> str:
         given = read_quantity(text)
         date = given.text if given is not None else written(item.value, YEAR)
         return date if attribute.dated else text
-    if isinstance(item.fact.value.get("range"), list):
-        return f"{text} (middle {display.value(item.value, item.unit)})"
-    return display.value(item.value, item.unit)
+    shown = display.value(item.value, item.unit, 12 if item.source == display.unit else _CONVERTED_DIGITS)
+    return f"{text} (middle {shown})" if isinstance(item.fact.value.get("range"), list) else shown
 
 
 def of(attribute: str, name: str) -> str:

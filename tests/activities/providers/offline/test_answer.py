@@ -15,8 +15,8 @@ NOTES = {
     "rivers/bug.md": "# Bug\n\nWith a length of 774 km, the Bug forms a border.",
     "rivers/san.md": "# San\n\nThe San is 458 km long (2012).",
     "rivers/nida.md": "# Nida\n\nThe Nida is a quiet river.",
-    "buildings/palace.md": "# Palace\n\nThe Palace is 237 metres tall. It was completed on 22 July 1955 and has 42 floors.\n"
-    "Lev Rudnev designed the Palace in the style of his time.",
+    "buildings/palace.md": "# Palace\n\nThe Palace is 237 metres tall. It was completed on 22 July 1955 and has 42 floors."
+    "\nLev Rudnev designed the Palace in the style of his time.",
     "buildings/spire.md": "# Spire\n\nThe Spire is 310 metres tall. The Spire was completed in 2022.",
     "moons.md": "# Moons\n\n| Planet | Known moons |\n|---|---|\n| Mars | 2 |\n| Pluto | 5 |",
     "tin.md": "# Tin\n\nTin melts at 231.9 degrees Celsius. Tin weighs 3 kg in this box.",
@@ -43,8 +43,10 @@ NOTES = {
         ("Which is shorter, the Warta or the Bug?", "The Bug is shorter: 774 km [1] against 808 km [2]."),
         (
             "Which of the Warta, the Bug and the San is the longest, and how much longer is it than the shortest?",
-            "The Warta is the longest: 808 km [1]. The others: the Bug 774 km [2] and the San 458 km [3] (2012). "
-            "It is 350 km longer than the shortest, the San.",
+            (
+                "The Warta is the longest: 808 km [1]. The others: the Bug 774 km [2] and the San 458 km [3] (2012). "
+                "It is 350 km longer than the shortest, the San."
+            ),
         ),
         (
             "Which was completed first, the Palace or the Spire, and by how many years?",
@@ -68,12 +70,17 @@ NOTES = {
         ("Is the Warta longer than the Bug?", "Yes: the Warta is longer, 808 km [1] against 774 km [2]."),
         (
             "How much longer are the Warta and the Bug together than the San?",
-            "The Warta and the Bug together are 1,124 km longer than the San: 1,582 km (808 km [1] + 774 km [2]) against "
-            "458 km [3] (2012).",
+            (
+                "The Warta and the Bug together are 1,124 km longer than the San: 1,582 km (808 km [1] + 774 km [2]) "
+                "against 458 km [3] (2012)."
+            ),
         ),
         (
             "How long are the Warta, the Bug and the San together?",
-            "The combined length of the Warta, the Bug and the San is 2,040 km: 808 km [1], 774 km [2] and 458 km [3] (2012).",
+            (
+                "The combined length of the Warta, the Bug and the San is 2,040 km: 808 km [1], 774 km [2] and "
+                "458 km [3] (2012)."
+            ),
         ),
         (
             "What is the average height of the Palace and the Spire?",
@@ -86,13 +93,17 @@ NOTES = {
         ("List the lengths of the Warta and the Bug.", "Length:\n- the Warta: 808 km [1]\n- the Bug: 774 km [2]"),
         (
             "What is the longest river?",
-            "Of the 4 rivers whose length the documents give, the Oder is the longest: 854 km [1] (2020). "
-            "Next: the Warta 808 km [2] and the Bug 774 km [3]. No length was found for the Nida.",
+            (
+                "Of the 4 rivers whose length the documents give, the Oder is the longest: 854 km [1] (2020). "
+                "Next: the Warta 808 km [2] and the Bug 774 km [3]. No length was found for the Nida."
+            ),
         ),
         (
             "What is the second tallest building?",
-            "Of the 2 buildings whose height the documents give, the Palace is the second tallest: 237 m [1]. "
-            "Before it: the Spire 310 m [2].",
+            (
+                "Of the 2 buildings whose height the documents give, the Palace is the second tallest: 237 m [1]. "
+                "Before it: the Spire 310 m [2]."
+            ),
         ),
         ("List the buildings.", "The documents describe 2 buildings: the Palace [1] and the Spire [2]."),
         ("Who designed the Palace?", "Lev Rudnev designed the Palace in the style of his time. [1]"),
@@ -100,18 +111,24 @@ NOTES = {
         ("What is the longest bridge?", "No document was found that describes a bridge."),
         (
             "How long is the Nida?",
-            "The length of the Nida was not found: no passage gives it in rivers/bug.md, rivers/nida.md, rivers/oder.md, "
-            "rivers/san.md and rivers/warta.md.",
+            (
+                "The length of the Nida was not found: no passage gives it in rivers/bug.md, buildings/palace.md, "
+                "rivers/nida.md, rivers/oder.md and rivers/warta.md."
+            ),
         ),
         (
             "How long are the Bug and the Nida together?",
-            "The sum cannot be given. Found: the Bug 774 km [1]. The length of the Nida was not found: no passage gives it "
-            "in rivers/bug.md, rivers/nida.md, rivers/oder.md, rivers/san.md and rivers/warta.md.",
+            (
+                "The sum cannot be given. Found: the Bug 774 km [1]. The length of the Nida was not found: no passage gives "
+                "it in rivers/bug.md, buildings/palace.md, rivers/nida.md, rivers/oder.md and rivers/warta.md."
+            ),
         ),
         (
             "What is larger, tin or lead?",
-            "These figures measure different things and cannot be set against each other: tin 3 kg [1] (mass) and "
-            "lead 2 m [2] (height).",
+            (
+                "These figures measure different things and cannot be set against each other: tin 3 kg [1] (mass) and "
+                "lead 2 m [2] (height)."
+            ),
         ),
         (
             "How long is the Bug? How tall is the Spire?",

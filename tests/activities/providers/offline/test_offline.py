@@ -15,12 +15,9 @@ from activities.providers.offline.words import ATTRIBUTES, named
 from workflows.plan.model import Plan
 from workflows.plan.validate import problems_of
 
-WORDS = st.sampled_from(
-    "which is longer the Oder or Warta how much than of and what are rivers , ? : length long highest in km 5 2,850 ( ) - "
-    "combined together A B $x ${y} $$ \n it was completed first most moons by average ratio times list by how 1990".split(
-        " "
-    )
-)
+FRAGMENTS = """which is longer the Oder or Warta how much than of and what are rivers , ? : length long highest in km
+5 2,850 ( ) - combined together A B $x ${y} $$ it was completed first most moons by average ratio times list how 1990"""
+WORDS = st.sampled_from([*FRAGMENTS.split(), "\n"])
 GOALS = st.one_of(st.text(max_size=200), st.lists(WORDS, max_size=24).map(" ".join))
 
 

@@ -1,0 +1,52 @@
+"""Workers of every role in this process, and the choice of how much they remember."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+
+import pytest
+from temporalio.client import Client
+from temporalio.worker import Worker, WorkflowRunner
+
+from activities.host import Host
+from workers.sandbox import workflow_runner
+from workflows import queues
+from workflows.agent_run import AgentRun
+
+CACHED = 200
+BEAT = timedelta(milliseconds=500)
+
+remembered_or_not = pytest.mark.parametrize("cached", [CACHED, 0], ids=["cached", "replayed"], indirect=True)
+"""Runs a test twice: with workflows kept in memory, and with every workflow task a replay from the start."""
+
+
+@asynccontextmanager
+async def serving(
+    client: Client,
+    host: Host,
+    *,
+    cached: int = CACHED,
+    workflows: Sequence[type] = (AgentRun,),
+    runner: WorkflowRunner | None = None,
+) -> AsyncIterator[None]:
+    """Serve all queues until the block ends. `cached` workflows are remembered between their tasks."""
+    async with AsyncExitStack() as stack:
+        for queue, work in ((queues.TOOLS, host.tools()), (queues.llm_queue("offline"), host.llm())):
+            worker = Worker(
+                client,
+                task_queue=queue,
+                activities=work,
+                max_heartbeat_throttle_interval=BEAT,
+                default_heartbeat_throttle_interval=BEAT,
+            )
+            await stack.enter_async_context(worker)
+        runs = Worker(
+            client,
+            task_queue=queues.WORKFLOW,
+            workflows=workflows,
+            workflow_runner=runner or workflow_runner(),
+            max_cached_workflows=cached,
+            max_concurrent_workflow_tasks=20 if cached else 2,
+        )
+        await stack.enter_async_context(runs)
+        yield
