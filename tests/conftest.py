@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.events import unwell
 from doubles.serving import CACHED, serving
 from temporalio.client import Client, WorkflowHandle
 
@@ -57,9 +58,9 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("artifacts")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def host(cache: Path, artifacts: Path) -> Host:
-    """The activities of the session, with the tools for tests."""
+    """The activities of a worker with the tools for tests."""
     return Host(Places(artifacts, cache, CORPUS, (), True), load_tools(["doubles.tools"]), identity="tests")
 
 
@@ -78,7 +79,7 @@ async def workers(client: Client, host: Host, cached: int) -> AsyncIterator[None
 
 @pytest.fixture
 async def start(client: Client, workers: None) -> AsyncIterator[Start]:
-    """Start a run with any input; what still runs at the end of the test is terminated."""
+    """Start a run with any input; at the end of the test none may have had a workflow task fail."""
     started: list[WorkflowHandle[Any, Any]] = []
 
     async def begin(request: Any = None, **fields: Any) -> WorkflowHandle[Any, Any]:
@@ -94,3 +95,4 @@ async def start(client: Client, workers: None) -> AsyncIterator[Start]:
         description = await handle.describe()
         if description.status is not None and description.status.name == "RUNNING":
             await handle.terminate("end of test")
+    assert [found for handle in started for found in await unwell(handle)] == []

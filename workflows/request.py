@@ -1,13 +1,19 @@
 """The one object that starts a run, and the errors which name what is wrong with it."""
 
+import json
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from workflows.plan.durations import Duration
+from workflows.plan.fields import fault_of
 from workflows.plan.model import MAX_GOAL_BYTES, OnFailure
+from workflows.plan.plain import MAX_DEPTH, flaw
+from workflows.plan.problems import named, nearest, place_of, printable, shown
 
 MAX_PACKED_BYTES = 1024 * 1024
+MAX_REQUEST_BYTES = 1536 * 1024
+"""With what a continued run carries besides, a request must stay below the 2 MiB that one payload may have."""
 PACK_ABOVE_BYTES = 64 * 1024
 EXAMPLE = '{"goal": "Which is longer, the Nile or the Amazon?"}'
 
@@ -47,7 +53,7 @@ class RunRequest(BaseModel):
     approval: Literal["writes", "never"] = "writes"
     on_failure: OnFailure | None = None
     park_for: Duration = 86_400.0
-    window: int = Field(default=100, ge=1, le=500)
+    window: int = Field(default=100, strict=True, ge=1, le=500)
     carry: Carry | None = None
 
 
@@ -57,10 +63,17 @@ def parse_request(request: Any, *more: Any) -> RunRequest:
         raise InvalidRequest(f"a run takes one JSON object, not {1 + len(more)} inputs; for example {EXAMPLE}")
     if not isinstance(request, dict):
         raise InvalidRequest(f"a run takes one JSON object, not {shape_of(request)}; for example {EXAMPLE}")
+    unsound = flaw_in(request)
+    if unsound:
+        raise InvalidRequest(unsound)
+    size = len(json.dumps({**request, "carry": None}, ensure_ascii=False).encode(errors="replace"))
+    if size > MAX_REQUEST_BYTES:
+        way_out = "Use a `map` node for many alike nodes, send `plan_packed`, put long texts in a document"
+        raise InvalidRequest(f"the request has {size:,} bytes; at most {MAX_REQUEST_BYTES:,}. {way_out}")
     try:
         parsed = RunRequest.model_validate(request)
     except ValidationError as error:
-        raise InvalidRequest(f"{describe(error)}; for example {EXAMPLE}") from None
+        raise InvalidRequest(f"{describe(error, RunRequest)}; for example {EXAMPLE}") from None
     if len(parsed.goal.encode()) > MAX_GOAL_BYTES:
         size = len(parsed.goal.encode())
         raise InvalidRequest(f"goal is {size} bytes; at most {MAX_GOAL_BYTES}. Put long text in a document")
@@ -71,18 +84,29 @@ def parse_request(request: Any, *more: Any) -> RunRequest:
     return parsed
 
 
-def describe(error: ValidationError) -> str:
-    """Return pydantic's errors as one line: each field with its problem, unknown fields first."""
+def flaw_in(given: dict[Any, Any]) -> str | None:
+    """Return what in an input JSON cannot carry, with its place: such a value would fail wherever it is sent next."""
+    found = flaw(given, depth=MAX_DEPTH + 2)
+    return f"{named(place_of(found[0]) or 'input')}: {found[1]}" if found is not None else None
+
+
+def describe(error: ValidationError, model: type[BaseModel]) -> str:
+    """Return pydantic's errors as one line: each field with its problem, unknown fields first with the nearest name."""
     lines: list[str] = []
-    for item in error.errors(include_url=False, include_context=False)[:5]:
-        field = ".".join(str(part) for part in item["loc"]) or "input"
+    for item in error.errors(include_url=False)[:5]:
+        field = named(place_of(item["loc"]) or "input")
         if item["type"] == "extra_forbidden":
-            lines.insert(0, f"unknown field `{field}`")
+            near = nearest(str(item["loc"][-1]), model.model_fields) if len(item["loc"]) == 1 else ""
+            lines.insert(0, f"unknown field {field}{near}")
         elif item["type"] == "missing":
-            lines.append(f"`{field}` is missing")
+            lines.append(f"{field} is missing")
+        elif item["type"] == "string_pattern_mismatch":
+            lines.append(
+                f"{field}: {shown(item['input'])} is no node; write its id such as n7, or m[17] for an item of m"
+            )
         else:
-            lines.append(f"`{field}`: {item['msg'].removeprefix('Value error, ')}")
-    return "; ".join(lines)[:1000]
+            lines.append(f"{field}: {fault_of(item)[1]}")
+    return printable("; ".join(lines), 1000)
 
 
 def shape_of(value: Any) -> str:

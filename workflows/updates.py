@@ -7,9 +7,9 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from workflows.request import describe, shape_of
+from workflows.request import describe, flaw_in, shape_of
 
-NODE_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}(\[\d{1,5}\])?$"
+NODE_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}(\[[0-9]{1,5}\])?$"
 NOT_BUILT = ("edit_node", "set_result", "add_nodes", "raise_budget", "pause", "resume", "replan")
 
 
@@ -37,7 +37,7 @@ class RetryNode(_OfNode):
     name = "retry_node"
     about = 'Run a failed or finished node again: {"node": "n7"}'
     example = '{"node": "n7"}'
-    repeat_effect: bool = Field(default=False, description="needed to repeat a write that succeeded")
+    repeat_effect: bool = Field(default=False, strict=True, description="needed to repeat a write that succeeded")
 
 
 class SkipNode(_OfNode):
@@ -96,7 +96,10 @@ def parse_update(model: type[U], request: Any, *more: Any) -> U:
     given = {} if request is None and model is Finish else request
     if not isinstance(given, dict):
         raise InvalidUpdate(f"{model.name} takes one JSON object, not {shape_of(given)}; for example {model.example}")
+    unsound = flaw_in(given)
+    if unsound:
+        raise InvalidUpdate(f"{model.name}: {unsound}")
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        raise InvalidUpdate(f"{model.name}: {describe(error)}; for example {model.example}") from None
+        raise InvalidUpdate(f"{model.name}: {describe(error, model)}; for example {model.example}") from None

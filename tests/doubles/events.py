@@ -38,15 +38,3 @@ async def weight(handle: WorkflowHandle[Any, Any]) -> tuple[int, int]:
     """Return how many events and bytes a run's history has, the bytes as the server stores its events."""
     sizes = [event.ByteSize() async for event in handle.fetch_history_events()]
     return len(sizes), sum(sizes)
-
-
-async def chain(handle: WorkflowHandle[Any, Any]) -> list[str]:
-    """Return the run ids of a workflow's chain of runs, the first one first."""
-    description = await handle.describe()
-    runs = [description.run_id]
-    events = [event async for event in handle.fetch_history_events()]
-    while before := events[0].workflow_execution_started_event_attributes.continued_execution_run_id:
-        runs.insert(0, before)
-        client_handle = handle._client.get_workflow_handle(handle.id, run_id=before)  # noqa: SLF001
-        events = [event async for event in client_handle.fetch_history_events()]
-    return runs

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 from doubles.runs import call, status_of, until
+from doubles.serving import remembered_or_not
 from temporalio.client import WorkflowFailureError, WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, remembered_or_not]
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
 
 

@@ -1,5 +1,6 @@
 """What the names in a plan may mean, and the problems of those that mean nothing."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from workflows.plan.edges import links_of
@@ -10,14 +11,17 @@ from workflows.plan.references import Reference, parse_reference
 
 
 class Scope:
-    """The names of one plan: `known` maps node ids to positions, `links` has what each node depends on.
+    """The names of one plan: `known` maps ids to the first node with it, `used` counts them, `links` has the edges.
 
     `tools` is None when no catalogue is known.
     """
 
     def __init__(self, plan: Plan, tools: Tools | None) -> None:
         self.plan = plan
-        self.known = {node.id: index for index, node in enumerate(plan.nodes)}
+        self.known: dict[str, int] = {}
+        for index, node in enumerate(plan.nodes):
+            self.known.setdefault(node.id, index)
+        self.used = Counter(node.id for node in plan.nodes)
         self.tools = tools
         self.links = [links_of(node) for node in plan.nodes]
         self.outputs = Outputs(plan, tools or {})

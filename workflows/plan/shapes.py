@@ -8,7 +8,8 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from workflows.plan import conditions, model
-from workflows.plan.problems import Problem, Where, listed, named, nearest, printable, shown
+from workflows.plan.fields import fault_of
+from workflows.plan.problems import Problem, Where, listed, named, nearest, shown
 
 CONDITION_FORM = "{ref: $a.count, op: gt, value: 3}, {and: [...]}, {or: [...]} or {not: ...}"
 FORMS = {
@@ -43,18 +44,6 @@ _EXAMPLES = {
     "schema": "{type: string, enum: [yes, no]}",
     "output_schema": "{type: object, properties: {...}}",
 }
-_WANTED = {
-    "string_type": "text",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "bool_type": "true or false",
-    "dict_type": "an object",
-    "tuple_type": "a list",
-    "model_type": "an object",
-    "model_attributes_type": "an object",
-}
-_QUOTED = re.compile(r"'([^']*)'")
 
 
 def problem_of(item: ErrorDetails, data: Any) -> Problem:
@@ -73,14 +62,8 @@ def problem_of(item: ErrorDetails, data: Any) -> Problem:
     form = _form(where, kind)
     if form is not None:
         return Problem("form", where, f"{shown(given)} is no {form[0]}; write {form[1]}")
-    if kind == "literal_error":
-        return Problem("choice", where, _wrong_choice(field, given, str(item["ctx"]["expected"])))
-    if kind in _WANTED:
-        return Problem("type", where, _wrong_type(where, given, _WANTED[kind]))
-    limit = _limit(kind, item.get("ctx") or {}, given)
-    if limit:
-        return Problem("limit", where, limit)
-    return Problem("value", where, printable(item["msg"].removeprefix("Value error, "), 300))
+    code, sentence = fault_of(item)
+    return Problem(code, where, _wrong_type(where, given, sentence) if code == "type" else sentence)
 
 
 def place_in(loc: Sequence[str | int], data: Any) -> Where:
@@ -153,20 +136,12 @@ def _wrong_id(given: str) -> str:
     return f"{shown(given)} is no id; an id is a letter, then up to 39 letters, digits or _"
 
 
-def _wrong_choice(field: str, given: Any, expected: str) -> str:
-    choices = _QUOTED.findall(expected)
-    near = nearest(given, choices) if isinstance(given, str) else ""
-    return f"{shown(given)} is no `{field}`; write one of {', '.join(choices)}{near}"
-
-
-def _wrong_type(where: Where, given: Any, wanted: str) -> str:
+def _wrong_type(where: Where, given: Any, sentence: str) -> str:
     if where[:1] == ("nodes",) and len(where) == 2:
         return f"a node is an object with `id` and `kind`, not {shown(given)}"
     if where[:1] == ("inputs",) and len(where) == 2:
         return f"an input is declared as an object such as {{type: string}}, not {shown(given)}"
-    unquoted = wanted.endswith("number") and isinstance(given, str) and given.strip().replace(".", "", 1).isdecimal()
-    hint = "; write it without quotes" if unquoted else _example(where)
-    return f"must be {wanted}, not {shown(given)}{hint}"
+    return sentence + _example(where)
 
 
 def _example(where: Where) -> str:
@@ -174,18 +149,6 @@ def _example(where: Where) -> str:
     if field == "inputs":
         return "; for example `inputs: [a, b]`" if len(where) > 1 else "; for example `inputs: {city: {type: string}}`"
     return f"; for example `{field}: {_EXAMPLES[field]}`" if field in _EXAMPLES else ""
-
-
-def _limit(kind: str, bounds: dict[str, Any], given: Any) -> str:
-    if kind in ("too_short", "string_too_short"):
-        return "is empty; give at least one" if not given else f"has {len(given)}; at least {bounds['min_length']}"
-    if kind in ("too_long", "string_too_long"):
-        unit = "characters" if isinstance(given, str) else "items"
-        return f"has {len(given):,} {unit}; at most {bounds['max_length']:,}"
-    for name, words in (("ge", "at least"), ("gt", "above"), ("le", "at most"), ("lt", "below")):
-        if name in bounds:
-            return f"is {shown(given)}; must be {words} {bounds[name]:,}"
-    return ""
 
 
 def _unknown_field(where: Where, data: Any) -> str:

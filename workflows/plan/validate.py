@@ -98,7 +98,9 @@ def _id(scope: Scope, node: Node, index: int) -> Iterator[Problem]:
     if node.id in RESERVED_IDS:
         yield Problem("reserved_id", place, f"`{node.id}` is reserved; choose another id")
     if scope.known[node.id] != index:
-        yield Problem("duplicate_id", place, f"`{node.id}` is also the id of a later node; give each its own")
+        first = f"first by nodes[{scope.known[node.id]}]"
+        told = f"`{node.id}` is used {scope.used[node.id]} times, {first}; give each node its own id"
+        yield Problem("duplicate_id", place, told)
 
 
 def _malformed(text: str, where: Where) -> Iterator[Problem]:
@@ -130,7 +132,8 @@ def _map(scope: Scope, node: MapNode, where: Where) -> Iterator[Problem]:
             yield Problem("over", (*where, "over"), told)
     if node.as_ in scope.known or node.as_ in RESERVED_IDS:
         what = "is reserved" if node.as_ in RESERVED_IDS else "is a node"
-        yield Problem("reserved_id", (*where, "as"), f"`{node.as_}` {what}; give the item another name")
+        place = (*where, "as") if "as_" in node.model_fields_set else where
+        yield Problem("reserved_id", place, f"`{node.as_}` {what}; give the item another name with `as`")
     if isinstance(node.do.on_error, Instead):
         place = (*where, "do", "on_error")
         yield Problem("not_built", place, "`instead` for items of a map is not built yet; use skip or a fallback")

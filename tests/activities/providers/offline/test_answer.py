@@ -15,8 +15,8 @@ NOTES = {
     "rivers/bug.md": "# Bug\n\nWith a length of 774 km, the Bug forms a border.",
     "rivers/san.md": "# San\n\nThe San is 458 km long (2012).",
     "rivers/nida.md": "# Nida\n\nThe Nida is a quiet river.",
-    "buildings/palace.md": "# Palace\n\nThe Palace is 237 metres tall. It was completed on 22 July 1955 and has 42 floors."
-    "\nLev Rudnev designed the Palace in the style of his time.",
+    "buildings/palace.md": "# Palace\n\nThe Palace is 237 metres tall. It was completed on 22 July 1955."
+    " It has 42 floors.\nLev Rudnev designed the Palace in the style of his time.",
     "buildings/spire.md": "# Spire\n\nThe Spire is 310 metres tall. The Spire was completed in 2022.",
     "moons.md": "# Moons\n\n| Planet | Known moons |\n|---|---|\n| Mars | 2 |\n| Pluto | 5 |",
     "tin.md": "# Tin\n\nTin melts at 231.9 degrees Celsius. Tin weighs 3 kg in this box.",
@@ -119,8 +119,8 @@ NOTES = {
         (
             "How long are the Bug and the Nida together?",
             (
-                "The sum cannot be given. Found: the Bug 774 km [1]. The length of the Nida was not found: no passage gives "
-                "it in rivers/bug.md, buildings/palace.md, rivers/nida.md, rivers/oder.md and rivers/warta.md."
+                "The sum cannot be given. Found: the Bug 774 km [1]. The length of the Nida was not found: no passage "
+                "gives it in rivers/bug.md, buildings/palace.md, rivers/nida.md, rivers/oder.md and rivers/warta.md."
             ),
         ),
         (

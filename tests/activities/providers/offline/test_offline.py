@@ -75,6 +75,51 @@ async def test_any_prompt_over_any_text_gives_an_output_or_a_refusal(prompt: str
     assert (await Offline().complete(request)) == reply
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+KNOWN_FIELDS = "value unit text year quote source subject name attribute reason looked_in range differs of_kind"
+FIELDS = KNOWN_FIELDS.split()
+FACTS = st.builds(
+    lambda found, fields: {"found": found, **fields},
+    st.booleans(),
+    st.dictionaries(st.sampled_from(FIELDS), JSON | st.sampled_from(["km", "A", "length", "5 km", 5, 5.5, "year"])),
+)
+ENTRIES = st.builds(
+    lambda name, value: {"id": name, "status": "succeeded", "value": value, "error": None},
+    st.sampled_from(["a_length", "b_length", "difference", "river_length", "sentence"]),
+    FACTS | JSON | st.builds(lambda value: {"expression": "1", "value": value}, st.integers() | st.floats(-9, 9)),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(ENTRIES, max_size=5),
+    st.sampled_from(
+        [
+            "How long is A?",
+            "Which is longer, A or B, and by how much?",
+            "How much longer is A than B?",
+            "How many times longer is A than B?",
+            "How long are A and B together?",
+            "When was A completed?",
+            "What is the longest river?",
+            "List the rivers.",
+            "Who built A?",
+            "Say something.",
+        ]
+    ),
+)
+async def test_a_joiner_answers_whatever_its_inputs_hold(entries: list[dict[str, Any]], goal: str) -> None:
+    inputs = {"findings": entries}
+    reply = await Offline().complete(ModelRequest("joiner", "offline", goal, "p", f"{goal} $findings", inputs))
+    assert set(reply.output) == {"answer", "evidence"}
+    assert isinstance(reply.output["answer"], str)
+    assert [item["n"] for item in reply.output["evidence"]] == list(range(1, len(reply.output["evidence"]) + 1))
+
+
 @settings(max_examples=300, deadline=None)
 @given(GOALS, st.sampled_from([*ATTRIBUTES, "wingspan", "number of moons", "distance from the Sun"]))
 def test_a_finding_quotes_the_text_it_was_given(text: str, attribute: str) -> None:

@@ -1,0 +1,201 @@
+"""What starts a run: every wrong input ends it at once with a sentence, whatever it is, and never wedges it."""
+
+import base64
+import json
+import uuid
+import zlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from doubles.events import activities, unwell
+from doubles.runs import call
+from temporalio.api.common.v1 import Payload
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.common import RawValue
+from temporalio.exceptions import ApplicationError
+
+from workflows import queues
+from workflows.plan.packing import pack_plan
+
+pytestmark = pytest.mark.server
+Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
+EXAMPLE = 'for example {"goal": "Which is longer, the Nile or the Amazon?"}'
+ONE = {"nodes": [call("a", args={"value": 1})]}
+
+
+async def failure(handle: WorkflowHandle[Any, Any]) -> ApplicationError:
+    """Return the error that a run ended with."""
+    with pytest.raises(WorkflowFailureError) as failed:
+        await handle.result()
+    assert isinstance(failed.value.cause, ApplicationError)
+    return failed.value.cause
+
+
+async def begin(client: Client, *args: Any) -> WorkflowHandle[Any, Any]:
+    """Start a run with any number of inputs."""
+    return await client.start_workflow(
+        "AgentRun", args=args, id=f"agent-test-{uuid.uuid4().hex[:8]}", task_queue=queues.WORKFLOW
+    )
+
+
+def raw(body: bytes, encoding: bytes = b"json/plain") -> RawValue:
+    return RawValue(Payload(metadata={"encoding": encoding}, data=body))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "why"),
+    [
+        ((), "a run takes one JSON object, not nothing; "),
+        (({"plan": ONE}, {}), "a run takes one JSON object, not 2 inputs; "),
+        (({"plan": ONE}, None), "a run takes one JSON object, not 2 inputs; "),
+        (({"plan": ONE}, {}, {}), "a run takes one JSON object, not 3 inputs; "),
+        ((1, 2, 3, 4, 5), "a run takes one JSON object, not 5 inputs; "),
+        ((raw(b'{"goal": '),), "a run takes one JSON object, not something that is no JSON or nested too deep; "),
+        ((raw(b'{"goal": "\\ud800"}'),), "a run takes one JSON object, not something that is no JSON"),
+        ((raw(b'{"goal": "x"}', b"json/protobuf"),), "a run takes one JSON object, not something that is no JSON"),
+        ((raw(b'{"plan": ' + b"[" * 300 + b"]" * 300 + b"}"),), "nested too deep; "),
+        ((raw(b'{"goal": "x"}', b"binary/plain"),), "a run takes one JSON object, not bytes; "),
+        (({"goal": "x" * 32_769},), "goal is 32769 bytes; at most 32768. Put long text in a document"),
+        (({"goal": "é" * 16_385},), "goal is 32770 bytes; at most 32768."),
+        (({"goal": " \n\t"},), "a run needs a `goal` or a `plan`; "),
+        (({"plan": ONE, "plan_packed": pack_plan(ONE)},), "give `plan` or `plan_packed`, not both"),
+        (({"plan": ONE, "window": 0},), "`window`: "),
+        (({"plan": ONE, "window": 501},), "`window`: "),
+        (({"plan": ONE, "park_for": "soon"},), "`park_for`: "),
+        (({"plan": ONE, "park_for": "-1s"},), "`park_for`: "),
+        (({"plan": ONE, "on_failure": "shrug"},), "`on_failure`: "),
+        (({"plan": ONE, "tools": "nap"},), "`tools`: "),
+        (({"plan": ONE, "docs": "x" * 4097},), "`docs`: "),
+        (({"plan": ONE, "carry": {"home": "x"}},), "`carry.charter` is missing"),
+        (({"goal": "x", **{f"wrong{index}": 1 for index in range(2000)}},), "unknown field `wrong"),
+    ],
+)
+async def test_a_wrong_input_is_refused_for_what_is_wrong_with_it(
+    client: Client, workers: None, inputs: Any, why: str
+) -> None:
+    handle = await begin(client, *inputs)
+    error = await failure(handle)
+    assert (error.type, error.non_retryable) == ("InvalidRequest", True)
+    assert why in error.message
+    assert len(error.message) < 1500
+    if why.endswith("; "):
+        assert error.message.endswith(EXAMPLE)
+    assert await unwell(handle) == []
+    assert await activities(handle) == []
+
+
+async def test_a_request_of_nearly_two_mebibytes_is_refused_with_its_size(client: Client, workers: None) -> None:
+    for size in (1_992_294, 2_097_000):
+        plan = {"nodes": [call("a", args={"value": "x" * size})]}
+        handle = await begin(client, {"plan": plan})
+        error = await failure(handle)
+        assert error.type == "InvalidRequest"
+        assert error.message.startswith(f"the request has {str(size)[0]},{str(size)[1:4]},")
+        assert "`map`" in error.message
+        assert await unwell(handle) == []
+
+
+async def test_a_request_of_a_mebibyte_runs(start: Start) -> None:
+    handle = await start(plan={"nodes": [call("a", args={"value": "x" * 1_048_576}), call("b", needs=["a"])]})
+    assert (await handle.result())["status"] == "done"
+
+
+PROBLEMS = [
+    ({"nodes": []}, "nodes"),
+    ({"nodes": [call("a", "nosuch")]}, "nosuch"),
+    ({"nodes": [call("a", "naps")]}, "nap"),
+    ({"nodes": [call("a", args={"seconds": "long"})]}, "seconds"),
+    ({"nodes": [call("a", args={"value": "$zz"})]}, "zz"),
+    ({"nodes": [call("a", needs=["b"]), call("b", needs=["a"])]}, "a"),
+    ({"nodes": [call("a"), call("a")]}, "a"),
+    ({"nodes": [call("a")], "answer": "$b"}, "b"),
+    ({"nodes": [call("a", colour="red")]}, "colour"),
+    ({}, "nodes"),
+]
+
+
+@pytest.mark.parametrize(("plan", "word"), PROBLEMS)
+async def test_a_wrong_plan_ends_the_run_with_a_list_of_its_problems(start: Start, plan: Any, word: str) -> None:
+    error = await failure(await start(plan=plan))
+    assert (error.type, error.non_retryable) == ("InvalidPlan", True)
+    (problems,) = error.details
+    assert isinstance(problems, list)
+    assert problems
+    assert error.message == "\n".join(problems)
+    assert any(word in problem for problem in problems)
+
+
+async def test_a_plan_with_ten_thousand_problems_names_forty_of_them(start: Start) -> None:
+    nodes = [call(f"n{index}", "nosuch") for index in range(2_000)]
+    error = await failure(await start(plan={"nodes": nodes, "answer": "$n0"}))
+    assert len(error.details[0]) == 41
+    assert error.details[0][-1].startswith("... and ")
+
+
+def packed(body: bytes) -> str:
+    return base64.b64encode(zlib.compress(body, 9)).decode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "not base64!",
+        base64.b64encode(b"not zlib").decode(),
+        packed(b"not json"),
+        packed(b"[1, 2]"),
+        packed(b'{"nodes": NaN}'),
+        packed(b"[" * 100_000),
+        packed(b" " * 100_000_000),
+        packed(b'{"nodes": [{"id": "a", "kind": "tool", "tool": "nap", "args": {"value": "\\ud800"}}]}'),
+        packed(b'{"nodes": [{"id": "a", "kind": "tool", "tool": "nap", "args": {"value": 1e999}}]}'),
+        packed(json.dumps(ONE).encode())[:-8],
+    ],
+    ids=["empty", "base64", "zlib", "json", "list", "nan", "deep", "bomb", "surrogate", "infinite", "torn"],
+)
+async def test_a_packed_plan_that_is_none_is_an_invalid_plan(start: Start, text: str) -> None:
+    handle = await start(plan_packed=text)
+    error = await failure(handle)
+    assert error.type == "InvalidPlan"
+    assert len(error.message) < 1000
+    assert len(await activities(handle)) == 1
+
+
+async def test_a_packed_plan_runs_as_the_plan_itself(start: Start) -> None:
+    report = await (await start(plan_packed=pack_plan(ONE))).result()
+    assert (report["status"], report["answer"]) == ("done", {"value": 1})
+
+
+@pytest.mark.parametrize(
+    ("request_", "kind", "why"),
+    [
+        ({"plan": ONE, "tools": ["nosuch"]}, "InvalidPlan", "unknown tool nosuch"),
+        ({"plan": ONE, "tools": ["count"]}, "InvalidPlan", "nap"),
+        ({"plan": ONE, "inputs": {"city": "Rome"}}, "InvalidPlan", "city"),
+        ({"plan": {**ONE, "inputs": {"city": {}}}}, "InvalidPlan", "city"),
+        ({"plan": ONE, "docs": "/no/such/folder"}, "DocsNotFound", "/no/such/folder"),
+        ({"goal": "x", "docs": "relative"}, "DocsNotFound", "relative"),
+    ],
+)
+async def test_what_the_worker_cannot_serve_is_named(start: Start, request_: Any, kind: str, why: str) -> None:
+    error = await failure(await start(request_))
+    assert error.type == kind
+    assert why in error.message
+
+
+async def test_a_run_needs_only_a_goal(start: Start, docs: Any) -> None:
+    handle = await start({"goal": "How long is the Nile?", "docs": str(docs)})
+    assert (await handle.result())["status"] == "done"
+
+
+ODD_GOALS = ["What?", "\x00\x1b[31m", "$a ${b.c} $$ $1", "`**|<script>alert(1)</script>", "\U0001f409" * 8_000]
+
+
+@pytest.mark.parametrize("goal", ODD_GOALS)
+async def test_any_goal_is_planned_or_refused_in_words(start: Start, goal: str) -> None:
+    error = await failure(await start({"goal": goal}))
+    assert error.type == "CannotPlan"
+    handle = await start({"goal": goal, "plan": ONE})
+    assert (await handle.result())["status"] == "done"
+    assert (await handle.query("plan"))["goal"] == goal[:2000]
