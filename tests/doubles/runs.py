@@ -30,9 +30,9 @@ async def until(handle: WorkflowHandle[Any, Any], holds: Callable[[View], bool],
 
 
 def status_of(view: View, node: str) -> str:
-    """Return a node's status in a view."""
+    """Return a node's status in a view; `absent` while there is no plan."""
     found: dict[str, str] = {line["id"]: line["status"] for line in view["nodes"]}
-    return found[node]
+    return found.get(node, "absent")
 
 
 def call(name: str, tool: str = "nap", **fields: Any) -> dict[str, Any]:

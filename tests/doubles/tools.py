@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +113,79 @@ async def note(args: Note, context: ToolContext) -> Rest:
     with (context.cache / "notes.txt").open("a") as notes:
         notes.write(f"{context.idempotency_key} {args.text}\n")
     return Rest(value=len(args.text))
+
+
+class Source(Frozen):
+    file: str
+
+
+@tool(effect="read")
+async def fetch(args: Source, context: ToolContext) -> Rest:
+    """Return the text of a file in the cache: an output that a test can change."""
+    log_call(context)
+    return Rest(value=(context.cache / args.file).read_text())
+
+
+class Span(BaseModel):
+    start: float
+    end: float
+
+
+@tool(effect="read")
+async def span(args: Nap, context: ToolContext) -> Span:
+    """Sleep, and return from when to when by the machine's one monotonic clock."""
+    log_call(context)
+    start = time.monotonic()
+    await asyncio.sleep(args.seconds)
+    return Span(start=start, end=time.monotonic())
+
+
+class Watched(Frozen):
+    name: str
+
+
+@tool(effect="read")
+async def hang(args: Watched, context: ToolContext) -> Rest:
+    """Wait for ever; leave one file when it has begun and another when it was cancelled."""
+    log_call(context)
+    folder = context.cache / args.name
+    folder.mkdir(exist_ok=True)
+    (folder / f"{context.node}.begun").touch()
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        (folder / f"{context.node}.cancelled").touch()
+        raise
+    return Rest(value=None)
+
+
+class Deep(Frozen):
+    kind: str
+
+
+@tool(effect="read")
+async def odd(args: Deep, context: ToolContext) -> Any:
+    """Return, or raise, something that JSON, a payload or a failure can hardly carry."""
+    log_call(context)
+    context.progress("progress \ud800")
+    if args.kind == "deep":
+        value: Any = "bottom"
+        for _ in range(300):
+            value = [value]
+        return value
+    if args.kind == "surrogate error":
+        raise ToolError("half a pair: \ud800 \x00", retryable=False)
+    if args.kind == "long error":
+        raise ToolError("x" * 1_000_000, retryable=False)
+    if args.kind == "exit":
+        raise SystemExit(3)
+    values = {
+        "surrogate": "\ud800",
+        "huge number": 10**5000,
+        "infinite": float("inf"),
+        "none": None,
+        "not json": object(),
+        "keys": {1: "a"},
+        "quotes": 'a"b\\c\u2028\u0000',
+    }
+    return values[args.kind]

@@ -34,14 +34,14 @@ def _outline(data: Any) -> list[Problem]:
     if not isinstance(data, dict):
         return [Problem("shape", (), f"a plan is an object with `nodes`, not {shown(data)}")]
     nodes = data.get("nodes")
-    if isinstance(nodes, list | tuple) and len(nodes) > MAX_NODES:
+    if isinstance(nodes, list) and len(nodes) > MAX_NODES:
         return [
             Problem("too_many_nodes", ("nodes",), f"{len(nodes):,} nodes; at most {MAX_NODES:,}. Use a `map`"),
         ]
     found = flaw(data)
     if found is not None:
         return [Problem("not_json", *found)]
-    if not isinstance(nodes, list | tuple):
+    if not isinstance(nodes, list):
         return []
     problems = (problem for index, node in enumerate(nodes) for problem in _not_built(node, ("nodes", index)))
     return list(problems)[:MAX_PROBLEMS]

@@ -31,11 +31,11 @@ def flaw(data: Any, *, depth: int = MAX_DEPTH) -> tuple[Where, str] | None:
             wrong = _wrong(value)
             if wrong:
                 return _path(trail), wrong
-            seen += len(value) if isinstance(value, dict | list | tuple) else 1
+            seen += len(value) if isinstance(value, dict | list) else 1
             if seen > MAX_VALUES:
                 return (), f"holds over {MAX_VALUES:,} values; use a `map` for many alike nodes"
             for key, item in _parts(value):
-                if isinstance(item, dict | list | tuple):
+                if isinstance(item, dict | list):
                     inner.append((item, (trail, key)))
                 elif (bad := _wrong(item)) is not None:
                     return _path((trail, key)), bad
@@ -48,7 +48,7 @@ def flaw(data: Any, *, depth: int = MAX_DEPTH) -> tuple[Where, str] | None:
 def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
     if isinstance(value, dict):
         yield from value.items()
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, list):
         yield from enumerate(value)
 
 
@@ -63,7 +63,7 @@ def _wrong(value: object) -> str | None:
         return None if isfinite(value) else f"{shown(value)} is no number that JSON can hold; use null or text"
     if isinstance(value, dict):
         return next((_wrong_key(key) for key in value if not isinstance(key, str) or not _encodable(key)), None)
-    return None if isinstance(value, list | tuple) else f"{_kind(value)} is nothing that JSON can hold"
+    return None if isinstance(value, list) else f"{_kind(value)} is nothing that JSON can hold"
 
 
 def _wrong_key(key: Any) -> str:

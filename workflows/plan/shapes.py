@@ -82,7 +82,7 @@ def place_in(loc: Sequence[str | int], data: Any) -> Where:
 def _leads(here: Any, part: str | int) -> bool:
     if isinstance(here, dict):
         return part in here
-    return isinstance(here, list | tuple) and isinstance(part, int) and part < len(here)
+    return isinstance(here, list) and isinstance(part, int) and part < len(here)
 
 
 def _untagged(loc: Sequence[str | int]) -> list[str | int]:

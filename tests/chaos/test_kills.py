@@ -1,0 +1,130 @@
+"""Processes die by SIGKILL in the middle of runs. The runs finish, and what had ended is not done again."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles.crew import Crew
+from doubles.runs import call
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client, WorkflowHandle
+
+from starter.dev.binary import obtain
+from starter.dev.server import DevServer
+from workflows import queues
+from workflows.wire import connect
+
+pytestmark = [pytest.mark.server, pytest.mark.chaos]
+LIMIT = 60.0
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[DevServer]:
+    """A server of one's own, with its database in a file."""
+    own = DevServer(obtain(pinned_only=True), tmp_path / "temporal.db", tmp_path / "server.log", port=0, headless=True)
+    await own.start()
+    yield own
+    await own.stop()
+
+
+@pytest.fixture
+async def crew(server: DevServer, tmp_path: Path) -> AsyncIterator[Crew]:
+    """Workers of that server."""
+    own = Crew(server.address, tmp_path / "state")
+    yield own
+    own.kill()
+
+
+async def begin(client: Client, name: str, plan: dict[str, Any]) -> tuple[WorkflowHandle[Any, Any], str]:
+    """Start a run; returns it with its first run id, under which its calls are logged."""
+    handle = await client.start_workflow("AgentRun", {"plan": plan}, id=f"agent-{name}", task_queue=queues.WORKFLOW)
+    return handle, handle.first_execution_run_id or ""
+
+
+async def report_of(handle: WorkflowHandle[Any, Any]) -> dict[str, Any]:
+    report: dict[str, Any] = await asyncio.wait_for(handle.result(), LIMIT)
+    return report
+
+
+async def last_runner(handle: WorkflowHandle[Any, Any]) -> str:
+    """Return the identity of the worker that took the run's last workflow task."""
+    found = ""
+    async for event in handle.fetch_history_events():
+        if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED:
+            found = event.workflow_task_started_event_attributes.identity
+    return found
+
+
+async def test_a_killed_tools_worker_loses_only_the_calls_in_flight(server: DevServer, crew: Crew) -> None:
+    """One run of single nodes and one of two groups: an island of five with edges, and three siblings."""
+    client = await connect(server.address)
+    (doomed,) = crew.hire("tools")
+    crew.hire("workflow")
+    single = [call("quick", args={"value": 1}), call("slow", args={"seconds": 4, "value": 2}),
+              {"id": "j", "kind": "join", "inputs": ["quick", "slow"]}]  # fmt: skip
+    grouped = [
+        call("a", args={"value": "a"}),
+        call("b", args={"value": "$a.value"}),
+        call("c", args={"value": "$b.value", "seconds": 4}),
+        call("d", args={"value": "$b.value"}),
+        call("e", args={"value": "$c.value$d.value"}),
+        call("x", args={"value": "x"}),
+        call("y", args={"value": "y"}),
+        call("z", args={"value": "z", "seconds": 4}),
+        {"id": "all", "kind": "join", "inputs": ["e", "x", "y", "z"]},
+    ]
+    islands = [["a", "b", "c", "d", "e"], ["x", "y", "z"]]
+    alone, first = await begin(client, "single", {"nodes": single})
+    together, second = await begin(client, "grouped", {"nodes": grouped, "islands": islands})
+    await crew.seen(first, "quick", "slow")
+    await crew.seen(second, "c", "d", "z", "x", "y")
+    crew.hire("tools")
+    await asyncio.sleep(0.3)  # d, x and y return at once; their markers are to be there before the kill
+    crew.kill(doomed)
+    reports = await asyncio.gather(report_of(alone), report_of(together))
+    assert [report["answer"] for report in reports] == [
+        [{"value": 1}, {"value": 2}],
+        [{"value": "aa"}, {"value": "x"}, {"value": "y"}, {"value": "z"}],
+    ]
+    assert Counter(crew.calls(first)) == {"quick~1": 1, "slow~1": 2}
+    counted = Counter(crew.calls(second))
+    assert counted == {"a~1": 1, "b~1": 1, "c~1": 2, "d~1": 1, "e~1": 1, "x~1": 1, "y~1": 1, "z~1": 2}
+
+
+async def test_killed_workflow_workers_lose_nothing(server: DevServer, crew: Crew) -> None:
+    """First the worker that holds the run, with a second one up; then every worker at once."""
+    client = await connect(server.address)
+    runners = crew.hire("workflow", "workflow")
+    crew.hire("tools")
+    nodes = [call(f"n{i}", args={"seconds": 1, "value": f"$n{i - 1}.value." if i else "."}) for i in range(8)]
+    handle, run = await begin(client, "chain", {"nodes": nodes})
+    await crew.seen(run, "n1")
+    holder = int((await last_runner(handle)).rpartition("#")[2])
+    assert holder in runners
+    crew.kill(holder)
+    await crew.seen(run, "n4")
+    crew.kill()
+    before = crew.calls(run)
+    crew.hire("workflow", "tools")
+    report = await report_of(handle)
+    assert report["answer"] == {"value": "." * 8}
+    again = [node for node, count in Counter(crew.calls(run)).items() if count > 1]
+    print(f"\n{len(before)} calls before the last kill, {len(crew.calls(run))} in all; called twice: {again}")
+    assert len(again) <= 1
+    assert set(again) <= set(before[-1:])
+
+
+async def test_a_killed_server_goes_on_from_its_database(server: DevServer, crew: Crew) -> None:
+    client = await connect(server.address)
+    crew.hire("workflow", "tools")
+    nodes = [call(f"n{i}", args={"seconds": 0.5, "value": f"$n{i - 1}.value." if i else "."}) for i in range(6)]
+    handle, run = await begin(client, "restart", {"nodes": nodes})
+    await crew.seen(run, "n2")
+    server.kill()
+    await server.restart()
+    again = (await connect(server.address)).get_workflow_handle(handle.id)
+    assert (await report_of(again))["answer"] == {"value": "." * 6}
+    assert all(count <= 2 for count in Counter(crew.calls(run)).values())
