@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
+from typing import NoReturn
 
 from starter.arguments import parse
 from starter.exits import Exit, Stop
@@ -16,11 +17,20 @@ from starter.terminal import terminal_for
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command in `argv` and return its exit code. What is wrong is told in a line, never in a traceback."""
+    """Run the command in `argv` and return its exit code. What is wrong is told in a line, never in a traceback.
+
+    Without `argv` this is the program itself: it runs its own command line and then leaves the process.
+    """
     sys.excepthook = _crash
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, ValueError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a stream put in its place may lack it
+    if argv is None:
+        _leave(_run(sys.argv[1:]))
+    return _run(argv)
+
+
+def _run(argv: Sequence[str]) -> int:
     try:
         args = parse(argv)
     except SystemExit as ended:
@@ -38,14 +48,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         return Exit.FAILED
 
 
+def _leave(code: int) -> NoReturn:
+    """End the process now with what was written flushed.
+
+    Not through the interpreter's own end: the SDK's core may still hold threads in Python, and then it aborts.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(BrokenPipeError):
+            stream.flush()
+    os._exit(code)
+
+
 def _crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Report what nobody foresaw: a line, and the traceback only on request; the interpreter then exits with 1."""
-    if os.environ.get("WEFT_DEBUG") == "1":
+    """Report what nobody foresaw: a line, and the traceback only on request. Ends the process with 1."""
+    if issubclass(kind, KeyboardInterrupt):
+        _leave(Exit.INTERRUPTED)
+    asked = os.environ.get("WEFT_DEBUG") == "1"
+    if asked:
         traceback.print_exception(kind, error, trace)
-    said = flat(str(error))[:300]
-    hint = "" if os.environ.get("WEFT_DEBUG") == "1" else " (WEFT_DEBUG=1 shows where)"
-    sys.stderr.write(f"weft: this is a defect of weft: {kind.__name__}: {said}{hint}\n")
+    hint = "" if asked else " (WEFT_DEBUG=1 shows where)"
+    sys.stderr.write(f"weft: this is a defect of weft: {kind.__name__}: {flat(str(error))[:300]}{hint}\n")
+    _leave(Exit.FAILED)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,6 +1,6 @@
 """Weft for programs: start runs, find them again, wait for them. The `weft` command uses nothing else."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -46,7 +46,7 @@ class Weft:
         plan: Mapping[str, Any] | None = None,
         docs: str | None = None,
         inputs: Mapping[str, Any] | None = None,
-        tools: tuple[str, ...] | None = None,
+        tools: Sequence[str] | None = None,
         approval: Literal["writes", "never"] | None = None,
         on_failure: OnFailure | None = None,
         window: int | None = None,
@@ -65,7 +65,7 @@ class Weft:
             plan=dict(plan) if plan is not None else None,
             docs=docs_folder(docs, near=self.place.near) if docs else None,
             inputs=dict(inputs) if inputs else None,
-            tools=tools,
+            tools=list(tools) if tools is not None else None,
             approval=approval,
             on_failure=on_failure,
             window=window,

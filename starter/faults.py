@@ -29,6 +29,8 @@ def meaning(error: RPCError) -> Stop:
     said = flat(error.message)[:300]
     if error.status in _WRONG:
         return Refused(said)
+    if error.status in _SLOW and "failed state" in said:
+        return Silent("the run's own code fails on its worker, which tries again; its log and the web UI say why")
     if error.status in _SLOW:
         return Silent(f"no worker answers for the run: {said}")
     if error.status in _DOORS:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from starter.ending import Ending
 from starter.exits import Refused
 from starter.prompt import Person, decision, question
+from starter.render import with_nodes
 from workflows.result import RunReport
 from workflows.view import BlockedOn, RunView
 
@@ -26,6 +27,8 @@ class Followed(Protocol):
     ) -> AsyncGenerator[RunView, None]: ...
 
     async def ending(self) -> Ending: ...
+
+    async def last_view(self) -> RunView | None: ...
 
     async def update(self, name: str, /, **fields: Any) -> str: ...
 
@@ -87,8 +90,21 @@ class Following:
             return Open(self._view)
         finally:
             await self._withdraw()
+        ending = await self._completed(ending)
         self._screen.over(ending.report)
         return ending
+
+    async def _completed(self, ending: Ending) -> Ending:
+        """Look once more where the report does not say what the nodes do, or has none, and no view did."""
+        seen = {node.id for node in self._view.nodes} if self._view else set()
+        named = {node.id for node in ending.report.nodes}
+        if ending.refused or (named and named <= seen):
+            return ending
+        last = await self._run.last_view()
+        if last is not None:
+            self._screen.show(last)
+        view = last or self._view
+        return ending if view is None else Ending(with_nodes(ending.report, view))
 
     async def _to_the_end(self) -> Open | None:
         async with aclosing(self._run.watch(every=True, on_silence=self._screen.note)) as views:

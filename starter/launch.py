@@ -38,7 +38,7 @@ async def launch(args: argparse.Namespace, terminal: Terminal, *, docs: str | No
     run = await weft.start(
         **what,
         docs=docs,
-        tools=tuple(filter(None, args.tools.split(","))) if args.tools is not None else None,
+        tools=list(filter(None, args.tools.split(","))) if args.tools is not None else None,
         approval=args.approval,
         on_failure=args.on_failure,
         window=args.window,

@@ -155,9 +155,10 @@ def view_text(view: RunView, width: int, flags: str = "") -> str:
     return "\n".join(lines + [f"warning: {flat(warning)}" for warning in view.warnings])
 
 
-def report_text(report: RunReport, width: int) -> str:
-    """Return a run that is over: state, nodes, what went wrong, and the answer."""
-    lines = [f"{flat(report.id)}  {report.status}", *node_lines(report.nodes, width)]
+def report_text(report: RunReport, width: int, view: RunView | None = None) -> str:
+    """Return a run that is over: state, nodes, what went wrong, and the answer; a `view` tells what the nodes do."""
+    nodes = view.nodes if view is not None and len(view.nodes) >= len(report.nodes) else report.nodes
+    lines = [f"{flat(report.id)}  {report.status}", *node_lines(nodes, width)]
     if report.nodes_left_out:
         lines.append(f"  and {report.nodes_left_out:,} more nodes")
     lines += closing_lines(report)[1:]
@@ -173,13 +174,24 @@ def node_lines(nodes: Sequence[NodeLine], width: int) -> list[str]:
 
 def report_of(view: RunView, ui_url: str | None) -> RunReport:
     """Return a run that is not over in the form of a report."""
-    keep = set(NodeLine.model_fields)
     return RunReport(
         id=view.id,
         run_id=view.run_id,
         status=view.status,
-        nodes=tuple(NodeLine(**node.model_dump(include=keep)) for node in view.nodes),
+        nodes=_lines(view),
         usage=view.usage,
         warnings=view.warnings,
         ui_url=ui_url,
     )
+
+
+def with_nodes(report: RunReport, view: RunView) -> RunReport:
+    """Return a report that came without nodes, as that of a cancelled run, with those last seen."""
+    if report.nodes:
+        return report
+    return report.model_copy(update={"nodes": _lines(view), "usage": view.usage})
+
+
+def _lines(view: RunView) -> tuple[NodeLine, ...]:
+    keep = set(NodeLine.model_fields)
+    return tuple(NodeLine(**node.model_dump(include=keep)) for node in view.nodes)

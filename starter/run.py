@@ -27,6 +27,7 @@ from workflows.view import PAGE, RunView
 FAST, SLOW = 0.3, 2.0
 QUERY_TIMEOUT = timedelta(seconds=10)
 UPDATE_TIMEOUT = 30.0
+LAST_LOOK = 1.5
 
 
 class Run:
@@ -73,6 +74,14 @@ class Run:
     async def view(self) -> RunView:
         """Return the run as it stands, every node included. Raises Silent when no worker answers, or another Stop."""
         return await self._rest_of(await self._page(0))
+
+    async def last_view(self) -> RunView | None:
+        """Return the view of a run that is over, or None when no worker gives it at once."""
+        try:
+            async with asyncio.timeout(LAST_LOOK):
+                return await self.view()
+        except (TimeoutError, Stop):
+            return None
 
     async def _rest_of(self, first: RunView) -> RunView:
         nodes, after = list(first.nodes), first.next

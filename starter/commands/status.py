@@ -4,7 +4,7 @@ import argparse
 
 from starter.exits import Exit, Silent, exit_of
 from starter.launch import connect
-from starter.render import report_of, report_text, view_text
+from starter.render import report_of, report_text, view_text, with_nodes
 from starter.run import Run
 from starter.terminal import Terminal
 from workflows.result import RunReport
@@ -21,7 +21,9 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     if goes_on:
         return await _open(found, terminal)
     ending = await found.ending()
-    _write(ending.report, report_text(ending.report, terminal.width or WIDTH), terminal)
+    view = await found.last_view() if terminal.output == "text" or not ending.report.nodes else None
+    report = ending.report if view is None else with_nodes(ending.report, view)
+    _write(report, report_text(report, terminal.width or WIDTH, view), terminal)
     return ending.code
 
 

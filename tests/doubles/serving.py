@@ -46,7 +46,7 @@ async def serving(
             workflows=workflows,
             workflow_runner=runner or workflow_runner(),
             max_cached_workflows=cached,
-            max_concurrent_workflow_tasks=20 if cached else 2,
+            max_concurrent_workflow_tasks=20 if cached else 1,
         )
         await stack.enter_async_context(runs)
         yield

@@ -4,7 +4,7 @@ Each rule looks at one node and its neighbours. Together they leave one possible
 result that a run without crashes, edits and odd orders would have, given the same calls.
 """
 
-from simulation.world import World, inputs_of, lost_text
+from simulation.world import World, inputs_of
 
 from workflows.plan.conditions import ConditionError
 from workflows.plan.state import (
@@ -162,5 +162,3 @@ def _after_error(state: RunState, node: int, ended: int) -> int:
         return SUCCEEDED
     return FAILED
 
-
-__all__ = ["check_outcomes", "lost_text"]

@@ -18,10 +18,9 @@ def chance(*parts: object) -> int:
 class World:
     """Runs what the scheduler starts. `versions` counts how often a person had a unit run again."""
 
-    def __init__(self, seed: int, *, failing: int = 12, skipping: int = 0) -> None:
+    def __init__(self, seed: int, *, failing: int = 12) -> None:
         self.seed = seed
         self.failing = failing
-        self.skipping = skipping
         self.versions: dict[str, int] = {}
         self.live: dict[Key, tuple[str, ...]] = {}
         self.bound: dict[Key, tuple[str, ...]] = {}
@@ -61,8 +60,6 @@ class World:
         case = (self.seed, path, self.versions.get(path, 0), inputs)
         if chance("fails", *case) < self.failing:
             return Outcome(error=("ToolFailed", f"case {chance('why', *case)}"))
-        if chance("skips", *case) < self.skipping:
-            return Outcome(skipped=True)
         facts = {"count": chance("count", *case) % 8}
         if chance("lists", *case) < 95:
             facts["items.length"] = chance("length", *case) % 4

@@ -103,12 +103,14 @@ class FakeRun:
         updates: int = 1,
         end: Ending | None = None,
         gone: Stop | None = None,
+        last: RunView | None = None,
     ) -> None:
         self._views = views
         self._takes = takes
         self._missing = updates if takes else 0
         self._end = end or Ending(report())
         self._gone = gone
+        self._last = last
         self.over = asyncio.Event()
         self.updates: list[tuple[str, dict[str, Any]]] = []
 
@@ -129,6 +131,9 @@ class FakeRun:
             raise self._gone
         await self.over.wait()
         return self._end
+
+    async def last_view(self) -> RunView | None:
+        return self._last
 
     async def update(self, name: str, /, **fields: Any) -> str:
         self.updates.append((name, fields))

@@ -30,6 +30,13 @@ def test_a_status_means_one_way_to_stop(status: RPCStatusCode, kind: type[Stop])
     assert "said so" in str(stop)
 
 
+def test_a_run_whose_code_fails_says_where_to_look() -> None:
+    stuck = RPCError(
+        "Unable to query workflow due to Workflow Task in failed state.", RPCStatusCode.FAILED_PRECONDITION, b""
+    )
+    assert "its log and the web UI say why" in str(meaning(stuck))
+
+
 def test_the_cause_of_a_connection_error_is_its_innermost_message() -> None:
     nested = 'Failed client connect: Server connection error: tonic(ConnectError("tcp", message: "Connection refused"))'
     assert cause_of(RuntimeError(nested)) == "Connection refused"

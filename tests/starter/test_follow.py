@@ -150,3 +150,14 @@ async def test_patience_also_ends_a_question(make_run: Make, make_view: Make, ma
 async def test_a_server_that_stays_away_ends_the_watching(make_run: Make, make_view: Make) -> None:
     with pytest.raises(Unreachable, match="gone"):
         await Following(make_run(make_view(), gone=Unreachable("gone")), Seen()).follow()
+
+
+async def test_a_run_too_quick_to_be_seen_is_looked_at_once_more(
+    make_run: Make, make_view: Make, make_node: Make
+) -> None:
+    screen = Seen()
+    run = make_run(last=make_view(make_node("a", "succeeded"), status="cancelled"))
+    ending = await Following(run, screen).follow()
+    assert isinstance(ending, Ending)
+    assert [node.id for node in ending.report.nodes] == ["a"]
+    assert screen.log == ["show cancelled", "over done"]

@@ -26,7 +26,7 @@ def test_a_heavy_plan_is_packed_and_the_run_can_read_it() -> None:
 
 
 def test_durations_and_tools_travel_as_json() -> None:
-    assert build_request(goal="x", park_for="5m", tools=("a",)) == {"goal": "x", "park_for": "5m", "tools": ["a"]}
+    assert build_request(goal="x", park_for="5m", tools=["a"]) == {"goal": "x", "park_for": "5m", "tools": ["a"]}
 
 
 @pytest.mark.parametrize(

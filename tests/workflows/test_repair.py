@@ -236,14 +236,15 @@ async def test_a_group_member_that_failed_is_run_again_alone(start: Start, cache
 
 async def test_every_wish_at_once_is_taken_in_order(start: Start) -> None:
     """Updates that come in one workflow task, before the run has had a turn, do not trip over each other."""
-    handle = await start(plan={"nodes": [call("a", "fail"), HOLD], "answer": ["$a", "$hold"]})
+    last = {"id": "last", "kind": "gate", "question": "End?"}
+    handle = await start(plan={"nodes": [call("a", "fail"), HOLD, last], "answer": ["$a", "$hold", "$last"]})
     await until(handle, lambda view: status_of(view, "a") == "failed")
     wishes = [("retry_node", {"node": "a"})] * 5 + [("answer", {"node": "hold", "value": index}) for index in range(4)]
     wishes += [("skip_node", {"node": "a"})] * 3
     taken = await asyncio.gather(*(handle.execute_update(*wish) for wish in wishes), return_exceptions=True)
     for answer in taken:
         assert isinstance(answer, str | WorkflowUpdateFailedError), answer
-    view = await until(handle, lambda view: view["phase"] == "ended" or blocked(view))
-    if blocked(view):
-        await handle.execute_update("finish", {})
+    await until(handle, lambda view: blocked(view) and status_of(view, "hold") == "succeeded")
+    await handle.execute_update("answer", {"node": "last", "value": "bye"})
+    await until_ended(handle)
     assert (await handle.result())["answer"][1] in range(4)

@@ -2,7 +2,6 @@
 
 from workflows.plan import demand, joins, maps, ready
 from workflows.plan.conditions import ConditionError
-from workflows.plan.decisions import Ask
 from workflows.plan.graph import Spec
 from workflows.plan.settling import fail, lose, resume
 from workflows.plan.state import BLOCKED, CANCELLED, FAILED, OPENED, PENDING, SKIPPED, WAITING, RunState
@@ -51,7 +50,7 @@ def wait(state: RunState, node: int) -> None:
         state.deadlines[node] = state.now + spec.deadline
     if node in state.graph.timed:
         clock(state, node)
-    state.out.append(Ask(node))
+    state.asked.append(node)
 
 
 def clock(state: RunState, node: int) -> None:

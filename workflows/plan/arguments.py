@@ -31,7 +31,8 @@ def argument_problems(scope: Scope, node: Node, where: Where) -> Iterator[Proble
         return _text_faults(scope, node, place, text, part, defs)
 
     for place, sentence in schema.faults(work.args, wanted, on_text=on_text):
-        yield Problem("argument", (*inside, "args", *place), f"{work.tool}: {sentence}")
+        at: Where = ("args", *place) if "args" in work.model_fields_set else ()
+        yield Problem("argument", (*inside, *at), f"{work.tool}: {sentence}")
 
 
 def _text_faults(

@@ -70,6 +70,7 @@ def end(state: RunState, status: EndStatus) -> None:
     state.work.clear()
     state.revised.clear()
     state.stale.clear()
+    state.asked.clear()
     state.deadlines.clear()
     final = CANCELLED if status == "cancelled" else SKIPPED
     for unit, before in enumerate(state.status):

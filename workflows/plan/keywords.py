@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from workflows.plan.cycles import first_cycle
+from workflows.plan.plain import MAX_DEPTH
 from workflows.plan.problems import Where, listed, named, nearest, shown
 from workflows.plan.schema import TYPES, Fault, compiled_pattern
 
@@ -27,6 +29,7 @@ def unknown_keywords(schema: Any, where: Where = (), *, defs: Any = None) -> Ite
         return
     if defs is None:
         defs = schema.get("$defs") if isinstance(schema.get("$defs"), dict) else {}
+        yield from _circular(defs, where)
     for name, value in schema.items():
         if name in _NOTES:
             continue
@@ -50,6 +53,26 @@ def _inside(name: str, value: Any, where: Where, defs: Any) -> Iterator[Fault]:
         yield from unknown_keywords(value, where, defs=defs)
     elif name == "$ref" and (not value.startswith("#/$defs/") or value.removeprefix("#/$defs/") not in defs):
         yield where, f"{shown(value)} is not in `$defs`; write #/$defs/NAME, with one of {listed(defs)}"
+
+
+def _circular(defs: dict[str, Any], where: Where) -> Iterator[Fault]:
+    """Yield a definition that stands for itself: no value could ever be judged by it."""
+    names = {name: position for position, name in enumerate(defs)}
+    cycle = first_cycle([[names[ref] for ref in _same_value(part, 0) if ref in names] for part in defs.values()])
+    if cycle is not None:
+        name = list(defs)[cycle[0]]
+        yield (*where, "$defs", name), f"{named(name)} stands for itself; say what it is"
+
+
+def _same_value(schema: Any, level: int) -> Iterator[str]:
+    """Yield the definitions that judge the very value which `schema` judges."""
+    if not isinstance(schema, dict) or level > MAX_DEPTH:
+        return
+    if isinstance(schema.get("$ref"), str):
+        yield schema["$ref"].rpartition("/")[2]
+    for name in ("anyOf", "oneOf", "allOf"):
+        for part in schema[name] if isinstance(schema.get(name), list) else ():
+            yield from _same_value(part, level + 1)
 
 
 def _types(value: Any) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any
 from workflows.plan import admission, ending, flow, ready, reopening, revisions, settling
 from workflows.plan.decisions import (
     Answered,
+    Ask,
     Begun,
     Decision,
     Event,
@@ -36,6 +37,7 @@ def step(state: RunState, event: Event) -> list[Decision]:
     _HANDLERS[kind](state, event)
     _work_off(state)
     if not state.ended:
+        _ask(state)
         _start_ready(state)
         if state.graph.islands and ending.idle(state):
             _free_islands(state)
@@ -60,7 +62,15 @@ def _free_islands(state: RunState) -> None:
         if waits_for:
             settling.dissolve(state, group)
     _work_off(state)
+    _ask(state)
     _start_ready(state)
+
+
+def _ask(state: RunState) -> None:
+    """Ask for what still waits for a person, now that everything has been said."""
+    if state.asked:
+        state.out += [Ask(node) for node in dict.fromkeys(state.asked) if state.status[node] == WAITING]
+        state.asked.clear()
 
 
 def _begun(state: RunState, _: Begun) -> None:

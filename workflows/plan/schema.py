@@ -76,7 +76,7 @@ def resolve(schema: Any, defs: dict[str, Any]) -> Schema:
 
 def types_of(schema: Any, defs: dict[str, Any]) -> frozenset[str]:
     """Return the JSON types a schema allows; empty when it says nothing."""
-    return _types(schema, defs, [500])
+    return _types(schema, defs, [500], 0)
 
 
 def choices_of(schema: Schema) -> list[Any]:
@@ -84,10 +84,10 @@ def choices_of(schema: Schema) -> list[Any]:
     return _list(schema, "anyOf") or _list(schema, "oneOf")
 
 
-def _types(schema: Any, defs: dict[str, Any], steps: list[int]) -> frozenset[str]:
+def _types(schema: Any, defs: dict[str, Any], steps: list[int], level: int) -> frozenset[str]:
     schema = resolve(schema, defs)
     steps[0] -= 1
-    if steps[0] < 0:
+    if steps[0] < 0 or level > 16:
         return frozenset()
     kinds = schema.get("type")
     if isinstance(kinds, str | list):
@@ -96,7 +96,7 @@ def _types(schema: Any, defs: dict[str, Any], steps: list[int]) -> frozenset[str
     if values:
         return frozenset(type_of(value) for value in values)
     every = choices_of(schema) or _list(schema, "allOf")[:1]
-    parts = [_types(choice, defs, steps) for choice in every]
+    parts = [_types(choice, defs, steps, level + 1) for choice in every]
     return frozenset().union(*parts) if all(parts) else frozenset()
 
 

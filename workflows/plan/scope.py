@@ -53,7 +53,7 @@ class Scope:
 
     def _no_input(self, reference: Reference) -> str:
         if not reference.path:
-            return "`$input` alone is no value; write `$input.name`"
+            return "`$input` alone is no value; write `$input.name`, or `$$input` for the text"
         asked, declared = str(reference.path[0]), self.plan.inputs
         return f"the plan declares no input {named(asked)}{nearest(asked, declared)}; declared: {listed(declared)}"
 

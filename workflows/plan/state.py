@@ -40,6 +40,7 @@ class RunState:
         "answers",
         "approved",
         "armed",
+        "asked",
         "attempts",
         "begun",
         "chosen",
@@ -111,7 +112,8 @@ class RunState:
         self.armed = [False] * count
         self.gather = [len(members) for members in graph.islands]
         self.dissolved = [False] * len(graph.islands)
-        # what only some units have
+        # what only some units have; `prior` is how a node that runs again ended before, `late` the joins whose
+        # deadline has passed: true until it has closed them
         self.owner: list[tuple[int, int]] = []
         self.items: dict[int, range] = {}
         self.facts: dict[int, dict[str, Any]] = {}
@@ -130,6 +132,7 @@ class RunState:
         self.work: deque[int] = deque()
         self.stale: list[tuple[int, int]] = []
         self.revised: deque[int] = deque()
+        self.asked: list[int] = []
         self.out: list[Decision] = []
         self.running = 0
         self.waiting = 0

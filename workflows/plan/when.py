@@ -37,7 +37,7 @@ def condition_problems(scope: Scope, node: Node, where: Where) -> Iterator[Probl
             yield Problem("condition", place, sentence)
         if status is not None:
             yield from scope.named(status[0], node, (*place, "ref"))
-            yield from _status(test, status[1], place)
+            yield from _status(test, status[1], place) if not sentence else ()
         elif reference is None:
             told = f"{shown(test.ref)} is no reference; write `$node.path`, `$node:status` or `$node:error.type`"
             yield Problem("reference", (*place, "ref"), told)

@@ -230,9 +230,9 @@ def _same_matter(text: str, figure: Quantity, chosen: _Candidate) -> bool:
 
 def shown_name(asked: str, chosen: Sentence, statements: Iterable[Sentence]) -> str:
     """Return the name as the document writes it: article and capitals from its sentences."""
-    title = chosen.passage.title
-    if relation(asked, title) == 0:
-        title = chosen.topic if relation(asked, chosen.topic) else asked
+    bare = re.sub(r"^(?:the|an?) ", "", asked, flags=re.IGNORECASE)
+    given = asked[: len(asked) - len(bare)].lower()
+    title = next((name for name in (chosen.passage.title, chosen.topic) if relation(asked, name)), bare)
     pattern = re.compile(rf"(?<!\w)((?:the )?)({re.escape(fold(title))})(?!\w)")
     seen = [
         (match, item)
@@ -240,7 +240,7 @@ def shown_name(asked: str, chosen: Sentence, statements: Iterable[Sentence]) -> 
         for match in pattern.finditer(fold(item.text))
         if item.passage == chosen.passage
     ]
-    article = "the " if fold(asked).startswith("the ") or _mostly(seen) else ""
+    article = "the " if given == "the " or _mostly(seen) else given if fold(title) == fold(bare) else ""
     inner = [item.text[match.start(2) : match.end(2)] for match, item in seen if match.start(2) > 0]
     lower = any(text[:1].islower() for text in inner)
     return article + (title[:1].lower() + title[1:] if lower else title)

@@ -24,6 +24,9 @@ _CLASSES = (
     "tower building skyscraper bridge structure animal bird mammal species country state island park ship car plane "
     "aircraft project company tree"
 )
+# `The web server alpha`, `Our small dog Rex`: what a name is, in front of it.
+_TITLED = r"(?:the|an?|our)\s+(?:(?!(?:of|in|on|at|for|to|from|with|by|and|or|than|is|was|has)\b)[a-z-]+\s+){1,3}?"
+_SAME_THING = re.compile(r"(?:rocket|server|machine|ship|car|aircraft|plane|species|programme|program)s?$")
 _OTHER_NOUNS = re.compile(r"(?:and|or)$")
 _SPLIT = re.compile(
     r";\s+|,?\s+(?:while|whereas|although|though|but|compared (?:with|to)|against|than)\s+|"
@@ -116,6 +119,9 @@ class Subject:
         for name in self.names:
             if found := name.match(text, at):
                 return 2.0 if self._continues(part, found.end()) else 0.0
+            titled = re.compile(rf"{_TITLED}(?P<name>{name.pattern})").match(text, at)
+            if titled and part[at + 1 : titled.start("name")].islower():
+                return 1.8 if self._continues(part, titled.end()) else 0.0
         of = re.compile(rf"(?:the |an? )?{_FILLER}(?:{self.nouns})\s+(?:of|for)\s+").match(text, at)
         if not of:
             return None
@@ -140,7 +146,7 @@ class Subject:
             return True
         if word[1][0].isupper() or _OTHER_NOUNS.match(fold(word[1])):
             return False
-        return bool(_VERBS.match(fold(word[1])))
+        return bool(_VERBS.match(fold(word[1])) or _SAME_THING.match(fold(word[1])))
 
     def _anaphor(self, part: str, text: str, at: int) -> float:
         """`It is`, `Its length`, `The river is`, `Length: 5 km`, `About 5 km long` in a document about the thing."""

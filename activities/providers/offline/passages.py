@@ -21,7 +21,7 @@ _PLACE = re.compile(
     r"\b(?:in|at|on|near|between|off|along|above|below|through|into|from)\s+(?:the\s+)?(?:[\w-]+\s+){0,2}?[A-Z]"
 )
 _PERSON = re.compile(
-    r"\b(?!The\b|In\b|It\b|Its\b)[A-Z][\w'\u2019-]+\s+(?:(?:de|van|von|da|of|the)\s+)?[A-Z][\w'\u2019-]+"
+    r"\b(?!The\b|In\b|It\b|Its\b)[A-Z][\w'\u2019-]+\s+(?:(?:de|van|von|da|of|the|and)\s+)?[A-Z][\w'\u2019-]+"
 )
 _YEAR = re.compile(r"\b(?:1\d{3}|20\d{2})\b|\bcentury\b|\bAD\s\d|\bBC\b")
 _CAUSE = re.compile(r"\b(?:because|since|so that|due to|owing to|as a result|therefore|in order)\b")

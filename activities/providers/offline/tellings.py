@@ -232,8 +232,9 @@ def _ratio(part: Part) -> str:
 
 def _superlative(part: Part) -> str:
     order, question = part.ranked(), part.question
-    kinds = question.family if len(order) == 1 else plural(question.family)
-    among = f"the {len(order)} {kinds} whose {_given(part)} the documents give"
+    among = f"the {len(order)} {plural(question.family)} whose {_given(part)} the documents give"
+    if len(order) == 1:
+        return f"The documents give the {_given(part)} of one {question.family} only: {part.named(order)}."
     if question.top > 1:
         lines = [f"\n{place}. {item.name}: {part.cite(item)}" for place, item in enumerate(order[: question.top], 1)]
         head = f"Of {among}, the first {len(lines)}" if len(lines) < len(order) else capital(among)

@@ -210,6 +210,9 @@ def find(attribute: str, subject: str, title: str, text: str, year: int | None =
         ("first ascent", "Rysy", "Rysy", "The mountain was first climbed in 1840.", 1840, "year"),
         ("age", "the Palace", "Palace", "The Palace is 120 years old.", 120, "years"),
         ("age", "the Palace", "Palace", "The Palace was completed in 1955.", 1955, "year"),
+        ("height", "the Ariel 5", "Rockets", "The Ariel 5 rocket is 46 metres tall.", 46, "m"),
+        ("mass", "rex", "Pets", "Our small dog Rex weighs 8 kg.", 8, "kg"),
+        ("speed", "the Batory", "MS Batory", "- Length: 160.3 m\n- Speed: 20 knots", 37.04, "km/h"),
         ("height", "Hel", "Hel", "Hel lies at an elevation of about 3 metres.", 3, "m"),
     ],
 )

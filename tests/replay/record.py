@@ -1,0 +1,186 @@
+"""Saves the histories that `test_replay.py` replays for ever. By hand, for shapes that have no file yet:
+
+    PYTHONPATH=.:tests .venv/bin/python tests/replay/record.py
+
+A saved history is a promise to runs that are still going on somewhere. One that no longer replays means that the
+change at hand breaks them: guard the change (`rules` in `workflows/plan/state.py`, `workflow.patched`), and never
+record the history again to make the test pass. New shapes are new files; this script refuses to write over one.
+"""
+
+import asyncio
+import json
+import sys
+import tempfile
+import uuid
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from doubles.runs import call, until
+from doubles.serving import serving
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+
+from activities.host import Host, Places
+from activities.toolbox import load_tools
+from starter.dev.binary import obtain
+from starter.dev.server import DevServer
+from workflows import engine, queues
+from workflows.wire import connect
+
+HISTORIES = Path(__file__).parent / "histories"
+Handle = WorkflowHandle[Any, Any]
+
+
+async def _to_the_end(handle: Handle) -> None:
+    await handle.result()
+
+
+async def _retry_after_a_failure(handle: Handle) -> None:
+    await until(handle, lambda view: view["status"] == "blocked")
+    await handle.execute_update("retry_node", {"node": "b"})
+    await until(handle, lambda view: view["status"] == "blocked")
+    await handle.execute_update("skip_node", {"node": "b"})
+    await handle.result()
+
+
+async def _answer_the_gate(handle: Handle) -> None:
+    await until(handle, lambda view: view["status"] == "blocked")
+    await handle.execute_update("answer", {"node": "g", "value": 3})
+    await handle.result()
+
+
+async def _approve_and_reject(handle: Handle) -> None:
+    await until(handle, lambda view: len(view["blocked"]) == 2)
+    await handle.execute_update("approve", {"node": "w"})
+    await handle.execute_update("reject", {"node": "v", "reason": "no"})
+    await handle.result()
+
+
+async def _cancel(handle: Handle) -> None:
+    await until(handle, lambda view: view["counts"].get("succeeded") == 1)
+    await handle.cancel()
+    try:
+        await handle.result()
+    except WorkflowFailureError:
+        return
+
+
+def _layers(layers: int, width: int) -> list[dict[str, Any]]:
+    return [
+        call(f"n{layer}_{place}", needs=[f"n{layer - 1}_{place}"] if layer else [])
+        for layer in range(layers)
+        for place in range(width)
+    ]
+
+
+Shape = tuple[dict[str, Any], Callable[[Handle], Awaitable[None]]]
+TWICE = {
+    "id": "m",
+    "kind": "map",
+    "over": "$list.items",
+    "do": {"kind": "tool", "tool": "nap", "args": {"value": "$item.n"}},
+}
+SHAPES: dict[str, Shape] = {
+    "chain": (
+        {"nodes": [call(f"n{i}", args={"value": f"$n{i - 1}.value" if i else 1}) for i in range(6)]},
+        _to_the_end,
+    ),
+    "wide": (
+        {"nodes": [*(call(f"n{i}") for i in range(60)),
+                   {"id": "j", "kind": "join", "inputs": [f"n{i}" for i in range(60)]}]},
+        _to_the_end,
+    ),
+    "failed-and-retried": (
+        {"nodes": [call("a"), call("b", "fail", needs=["a"]), call("c", needs=["a"]), call("d", needs=["b"]),
+                   {"id": "j", "kind": "join", "inputs": ["c", "d"], "policy": "settled"}],
+         "answer": {"j": "$j", "d": "$d"}},
+        _retry_after_a_failure,
+    ),
+    "gate": (
+        {"nodes": [{"id": "g", "kind": "gate", "question": "How many?", "schema": {"type": "integer"}},
+                   call("n", args={"value": "$g"})]},
+        _answer_the_gate,
+    ),
+    "writes": (
+        {"nodes": [call("w", "note", args={"text": "x"}),
+                   call("v", "note", args={"text": "y"}, on_error={"fallback": None}),
+                   {"id": "j", "kind": "join", "inputs": ["w", "v"]}]},
+        _approve_and_reject,
+    ),
+    "map-and-condition": (
+        {"nodes": [call("list", "count", args={"count": 7}), TWICE,
+                   call("few", when={"ref": "$list.count", "op": "lt", "value": 5}),
+                   {"id": "j", "kind": "join", "inputs": ["m", "few"], "policy": "settled"}]},
+        _to_the_end,
+    ),
+    "first-wins": (
+        {"nodes": [call("slow", args={"seconds": 20}), call("fast", args={"value": 1}),
+                   {"id": "j", "kind": "join", "inputs": ["slow", "fast"], "policy": "first"}, call("n", needs=["j"])]},
+        _to_the_end,
+    ),
+    "deadline": (
+        {"nodes": [call("slow", args={"seconds": 20}), call("fast", args={"value": 1}),
+                   {"id": "j", "kind": "join", "inputs": ["slow", "fast"], "policy": "settled", "deadline": "500ms"}]},
+        _to_the_end,
+    ),
+    "islands": (
+        {"nodes": [call("a"), call("b", needs=["a"]), call("c", needs=["b"]), call("x"), call("y", "fail"),
+                   {"id": "j", "kind": "join", "inputs": ["c", "x", "y"], "policy": "settled"}],
+         "islands": [["a", "b", "c"], ["x", "y"]]},
+        _to_the_end,
+    ),
+    "partial": (
+        {"nodes": [call("a", "fail"), call("b", args={"value": "$a"}), call("c", args={"value": 2})],
+         "answer": {"b": "$b", "c": "$c"}, "on_failure": "partial"},
+        _to_the_end,
+    ),
+    "locks-and-priorities": (
+        {"nodes": [*(call(f"n{i}", locks=[{"name": "l"}], priority=5 - i) for i in range(4)),
+                   {"id": "j", "kind": "join", "inputs": [f"n{i}" for i in range(4)]}]},
+        _to_the_end,
+    ),
+    "cancelled": ({"nodes": [call("a"), call("b", args={"seconds": 20}), call("c", needs=["a", "b"])]}, _cancel),
+    "continued-as-new": (
+        {"nodes": [*_layers(12, 3), {"id": "j", "kind": "join", "inputs": [f"n11_{place}" for place in range(3)]}]},
+        _to_the_end,
+    ),
+}  # fmt: skip
+
+
+async def record(client: Client, name: str) -> None:
+    """Run one shape and save its history, or the histories of its chain."""
+    plan, drive = SHAPES[name]
+    ident = f"agent-{name}-{uuid.uuid4().hex[:8]}"
+    handle = await client.start_workflow("AgentRun", {"plan": plan}, id=ident, task_queue=queues.WORKFLOW)
+    await drive(handle)
+    runs = [run async for run in client.list_workflows(f"WorkflowId = '{ident}'")]
+    for number, run in enumerate(sorted(runs, key=lambda run: run.start_time), 1):
+        history = await client.get_workflow_handle(ident, run_id=run.run_id).fetch_history()
+        path = HISTORIES / (f"{name}.json" if len(runs) == 1 else f"{name}-{number}.json")
+        if path.exists():
+            raise SystemExit(f"{path} exists; a saved history is never recorded again")
+        path.write_text(json.dumps(json.loads(history.to_json()), indent=1) + "\n")
+
+
+async def main(names: list[str]) -> None:
+    """Record the named shapes, by default those without a file."""
+    HISTORIES.mkdir(exist_ok=True)
+    missing = [name for name in SHAPES if not list(HISTORIES.glob(f"{name}*.json"))]
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        server = DevServer(obtain(pinned_only=True), place / "t.db", place / "server.log", port=0, headless=True)
+        await server.start()
+        try:
+            client = await connect(server.address)
+            places = Places(place / "artifacts", place / "index", None, (), True)
+            host = Host(places, load_tools(["doubles.tools"]), identity="recorder")
+            async with serving(client, host):
+                for name in names or missing:
+                    engine.DRAIN_EVENTS = 60 if name == "continued-as-new" else 20_000
+                    await record(client, name)
+        finally:
+            await server.stop()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1:]))

@@ -1,0 +1,56 @@
+"""Every saved history replays with today's code, and the check itself can fail."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from temporalio import workflow
+from temporalio.client import WorkflowHistory
+from temporalio.worker import Replayer, WorkflowRunner
+
+from workers.sandbox import workflow_runner
+from workflows import engine
+from workflows.agent_run import AgentRun
+from workflows.plan import graph
+from workflows.wire import DATA_CONVERTER
+
+HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json"))
+ONCE = ("continued-as-new",)
+"""Recorded with a low threshold for continuing as new, because a real one takes thousands of events."""
+
+
+@contextmanager
+def as_recorded(path: Path) -> Iterator[None]:
+    before = engine.DRAIN_EVENTS
+    engine.DRAIN_EVENTS = 60 if path.name.startswith(ONCE) else before
+    yield
+    engine.DRAIN_EVENTS = before
+
+
+def replayer(runner: WorkflowRunner | None = None) -> Replayer:
+    return Replayer(workflows=[AgentRun], workflow_runner=runner or workflow_runner(), data_converter=DATA_CONVERTER)
+
+
+@pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
+async def test_a_saved_history_replays(path: Path) -> None:
+    with as_recorded(path):
+        await replayer().replay_workflow(WorkflowHistory.from_json(path.stem, path.read_text()))
+
+
+def test_there_are_histories_of_many_shapes() -> None:
+    assert len(HISTORIES) >= 8
+
+
+async def test_a_scheduler_with_another_order_does_not_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant: ready nodes start in the opposite order. If this passed, the test above would prove nothing."""
+    built = graph.Graph.__init__
+
+    def reversed_keys(self: graph.Graph, skeleton: graph.Skeleton) -> None:
+        built(self, skeleton)
+        self.keys = [(priority, -index, index) for priority, _, index in self.keys]
+
+    monkeypatch.setattr(graph.Graph, "__init__", reversed_keys)
+    wide = next(path for path in HISTORIES if path.stem == "wide")
+    with pytest.raises(workflow.NondeterminismError):
+        await replayer().replay_workflow(WorkflowHistory.from_json("wide", wide.read_text()))

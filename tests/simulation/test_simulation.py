@@ -1,0 +1,86 @@
+"""Thousands of schedules from seeds. A failing seed is named; `WEFT_SEED=n` runs that one alone."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from simulation.simulator import Habits, Simulation, Story
+
+SCHEDULES = int(os.environ.get("WEFT_SCHEDULES", "1000"))
+ROOT = Path(__file__).parents[2]
+
+CRASHING = Habits(edits=12, crashes=25, failing=15)
+UNRULY = Habits(edits=40, stops=1, failing=25)
+
+
+def seeds(share: int = 1) -> list[int]:
+    """Return the seeds to run: one in `share`, or the one asked for."""
+    if "WEFT_SEED" in os.environ:
+        return [int(os.environ["WEFT_SEED"])]
+    return list(range(0, SCHEDULES * share, share))
+
+
+def play(seed: int, habits: Habits, order: int | None = None) -> Story:
+    """Run one schedule; a failure names its seed."""
+    simulation = Simulation(seed, habits, order=order)
+    try:
+        return simulation.run()
+    except Exception as error:
+        last = "\n".join(map(str, simulation.story.log[-4:]))
+        pytest.fail(f"run again with WEFT_SEED={seed}: {type(error).__name__}: {error}\n{last}")
+
+
+def test_a_run_that_dies_at_any_event_and_goes_on_from_its_snapshot_decides_as_if_it_had_not() -> None:
+    """The same seed with a crash at every fourth event and with none, people interfering in both."""
+    calm = Habits(**{**vars(CRASHING), "crashes": 0})
+    began = time.perf_counter()
+    for seed in seeds():
+        crashed, whole = play(seed, CRASHING), play(seed, calm)
+        assert crashed.log == whole.log, f"WEFT_SEED={seed}"
+        assert (crashed.statuses, crashed.digests) == (whole.statuses, whole.digests), f"WEFT_SEED={seed}"
+    print(f"{2 * len(seeds()) / (time.perf_counter() - began):,.0f} schedules a second")
+
+
+def test_the_order_in_which_calls_end_does_not_change_the_result() -> None:
+    """Without joins that close early, every node ends the same in any order, under any window."""
+    habits = Habits(early=False, repairs=0)
+    for seed in seeds(3):
+        first, second = play(seed, habits, order=1), play(seed, habits, order=2)
+        assert first.end == second.end, f"WEFT_SEED={seed}"
+        assert first.statuses == second.statuses, f"WEFT_SEED={seed}"
+        assert first.digests == second.digests, f"WEFT_SEED={seed}"
+
+
+def test_whatever_people_do_every_run_ends_and_every_result_is_made_of_what_is_there() -> None:
+    """Edits at nearly every other event: retries of anything, give-ups, late results, cancellations."""
+    ends = {play(seed, UNRULY).end for seed in seeds(7)}
+    assert "WEFT_SEED" in os.environ or ends == {"done", "partial", "failed", "cancelled"}
+
+
+def test_a_cancelled_run_leaves_nothing_running() -> None:
+    """The simulator checks that every call in flight was cancelled by name."""
+    for seed in seeds(11)[:200]:
+        story = play(seed, Habits(stops=40))
+        assert story.end in ("done", "partial", "failed", "cancelled")
+
+
+def test_decisions_do_not_depend_on_the_hash_seed() -> None:
+    """Two processes with different hash seeds write the same log of decisions."""
+    code = (
+        "from simulation.simulator import *\n"
+        "for seed in range(60): print(Simulation(seed, Habits(edits=20, failing=20)).run().log)"
+    )
+    logs = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": number, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for number in ("1", "4242")
+    ]
+    assert logs[0] == logs[1]
+    assert len(logs[0]) > 10_000
