@@ -1,5 +1,7 @@
 """Starts a run from a program and waits for its answer: `python examples/start_run.py "How high is Mont Blanc?"`."""
 
+# ruff: noqa: T201  # an example prints
+
 import asyncio
 import sys
 

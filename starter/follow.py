@@ -130,9 +130,9 @@ class Following:
     async def _take(self, view: RunView) -> bool:
         """Show a view and settle what it waits for; True when the run is to be left."""
         self._view = view
-        self._screen.show(view)
         if self._asked is not None and self._asked not in view.blocked:
             await self._withdraw()
+        self._screen.show(view)
         if self._asking is not None:
             return False
         for item in view.blocked:

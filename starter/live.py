@@ -50,6 +50,7 @@ class Board:
         self._note = ""
         self._first, self._spinner = Spinner("dots"), Spinner("dots")
         self._live: Live | None = None
+        self._aside = self._closed = False
 
     def started(self, run: Followed) -> None:
         told(run, self._terminal)
@@ -58,6 +59,7 @@ class Board:
     def show(self, view: RunView) -> None:
         self._changes.since(view.nodes)
         self._take(view)
+        self._start()
 
     def _take(self, view: RunView) -> None:
         now = time.monotonic()
@@ -81,13 +83,13 @@ class Board:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Leave the picture as it is while something is asked below it, then go on with a new one."""
-        self.close()
+        """Leave the picture as it is while something is asked below it; the next view begins a new one."""
+        self._aside = True
+        self._stop()
         try:
             yield
         finally:
-            if self._took is None:
-                self._start()
+            self._aside = False
 
     def over(self, report: RunReport) -> None:
         ended = {node.id: node for node in self._changes.at_end(report)}
@@ -100,19 +102,25 @@ class Board:
             self._take(
                 RunView(**_outline(report), phase="", counts=Counter(node.status for node in nodes), nodes=nodes)
             )
+            self._start()
             self.close()
         for line in closing_lines(report)[1:]:
             self._terminal.tell(line)
 
     def close(self) -> None:
-        live, self._live = self._live, None
-        if live is not None:
-            live.stop()
+        self._stop()
+        self._closed = True
 
     def _start(self) -> None:
         """Begin a new picture where the cursor is: one that was stopped would draw over what came after it."""
-        self._live = Live(console=self._console, get_renderable=self._draw, refresh_per_second=8)
-        self._live.start()
+        if self._live is None and not self._aside and not self._closed:
+            self._live = Live(console=self._console, get_renderable=self._draw, refresh_per_second=8)
+            self._live.start()
+
+    def _stop(self) -> None:
+        live, self._live = self._live, None
+        if live is not None:
+            live.stop()
 
     def _draw(self) -> RenderableType:
         if self._view is None:

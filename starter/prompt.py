@@ -86,10 +86,14 @@ class Typist:
         self.terminal.err.write(prompt)
         self.terminal.err.flush()
         descriptor = self.terminal.stdin.fileno()
-        while b"\n" not in self._typed:
-            if not await self._more(descriptor):
-                self.terminal.err.write("\n")
-                return None
+        try:
+            while b"\n" not in self._typed:
+                if not await self._more(descriptor):
+                    self.terminal.err.write("\n")
+                    return None
+        except asyncio.CancelledError:
+            self.terminal.err.write("\n")
+            raise
         line, _, rest = bytes(self._typed).partition(b"\n")
         self._typed[:] = rest
         return line.decode(errors="replace")

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from temporalio.client import WorkflowHandle
+from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.service import RPCError
 
 View = dict[str, Any]
@@ -27,6 +27,22 @@ async def until(handle: WorkflowHandle[Any, Any], holds: Callable[[View], bool],
                 await asyncio.sleep(0.05)
     except TimeoutError:
         raise TimeoutError(f"the run never got there; last seen: {view}") from None
+
+
+async def insist(handle: WorkflowHandle[Any, Any], name: str, given: Any) -> str:
+    """Send an update until the run has noticed that the node does not run any more.
+
+    A query may already see the end of a node which the run's next task is only about to take, and an update that
+    comes in that same task meets the run as it was before.
+    """
+    while True:
+        try:
+            said: str = await handle.execute_update(name, given)
+        except WorkflowUpdateFailedError as refused:
+            if "is running" not in str(refused.cause):
+                raise
+        else:
+            return said
 
 
 def status_of(view: View, node: str) -> str:

@@ -29,7 +29,11 @@ async def serving(
     workflows: Sequence[type] = (AgentRun,),
     runner: WorkflowRunner | None = None,
 ) -> AsyncIterator[None]:
-    """Serve all queues until the block ends. `cached` workflows are remembered between their tasks."""
+    """Serve all queues until the block ends. `cached` workflows are remembered between their tasks.
+
+    Without memory there is one workflow task at a time: of a query and a task of the same run at once, the SDK then
+    sometimes loses the task, which costs the 10 s after which the server gives it out again.
+    """
     async with AsyncExitStack() as stack:
         for queue, work in ((queues.TOOLS, host.tools()), (queues.llm_queue("offline"), host.llm())):
             worker = Worker(

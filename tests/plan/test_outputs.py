@@ -88,7 +88,7 @@ def test_a_reference_has_the_types_its_schema_tells(text: str, types: set[str]) 
         ("$a.items[0].zzz", "`${a.items[0].zzz}` has no value: `${a.items[0]}` has path, title, score"),
         ("$a.items.first", "`${a.items.first}` has no value: `${a.items}` is array"),
         ("$a[0]", "`${a[0]}` has no value: `$a` is no list but object"),
-        ("$b.maybe.y", None),
+        ("$b.maybe.y", "`${b.maybe.y}` has no value: `${b.maybe}` has x"),
         ("$b.n.x", "`${b.n.x}` has no value: `${b.n}` is integer"),
         ("$m.text", "`${m.text}` has no value: `$m` is array"),
         ("$j.a", "`${j.a}` has no value: `$j` is array"),
@@ -104,7 +104,7 @@ def test_a_path_through_alternatives_is_wrong_when_it_is_wrong_in_each() -> None
     schema = {"anyOf": [{"type": "string"}, {"type": "object", "properties": {"x": {}}}]}
     outputs = Outputs(parse_plan(plan(llm("b", output_schema=schema))), {})
     assert outputs.at(read("$b.x")) == (None, None)
-    assert outputs.at(read("$b.y"))[1] == "`${b.y}` has no value: `$b` is string"
+    assert outputs.at(read("$b.y"))[1] == "`${b.y}` has no value: `$b` has x"
 
 
 def test_an_item_has_the_type_of_the_list_only_inside_its_map() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from plan.junk import anything, damage, part_at
 from plan.samples import NILE, PLANS, each, gate, join, llm, plan, sample, tool
 
+from workflows.plan import plain
 from workflows.plan.model import MAX_NODES, Plan
 from workflows.plan.parse import KINDS_TO_COME, MAX_PROBLEMS, parse_plan
 from workflows.plan.plain import MAX_DEPTH
@@ -228,7 +229,7 @@ SHAPES: list[tuple[str, Any, str, str, str]] = [
     ("timeout a number", plan(tool(timeout=30)), "value", "nodes[0].timeout", "500ms, 30s, 5m, 24h"),
     ("timeout bare", plan(tool(timeout="30")), "value", "nodes[0].timeout", "is not a duration"),
     ("timeout negative", plan(tool(timeout="-5s")), "value", "nodes[0].timeout", "is not a duration"),
-    ("timeout 0", plan(tool(timeout="0s")), "value", "nodes[0].timeout", "above 0 and at most 30d"),
+    ("timeout 0", plan(tool(timeout="0s")), "value", "nodes[0].timeout", "at least 1ms and at most 30d"),
     ("timeout 31 days", plan(tool(timeout="31d")), "value", "nodes[0].timeout", "at most 30d"),
     (
         "on_error word",
@@ -549,11 +550,12 @@ def test_data_that_contains_itself_is_refused() -> None:
     assert problems(data)[0].code == "not_json"
 
 
-def test_a_value_shared_over_and_over_is_refused_before_it_is_unfolded() -> None:
+def test_a_value_shared_over_and_over_is_refused_before_it_is_unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain, "MAX_VALUES", 10_000)
     bomb: Any = "x"
     for _ in range(40):
         bomb = [bomb] * 10
-    assert "over 1,000,000 values" in problems(plan(tool(args={"a": bomb})))[0].message
+    assert "over 10,000 values" in problems(plan(tool(args={"a": bomb})))[0].message
 
 
 def test_at_most_fifty_problems_are_told() -> None:
@@ -586,7 +588,7 @@ def test_the_samples_are_read_and_written_back_equal(name: str) -> None:
     assert Plan.model_validate_json(read.model_dump_json(by_alias=True)) == read
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(anything)
 def test_whatever_the_data_only_an_invalid_plan_comes_out(data: Any) -> None:
     try:
@@ -595,7 +597,7 @@ def test_whatever_the_data_only_an_invalid_plan_comes_out(data: Any) -> None:
         check_sentences(invalid.problems, data)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(anything, anything)
 def test_whatever_stands_in_a_node_only_an_invalid_plan_comes_out(field: Any, value: Any) -> None:
     data = copy.deepcopy(NILE)
@@ -611,7 +613,7 @@ def test_whatever_stands_in_a_node_only_an_invalid_plan_comes_out(field: Any, va
 def test_damaged_plans_are_refused_in_sentences_or_read(seed: int) -> None:
     chance = random.Random(seed)
     read = 0
-    for round_ in range(1_000):
+    for round_ in range(300):
         data = sample(list(PLANS)[round_ % len(PLANS)])
         for _ in range(chance.randint(1, 4)):
             damage(data, chance)
@@ -620,4 +622,4 @@ def test_damaged_plans_are_refused_in_sentences_or_read(seed: int) -> None:
             read += 1
         except InvalidPlan as invalid:
             check_sentences(invalid.problems, data)
-    assert 20 < read < 980
+    assert 20 < read < 280

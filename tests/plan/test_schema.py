@@ -60,14 +60,14 @@ def told(value: Any, schema: dict[str, Any]) -> list[str]:
     return [f"{place_of(where)} {sentence}".strip() for where, sentence in faults(value, schema)]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(_VALUE, _SCHEMA)
 def test_the_verdict_is_that_of_a_full_validator(value: Any, schema: Any) -> None:
     whole = {"allOf": [schema], "$defs": _DEFS}
     assert (not told(value, whole)) == Draft202012Validator(whole).is_valid(value)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(_VALUE, _SCHEMA)
 def test_a_value_that_fits_is_of_the_types_that_a_schema_allows(value: Any, schema: Any) -> None:
     whole = {"allOf": [schema], "$defs": _DEFS}
@@ -82,7 +82,7 @@ def test_a_value_that_fits_is_of_the_types_that_a_schema_allows(value: Any, sche
     assert not types or types & kinds or integer
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     anything,
     anything,

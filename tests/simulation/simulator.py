@@ -195,4 +195,5 @@ class Simulation:
         self.story.statuses = {self.state.path(unit): status for unit, status in enumerate(self.state.status)}
         self.story.digests = {self.state.path(unit): digest for unit, digest in enumerate(self.state.digest)}
         assert RUNNING not in self.state.status
+        assert not self.world.live, "the run has ended, but calls are still in flight"
 

@@ -40,8 +40,10 @@ class Seen:
     @contextmanager
     def aside(self) -> Iterator[None]:
         self.log.append("aside")
-        yield
-        self.log.append("back")
+        try:
+            yield
+        finally:
+            self.log.append("back")
 
     def over(self, report: RunReport) -> None:
         self.log.append(f"over {report.status}")
@@ -126,6 +128,7 @@ async def test_a_question_somebody_else_settled_is_withdrawn(make_run: Make, mak
     ending = await Following(make_run(*[blocked] * 3, make_view()), screen, person).follow()
     assert isinstance(ending, Ending)
     assert len(person.asked) == 1
+    assert screen.log.index("back") < screen.log.index("show running")
 
 
 async def test_a_run_that_blocks_again_asks_again(make_run: Make, make_view: Make, make_gate: Make) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.runs import call, status_of, until
+from doubles.runs import call, insist, status_of, until
 from doubles.serving import remembered_or_not
 from doubles.tools import calls
 from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
@@ -53,9 +53,9 @@ async def test_a_node_run_again_with_the_same_output_leaves_what_is_behind_it(st
     (cache / "same.txt").write_text("one")
     handle = await start(plan=family("same.txt"))
     await until(handle, blocked)
-    await handle.execute_update("retry_node", {"node": "a"})
+    await insist(handle, "retry_node", {"node": "a"})
     await until(handle, lambda view: blocked(view) and called(cache, handle)["a~2"] == 1)
-    await handle.execute_update("answer", {"node": "hold", "value": "yes"})
+    await insist(handle, "answer", {"node": "hold", "value": "yes"})
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", [{"value": "one"}, {"value": "alone"}, "yes"])
     assert called(cache, handle) == Counter({"a~1": 1, "a~2": 1, "b~1": 1, "c~1": 1, "z~1": 1})
@@ -66,9 +66,9 @@ async def test_a_node_run_again_with_another_output_has_what_is_behind_it_run_ag
     handle = await start(plan=family("other.txt"))
     await until(handle, blocked)
     (cache / "other.txt").write_text("two")
-    await handle.execute_update("retry_node", {"node": "a"})
+    await insist(handle, "retry_node", {"node": "a"})
     await until(handle, lambda view: blocked(view) and called(cache, handle)["c~2"] == 1)
-    await handle.execute_update("answer", {"node": "hold", "value": "yes"})
+    await insist(handle, "answer", {"node": "hold", "value": "yes"})
     report = await handle.result()
     assert report["answer"] == [{"value": "two"}, {"value": "alone"}, "yes"]
     again = {f"{node}~{generation}": 1 for node in "abc" for generation in (1, 2)}
@@ -88,12 +88,12 @@ async def test_a_write_that_succeeded_is_repeated_only_when_that_is_said(start: 
         assert 'this may repeat what w wrote; add "repeat_effect": true' in await refused(
             handle, "retry_node", {"node": node}
         )
-    await handle.execute_update("retry_node", {"node": "a", "repeat_effect": True})
+    await insist(handle, "retry_node", {"node": "a", "repeat_effect": True})
     await until(handle, lambda view: blocked(view) and called(cache, handle)["a~2"] == 1)
     assert called(cache, handle)["w~2"] == 0
-    await handle.execute_update("retry_node", {"node": "w", "repeat_effect": True})
+    await insist(handle, "retry_node", {"node": "w", "repeat_effect": True})
     await until(handle, lambda view: blocked(view) and called(cache, handle)["w~2"] == 1)
-    await handle.execute_update("answer", {"node": "hold", "value": 1})
+    await insist(handle, "answer", {"node": "hold", "value": 1})
     await handle.result()
     keys = [line.split()[0] for line in (cache / "notes.txt").read_text().splitlines()]
     run = handle.first_execution_run_id
@@ -105,7 +105,7 @@ async def test_an_approved_write_runs_once_under_its_key(start: Start, cache: Pa
     view = await until(handle, blocked)
     assert view["blocked"][0]["command"] == f"weft approve {handle.id} w"
     assert called(cache, handle) == Counter()
-    assert await handle.execute_update("approve", {"node": "w"}) == "w may run"
+    assert await insist(handle, "approve", {"node": "w"}) == "w may run"
     report = await handle.result()
     assert report["status"] == "done"
     assert called(cache, handle) == Counter({"w~1": 1})
@@ -122,7 +122,7 @@ async def test_a_node_given_up_lets_a_tolerant_join_go_on(start: Start) -> None:
     assert [item["status"] for item in report["answer"]] == ["skipped", "succeeded"]
     handle = await start(plan={"nodes": [*nodes[:3], {**nodes[3], "policy": "all"}]})
     await until(handle, blocked)
-    assert await handle.execute_update("skip_node", {"node": "a"}) == "a is given up"
+    assert await insist(handle, "skip_node", {"node": "a"}) == "a is given up"
     report = await until_ended(handle)
     assert lines(report)["a"]["error"] == "GivenUp: a person gave it up"
     assert {name: line["status"] for name, line in lines(report).items()}["b"] == "skipped"
@@ -132,7 +132,7 @@ async def until_ended(handle: Handle) -> dict[str, Any]:
     """Finish the run if giving up a node has left it blocked; return its report."""
     view = await until(handle, lambda view: view["phase"] == "ended" or blocked(view))
     if blocked(view):
-        await handle.execute_update("finish", {})
+        await insist(handle, "finish", {})
     report: dict[str, Any] = await handle.result()
     return report
 
@@ -141,7 +141,7 @@ async def test_a_running_node_can_be_given_up(start: Start, cache: Path) -> None
     nodes = [call("slow", "hang", args={"name": "given-up"}), call("b", needs=["slow"]), call("c", args={"value": 1})]
     handle = await start(plan={"nodes": nodes, "answer": ["$b", "$c"]})
     await until(handle, lambda _: (cache / "given-up" / "slow.begun").exists())
-    await handle.execute_update("skip_node", {"node": "slow"})
+    await insist(handle, "skip_node", {"node": "slow"})
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("partial", [None, {"value": 1}])
     assert {name: line["status"] for name, line in lines(report).items()} == {
@@ -189,9 +189,9 @@ async def test_a_retry_that_fails_again_parks_the_run_again(start: Start, cache:
     handle = await start(plan={"nodes": [call("a", "fail"), call("b", needs=["a"])]})
     for generation in (1, 2, 3):
         await until(handle, lambda view, at=generation: blocked(view) and called(cache, handle)[f"a~{at}"] == 1)
-        await handle.execute_update("retry_node", {"node": "a"})
+        await insist(handle, "retry_node", {"node": "a"})
     await until(handle, lambda view: blocked(view) and called(cache, handle)["a~4"] == 1)
-    await handle.execute_update("finish", {})
+    await insist(handle, "finish", {})
     assert (await handle.result())["status"] == "partial"
 
 
@@ -210,7 +210,7 @@ async def test_one_item_of_a_map_is_run_again_alone(start: Start, cache: Path) -
     handle = await start(plan={"nodes": nodes})
     await until(handle, lambda view: blocked(view) and called(cache, handle)["m[1]~1"] == 1)
     (cache / "item-1").touch()
-    await handle.execute_update("retry_node", {"node": "m[1]"})
+    await insist(handle, "retry_node", {"node": "m[1]"})
     report = await handle.result()
     assert report["answer"] == [{"value": "recovered"}] * 3
     assert called(cache, handle) == Counter({"m[0]~1": 1, "m[1]~1": 1, "m[2]~1": 1, "m[1]~2": 1})
@@ -228,7 +228,7 @@ async def test_a_group_member_that_failed_is_run_again_alone(start: Start, cache
     handle = await start(plan={"nodes": nodes, "islands": [["a", "b", "c"]]})
     await until(handle, blocked)
     (cache / "group-b").touch()
-    await handle.execute_update("retry_node", {"node": "b"})
+    await insist(handle, "retry_node", {"node": "b"})
     assert (await handle.result())["answer"] == [{"value": "recovered"}, {"value": 1}]
     assert called(cache, handle) == Counter({"a~1": 1, "b~1": 1, "c~1": 1, "b~2": 1})
     (cache / "group-b").unlink()
@@ -245,6 +245,6 @@ async def test_every_wish_at_once_is_taken_in_order(start: Start) -> None:
     for answer in taken:
         assert isinstance(answer, str | WorkflowUpdateFailedError), answer
     await until(handle, lambda view: blocked(view) and status_of(view, "hold") == "succeeded")
-    await handle.execute_update("answer", {"node": "last", "value": "bye"})
+    await insist(handle, "answer", {"node": "last", "value": "bye"})
     await until_ended(handle)
     assert (await handle.result())["answer"][1] in range(4)

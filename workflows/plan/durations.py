@@ -6,28 +6,26 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 _SHAPE = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)\Z")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_LONGEST = 30 * 86400.0
+_MILLIS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
+_LONGEST = 30 * 86_400_000
 
 
 def parse_duration(value: Any) -> float:
-    """Return the seconds in `value`; raises ValueError naming the accepted forms."""
+    """Return the seconds in `value`, in whole milliseconds; raises ValueError naming the accepted forms."""
     found = _SHAPE.match(value) if isinstance(value, str) else None
     if found is None:
         raise ValueError(f"{value!r} is not a duration; write one such as 500ms, 30s, 5m, 24h")
-    seconds = float(found[1]) * _SECONDS[found[2]]
-    if not 0 < seconds <= _LONGEST:
-        raise ValueError(f"{value!r} is out of range; a duration is above 0 and at most 30d")
-    return seconds
+    millis = float(found[1]) * _MILLIS[found[2]]
+    if not 1 <= millis <= _LONGEST:
+        raise ValueError(f"{value[:40]!r} is out of range; a duration is at least 1ms and at most 30d")
+    return round(millis) / 1000
 
 
 def format_duration(seconds: float) -> str:
-    """Return the shortest exact spelling of `seconds`, which `parse_duration` reads back."""
-    for unit in ("d", "h", "m", "s"):
-        count = seconds / _SECONDS[unit]
-        if count >= 1 and count == int(count):
-            return f"{int(count)}{unit}"
-    return f"{round(seconds * 1000, 3):g}ms"
+    """Return the shortest exact spelling of a duration in whole milliseconds, which `parse_duration` reads back."""
+    millis = round(seconds * 1000)
+    unit = next(name for name, size in _MILLIS.items() if millis % size == 0)
+    return f"{millis // _MILLIS[unit]}{unit}"
 
 
 Duration = Annotated[

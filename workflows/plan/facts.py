@@ -43,8 +43,8 @@ def facts_of(output: Any, wanted: list[str]) -> dict[str, Scalar]:
 
 
 def _scalar(name: str, value: Any) -> Scalar:
-    if isinstance(value, str) and len(value.encode()) > FACT_BYTES:
-        raise FactTooLarge(f"`{name}` is {len(value.encode())} bytes; a condition tests at most {FACT_BYTES}")
+    if isinstance(value, str) and (size := len(value.encode(errors="surrogatepass"))) > FACT_BYTES:
+        raise FactTooLarge(f"`{name}` is {size} bytes; a condition tests at most {FACT_BYTES}")
     if isinstance(value, dict | list):
         raise FactTooLarge(f"`{name}` is {'an object' if isinstance(value, dict) else 'a list'}; test a part of it")
     return value  # type: ignore[no-any-return]  # JSON leaves only scalars here

@@ -99,10 +99,10 @@ def _deadlock(scope: Scope, home: dict[str, int]) -> Iterator[Problem]:
             other = scope.known.get(name)
             if other is not None and group[other] != group[index]:
                 after[group[index]][group[other]] = None
-    path = first_cycle([list(others) for others in after])
-    islands = [vertex - count for vertex in path or () if vertex >= count]
+    path = (first_cycle([list(others) for others in after]) or [])[1:]
+    islands = [vertex - count for vertex in path if vertex >= count]
     if islands:
-        between = [plan.nodes[vertex].id for vertex in path or () if vertex < count]
+        between = [plan.nodes[vertex].id for vertex in path if vertex < count]
         through = f" through {listed(between, 5)}" if between else ""
         told = f"the island waits for its own end{through}; take those members out that others inside wait for"
-        yield Problem("island", ("islands", islands[0]), told)
+        yield Problem("island", ("islands", min(islands)), told)

@@ -86,7 +86,8 @@ def _into(here: schema.Schema, step: Step, defs: dict[str, Any]) -> tuple[Any, s
             _into(schema.resolve(choice, defs), step, defs) for choice in choices[:20] if not _nested(choice, defs)
         ]
         wrong = [sentence for _, sentence in tried if sentence]
-        return None, max(wrong, key=len) if wrong and len(wrong) == len(choices) else None
+        impossible = len(wrong) == len(choices)
+        return None, max(wrong, key=lambda sentence: sentence.startswith("has")) if impossible else None
     kinds = schema.types_of(here, defs)
     if not kinds:
         return None, None

@@ -8,6 +8,7 @@ from workflows.plan import edges
 from workflows.plan.model import GateNode, JoinNode, MapNode, Node, Quorum, ToolCall
 
 SUMMARY_CHARACTERS = 120
+TAIL_CHARACTERS = 44
 LOOKED_AT = 1_000
 
 
@@ -20,7 +21,7 @@ def summary_of(node: Node, links: edges.Links | None = None) -> str:
     links = links or edges.links_of(node)
     names = [*links.inputs, *links.needs]
     tail = f" <- {','.join(names)}" if names else ""
-    if len(tail) > 40:
+    if len(tail) > TAIL_CHARACTERS:
         tail = f" <- {len(names)} nodes"
     head = " ".join(_printing(f"{node.id} {_what(node)[:LOOKED_AT]}").split())
     room = SUMMARY_CHARACTERS - len(tail)

@@ -8,13 +8,17 @@ EXACT, CLOSE, NONE = 2, 1, 0
 
 _ARTICLES = ("the", "a", "an")
 # Common nouns that come and go with a name: "Everest", "Mount Everest"; "the Nile", "the river Nile".
-_DESIGNATORS = ("river", "mount", "mountain", "mt", "lake", "planet", "island", "city", "town", "element", "language")
+_DESIGNATORS = (
+    *("river", "mount", "mountain", "mt", "lake", "planet", "island", "city", "town", "element", "language"),
+    *("ms", "mv", "ss", "rms", "hms", "uss"),
+)
 _CLASSES = ("tower", "bridge", "building", "sea", "ocean", "state", "street", "tree", "system", "project", "city")
 _PLAIN = {"ł": "l", "ø": "o", "đ": "d", "\u0131": "i", "ß": "s", "æ": "a"}
 _WORD = re.compile(r"[^\W_]+")
 _NOT_A_NAME = re.compile(
-    r"(?<![\w-])(?:is|are|was|were|do|does|did|has|have|had|can|which|what|who|whom|how|when|where|why|than|longest|shortest|it|its|"
-    r"they|them|their|this|that|there|one|ones|other|others|these|those|between|by|together|combined|every|each|any|plus|minus|times|takes?|to)(?![\w-])",
+    r"(?<![\w-])(?:is|are|was|were|do|does|did|has|have|had|can|which|what|who|whom|how|when|where|why|than|longest|"
+    r"shortest|it|its|they|them|their|this|that|there|ones?|others?|these|those|between|by|together|combined|every|each|"
+    r"any|plus|minus|times|takes?|to)(?![\w-])",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"[\"“”']([^\"“”]{1,80})[\"“”']")

@@ -1,0 +1,302 @@
+"""What a person changes while a run goes on, and what follows."""
+
+from plan.play import Play, each, gate, join, node, when
+
+from workflows.plan.decisions import GivenUp, Retried
+
+
+def chain(*, window: int = 100) -> Play:
+    """a, b, c, d in a row, all done but d."""
+    run = Play(node("a"), node("b", "a"), node("c", "b"), node("d", "c"), answer="d", window=window)
+    run.begin()
+    run.ok("a", "b", "c")
+    return run
+
+
+def test_a_failed_node_runs_again_under_a_new_generation_and_what_was_blocked_goes_on() -> None:
+    run = Play(node("a"), node("b", "a"), answer="b")
+    run.begin()
+    run.fail("a")
+    assert run.retry("a") == ["start a~2"]
+    assert run.status("b") == "pending"
+    assert run.ok("a") == ["start b"]
+
+
+def test_the_same_output_again_changes_nothing_for_those_who_read_it() -> None:
+    run = chain()
+    assert run.retry("a") == ["start a~2"]
+    assert run.ok("a") == []
+    assert run.ok("d") == ["end done"]
+
+
+def test_another_output_runs_those_who_read_it_again_wave_by_wave() -> None:
+    run = chain()
+    run.retry("a")
+    assert run.ok("a", digest="new") == ["start b~2"]
+    assert run.status("c") == "succeeded"
+    assert run.ok("b", digest="new too") == ["start c~2"]
+    assert run.ok("c", digest="and so on") == ["cancel d", "start d~2"]
+
+
+def test_the_wave_stops_at_the_first_equal_output() -> None:
+    run = chain()
+    run.retry("a")
+    run.ok("a", digest="new")
+    assert run.ok("b") == []
+    assert run.ok("d") == ["end done"]
+
+
+def test_a_node_that_runs_is_cancelled_and_its_late_result_is_ignored() -> None:
+    run = Play(node("a"), node("b", "a"), answer="b")
+    run.begin()
+    assert run.retry("a") == ["cancel a", "start a~2"]
+    assert run.late("a", 1) == []
+    assert run.ok("a") == ["start b"]
+
+
+def test_those_who_have_not_begun_wait_for_the_new_output() -> None:
+    run = Play(node("x"), node("a"), node("b", "a", "x"), answer="b")
+    run.begin()
+    run.ok("a")
+    run.retry("a")
+    assert run.ok("x") == []
+    assert run.ok("a") == ["start b"]
+
+
+def test_a_ready_node_waits_again_when_what_it_needs_runs_again() -> None:
+    run = Play(node("a"), node("b", "a"), node("long"), answer="b", window=2)
+    run.begin()
+    run.state.window = 1
+    run.ok("a")
+    assert run.retry("a") == []
+    run.state.window = 2
+    assert run.tick(0) == ["start a~2"]
+    assert run.ok("a") == ["start b"]
+
+
+def test_a_node_that_fails_when_run_again_blocks_those_who_read_it() -> None:
+    run = chain()
+    run.retry("a")
+    assert run.fail("a") == []
+    assert [run.status(name) for name in "bc"] == ["blocked", "blocked"]
+    assert run.status("d") == "blocked"
+    assert run.said[-1] == "park a"
+
+
+def test_a_retry_of_a_node_behind_others_that_run_again_waits_for_them() -> None:
+    run = chain()
+    run.retry("a")
+    assert run.retry("c") == []
+    assert run.ok("a", digest="new") == ["start b~2"]
+    assert run.ok("b") == ["start c~2"]
+
+
+def test_a_question_is_withdrawn_while_what_it_rests_on_runs_again() -> None:
+    run = Play(node("a"), gate("g", "a", deadline=100), node("w", "a", approval=True), answer=("g", "w"))
+    run.begin()
+    run.ok("a")
+    run.retry("a")
+    assert run.status("g") == run.status("w") == "pending"
+    assert run.tick(200) == run.answer("g") == run.approve("w") == []
+    assert run.ok("a") == ["ask g", "ask w"]
+
+
+def test_an_approval_holds_for_a_retry_but_not_for_other_inputs() -> None:
+    run = Play(node("a"), node("w", "a", approval=True), node("z", "w"), answer="z")
+    run.begin()
+    run.ok("a")
+    run.approve("w")
+    run.ok("w")
+    assert run.retry("w") == ["start w~2"]
+    run.ok("w")
+    run.retry("a")
+    assert run.ok("a", digest="other words") == ["ask w"]
+
+
+def test_an_approved_write_that_has_not_started_is_asked_about_again_when_its_inputs_change() -> None:
+    run = Play(node("x"), node("a"), node("w", "a", approval=True), answer="w", window=2)
+    run.begin()
+    run.ok("a")
+    run.state.window = 1
+    run.approve("w")
+    run.retry("a")
+    run.state.window = 2
+    assert run.tick(0) == ["start a~2"]
+    assert run.ok("a", digest="other words") == ["ask w"]
+
+
+def test_a_gate_is_asked_again_when_it_is_retried() -> None:
+    run = Play(gate("g"), node("b", "g"), answer="b")
+    run.begin()
+    run.answer("g")
+    run.ok("g")
+    assert run.retry("g") == ["ask g"]
+
+
+def test_a_rejected_write_can_be_retried_and_is_asked_about_again() -> None:
+    run = Play(node("w", approval=True), answer="w")
+    run.begin()
+    run.reject("w")
+    assert run.retry("w") == ["ask w"]
+    assert run.approve("w") == ["start w~2"]
+
+
+def test_a_node_given_up_is_skipped_for_good_with_what_needs_it() -> None:
+    run = Play(node("a"), node("b", "a"), join("j", "b", policy="settled"), answer="j")
+    run.begin()
+    assert run.give_up("a") == ["cancel a", "start j"]
+    assert [run.status(name) for name in "ab"] == ["skipped", "skipped"]
+    assert run.note("a")[0] == "GivenUp"
+
+
+def test_a_failed_node_given_up_lets_what_it_blocked_go() -> None:
+    run = Play(node("a"), node("b", "a"), node("c"), answer=("b", "c"))
+    run.begin()
+    run.ok("c")
+    assert run.fail("a") == ["park a"]
+    assert run.give_up("a") == ["end partial"]
+
+
+def test_what_has_ended_well_cannot_be_given_up() -> None:
+    run = chain()
+    assert run.give_up("a") == []
+    assert run.status("a") == "succeeded"
+
+
+def test_a_node_given_up_stays_so_when_what_it_needs_changes_until_it_is_retried_itself() -> None:
+    run = Play(node("a"), node("b", "a"), node("c"), answer="c")
+    run.begin()
+    run.ok("a")
+    run.give_up("b")
+    run.retry("a")
+    assert run.ok("a", digest="new") == []
+    assert run.retry("b") == ["start b~2"]
+
+
+def test_a_retried_node_whose_stand_in_succeeded_runs_itself_again() -> None:
+    run = Play(node("a", instead="s"), node("s", lends=True), node("b", "a"), answer="b")
+    run.begin()
+    run.fail("a")
+    run.ok("s")
+    assert run.retry("a") == ["start a~2"]
+    assert run.status("s") == "pending"
+    assert run.ok("a") == ["cancel b", "start b~2"]
+    assert run.status("s") == "skipped"
+
+
+def test_a_retry_while_the_stand_in_runs_stops_it() -> None:
+    run = Play(node("a", instead="s"), node("s", lends=True), answer="a")
+    run.begin()
+    run.fail("a")
+    assert run.retry("a") == ["cancel s", "start a~2"]
+    assert run.fail("a") == ["start s~2"]
+
+
+def test_a_stand_in_that_reads_another_output_stands_in_again() -> None:
+    run = Play(node("x"), node("a", instead="s"), node("s", "x", lends=True), node("b", "a"), answer="b")
+    run.begin()
+    run.fail("a")
+    run.ok("x")
+    run.ok("s")
+    run.retry("x")
+    assert run.ok("x", digest="new") == ["start s~2"]
+    assert run.status("a") == "delegated"
+    assert run.ok("s", digest="better") == ["cancel b", "start b~2"]
+    assert run.digest("a") == "better"
+
+
+def test_a_repaired_node_lets_a_blocked_stand_in_step_in_after_all() -> None:
+    run = Play(node("x"), node("a", instead="s"), node("s", "x", lends=True), answer="a")
+    run.begin()
+    run.fail("x")
+    assert run.fail("a") == ["park x a"]
+    run.retry("x")
+    assert run.ok("x") == ["start s"]
+    assert run.ok("s") == ["end done"]
+
+
+def test_a_node_given_up_while_its_stand_in_runs_takes_it_along() -> None:
+    run = Play(node("a", instead="s"), node("s", lends=True), node("b", "a"), answer="b")
+    run.begin()
+    run.fail("a")
+    assert run.give_up("a") == ["cancel s", "end partial"]
+
+
+def test_a_condition_is_decided_anew_on_the_new_facts() -> None:
+    run = Play(node("a"), node("b", **when("a.count", "gt", 3)), node("z"), answer="z")
+    run.begin()
+    run.ok("a", count=1)
+    assert run.status("b") == "skipped"
+    run.retry("a")
+    assert run.ok("a", digest="new", count=5) == ["start b~2"]
+
+
+def test_a_watcher_runs_again_only_when_the_status_is_another() -> None:
+    run = Play(node("a"), node("b", **when("a:status", "eq", "failed")), node("z"), answer="z")
+    run.begin()
+    assert run.fail("a") == ["start b"]
+    run.ok("b")
+    run.retry("a")
+    assert run.fail("a") == []
+    assert run.status("b") == "succeeded"
+    run.retry("a")
+    assert run.ok("a") == []
+    assert run.status("b") == "skipped"
+
+
+def test_first_keeps_its_value_when_only_a_loser_changes() -> None:
+    run = Play(node("a"), node("b"), join("j", "a", "b", policy="first"), node("z", "j"), answer=("z", "b"))
+    run.begin()
+    run.ok("a")
+    run.ok("j")
+    run.ok("b")
+    run.retry("b")
+    assert run.ok("b", digest="new") == []
+    run.retry("a")
+    assert run.ok("a", digest="new") == ["start j~2"]
+
+
+def test_a_join_runs_again_for_a_changed_input_and_a_tolerant_one_for_a_repaired_one() -> None:
+    run = Play(node("a"), node("b"), join("j", "a", "b", policy="settled"), node("z"), answer=("j", "z"))
+    run.begin()
+    run.fail("a")
+    run.ok("b")
+    run.ok("j")
+    run.retry("a")
+    assert run.ok("a") == ["start j~2"]
+    assert run.chosen("j") == ["a", "b"]
+
+
+def test_a_deadline_is_not_lost_when_an_edit_passes_by() -> None:
+    run = Play(node("x"), node("a"), node("b"), join("j", "a", "b", policy="settled", needs=["x"], deadline=100), answer="j")
+    run.begin()
+    run.ok("x", "a")
+    run.tick(50)
+    run.retry("x")
+    run.ok("x")
+    assert run.tick(50) == ["cancel b", "start j"]
+
+
+def test_one_retry_in_a_dense_graph_is_one_pass_and_not_exponential() -> None:
+    """Forty layers of joins of everything in the layer before, all failed behind one node."""
+    layers = [[f"n{layer}x{place}" for place in range(4)] for layer in range(40)]
+    nodes = [node("root")]
+    for depth, names in enumerate(layers):
+        above = layers[depth - 1] if depth else ["root"]
+        nodes += [join(name, *above) for name in names]
+    run = Play(*nodes, answer=layers[-1][0])
+    run.begin()
+    for _ in range(3):
+        assert run.fail("root")[-1] == "park root"
+        assert run.retry("root")[0].startswith("start root~")
+    assert len(run.ok("root")) == 4
+
+
+def test_a_retry_of_an_item_of_an_old_opening_does_nothing() -> None:
+    run = Play(node("l"), each("m", "l"), answer="m")
+    run.begin()
+    run.ok("l", length=1)
+    old = run.unit("m[0]")
+    run.retry("l")
+    run.ok("l", digest="new", length=2)
+    assert run.act(Retried(old)) == run.act(GivenUp(old)) == []
