@@ -8,7 +8,7 @@ from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
 from temporalio.worker import PollerBehaviorAutoscaling, PollerBehaviorSimpleMaximum, Worker, WorkerDeploymentConfig
 
 from workers.roles import Seat
-from workers.sandbox import workflow_runner
+from workers.sandbox import runner_for
 from workers.settings import WorkerSettings
 from workers.work import Work
 
@@ -24,7 +24,7 @@ def seat_worker(client: Client, seat: Seat, work: Work, settings: WorkerSettings
         task_queue=seat.queue,
         workflows=work.runs if runs else (),
         activities=activities,
-        workflow_runner=workflow_runner(),
+        workflow_runner=runner_for(settings.sandboxed),
         max_cached_workflows=settings.cached_workflows,
         max_concurrent_workflow_tasks=seat.slots if runs else None,
         max_concurrent_activities=None if runs else settings.slots or seat.slots,

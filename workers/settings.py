@@ -46,6 +46,7 @@ class WorkerSettings:
     drain: float
     slots: int | None
     cached_workflows: int
+    sandboxed: bool
     deployment: str | None
     build_id: str | None
     log: LogForm
@@ -69,6 +70,7 @@ def read_settings(env: Mapping[str, str] = os.environ) -> WorkerSettings:
         drain=_or(_value(env, "WEFT_DRAIN", _seconds), 25.0),
         slots=_value(env, "WEFT_SLOTS", _whole(1, 10_000)),
         cached_workflows=_or(_value(env, "WEFT_CACHED_WORKFLOWS", _whole(0, 100_000)), 200),
+        sandboxed=_value(env, "WEFT_WORKFLOW_SANDBOX", _switch) or False,
         deployment=deployment,
         build_id=build_id,
         log=_value(env, "WEFT_LOG", _log_form) or "auto",

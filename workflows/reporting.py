@@ -26,7 +26,8 @@ def error_of(state: RunState, unit: int) -> str | None:
     note = state.notes.get(unit)
     if note is None or SHOWN[state.status[unit]] not in ("failed", "skipped", "cancelled"):
         return None
-    return f"{note[0]}: {note[1]}"[:SHORT_ERROR]
+    text = f"{note[0]}: {note[1]}"
+    return text if len(text) <= SHORT_ERROR else text[: SHORT_ERROR - 1] + "…"
 
 
 def line_of(state: RunState, unit: int) -> NodeLine:

@@ -77,18 +77,18 @@ def test_a_ready_node_waits_again_when_what_it_needs_runs_again() -> None:
 def test_a_node_that_fails_when_run_again_blocks_those_who_read_it() -> None:
     run = chain()
     run.retry("a")
-    assert run.fail("a") == []
-    assert [run.status(name) for name in "bc"] == ["blocked", "blocked"]
-    assert run.status("d") == "blocked"
-    assert run.said[-1] == "park a"
+    assert run.fail("a") == ["cancel d", "park a"]
+    assert [run.status(name) for name in "bcd"] == ["blocked"] * 3
+    run.retry("a")
+    assert run.ok("a") == ["start b~2"]
 
 
-def test_a_retry_of_a_node_behind_others_that_run_again_waits_for_them() -> None:
+def test_a_retry_reads_what_is_there_and_again_what_comes() -> None:
     run = chain()
     run.retry("a")
-    assert run.retry("c") == []
+    assert run.retry("c") == ["start c~2"]
     assert run.ok("a", digest="new") == ["start b~2"]
-    assert run.ok("b") == ["start c~2"]
+    assert run.ok("b", digest="new too") == ["cancel c~2", "start c~3"]
 
 
 def test_a_question_is_withdrawn_while_what_it_rests_on_runs_again() -> None:

@@ -4,13 +4,13 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from plan.junk import anything
 
 from workflows.plan.problems import place_of
-from workflows.plan.schema import MAX_STEPS, PATTERN_CHARACTERS, TYPES, equal, faults, types_of
+from workflows.plan.schema import MAX_STEPS, PATTERN_CHARACTERS, TYPES, equal, faults, type_of, types_of
 
 _TYPE = st.sampled_from(list(TYPES))
 _VALUE = st.recursive(
@@ -62,27 +62,17 @@ def told(value: Any, schema: dict[str, Any]) -> list[str]:
 
 @settings(max_examples=250, deadline=None)
 @given(_VALUE, _SCHEMA)
-def test_the_verdict_is_that_of_a_full_validator(value: Any, schema: Any) -> None:
+def test_the_verdict_is_that_of_a_full_validator_and_what_fits_is_of_an_allowed_type(value: Any, schema: Any) -> None:
     whole = {"allOf": [schema], "$defs": _DEFS}
-    assert (not told(value, whole)) == Draft202012Validator(whole).is_valid(value)
-
-
-@settings(max_examples=100, deadline=None)
-@given(_VALUE, _SCHEMA)
-def test_a_value_that_fits_is_of_the_types_that_a_schema_allows(value: Any, schema: Any) -> None:
-    whole = {"allOf": [schema], "$defs": _DEFS}
-    assume(not told(value, whole))
+    fits = not told(value, whole)
+    assert fits == Draft202012Validator(whole).is_valid(value)
     types = types_of(whole, _DEFS)
-    integer = isinstance(value, float) and value.is_integer() and "integer" in types
-    kinds = {
-        name
-        for name, each in TYPES.items()
-        if isinstance(value, each) and (each == (bool,) or not isinstance(value, bool))
-    }
-    assert not types or types & kinds or integer
+    if fits and types:
+        number = type_of(value) in ("integer", "number")
+        assert type_of(value) in types or (number and types & {"integer", "number"})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     anything,
     anything,
@@ -195,7 +185,7 @@ def test_a_value_of_any_depth_is_judged_without_a_stack() -> None:
 
 def test_a_long_text_is_not_matched_against_a_pattern() -> None:
     (sentence,) = told("a" * (PATTERN_CHARACTERS + 1), {"pattern": "a*a*b"})
-    assert sentence == "has 1,001 characters; a text with a `pattern` has at most 1,000"
+    assert sentence == "has 501 characters; a text with a `pattern` has at most 500"
 
 
 @given(_VALUE)

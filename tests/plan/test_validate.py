@@ -109,16 +109,22 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         plan(tool(), tool("b", needs=["a", "z"])),
         "dangling",
         "nodes[1].needs[1]",
-        "there is no node `z`",
+        "there is no node `z`; there are a",
     ),
     ("need near", plan(tool("nile"), llm("b", needs=["nil"])), "dangling", "nodes[1].needs[0]", "did you mean `nile`?"),
-    ("input of nobody", plan(tool(), join("j", ["a", "z"])), "dangling", "nodes[1].inputs[1]", "there is no node `z`"),
+    (
+        "input of nobody",
+        plan(tool(), join("j", ["a", "z"])),
+        "dangling",
+        "nodes[1].inputs[1]",
+        "there is no node `z`; there are a",
+    ),
     (
         "reference to nobody",
         plan(llm("b", "Sum $z up")),
         "dangling",
         "nodes[0].prompt",
-        "`$z` refers to no node; `$$z` writes",
+        "`$z` refers to no node; there are b; `$$z` writes",
     ),
     (
         "reference in arguments",
@@ -133,7 +139,7 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         plan(tool(), each(do={"kind": "llm", "prompt": "$itm.path"})),
         "dangling",
         "nodes[1].do.prompt",
-        "`$itm` refers to no node",
+        "`$itm` refers to no node; did you mean `item`?; `$$itm` writes",
     ),
     (
         "item outside its map",
@@ -149,7 +155,7 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         when(compare("$z:status", "eq", "failed")),
         "dangling",
         "nodes[1].when.ref",
-        "there is no node `z`",
+        "there is no node `z`; there are a",
     ),
     (
         "condition deep inside",
@@ -180,7 +186,13 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         "no node `z`",
     ),
     ("stand-in of itself", plan(tool(on_error={"instead": "a"})), "instead", "nodes[0].on_error.instead", "for itself"),
-    ("island of nobody", plan(tool(), islands=[["a", "z"]]), "dangling", "islands[0][1]", "there is no node `z`"),
+    (
+        "island of nobody",
+        plan(tool(), islands=[["a", "z"]]),
+        "dangling",
+        "islands[0][1]",
+        "there is no node `z`; there are a",
+    ),
     ("answer of nobody", plan(tool(), answer="$z"), "dangling", "answer", "`$z` refers to no node"),
     (
         "answer deep inside",
@@ -493,14 +505,14 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         when(compare("$a.count", "gt", "3")),
         "condition",
         "nodes[1].when",
-        '`$a.count` gives integer; `gt` with "3"',
+        '`$a.count` gives integer; comparing it with "3"',
     ),
     (
         "eq with text",
         when(compare("$a.count", "eq", "3")),
         "condition",
         "nodes[1].when",
-        "has always the same outcome, or none",
+        "by `eq` tells nothing",
     ),
     (
         "contains in a number",
@@ -620,7 +632,7 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         plan(tool(), llm("b", "$a"), islands=[["a", "b"]]),
         "island",
         "islands[0][1]",
-        "`b` is a llm; an island",
+        "`b` is of kind llm; an island",
     ),
 ]
 

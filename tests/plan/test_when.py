@@ -63,7 +63,7 @@ def test_a_condition_that_can_be_decided_passes(when: dict[str, Any]) -> None:
         ({"ref": "$f", "op": "eq", "value": "$input.n"}, "`$input.n` would stay text"),
         (
             {"ref": "$input.n", "op": "eq", "value": "3"},
-            'nodes[2].when: `$input.n` gives integer; `eq` with "3" has always',
+            'nodes[2].when: `$input.n` gives integer; comparing it with "3" by `eq`',
         ),
         ({"ref": "$input.m", "op": "exists"}, "nodes[2].when.ref: the plan declares no input `m`"),
         (

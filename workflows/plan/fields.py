@@ -46,11 +46,11 @@ def _unquoted(given: Any, wanted: str) -> str:
 
 def _limit(kind: str, bounds: dict[str, Any], given: Any) -> str:
     if kind in ("too_short", "string_too_short"):
-        return "is empty; give at least one" if not given else f"has {len(given)}; at least {bounds['min_length']}"
+        return "is empty; give at least one" if kind == "too_short" else "is empty; it needs a text"
     if kind in ("too_long", "string_too_long"):
         unit = "characters" if isinstance(given, str) else "items"
         return f"has {len(given):,} {unit}; at most {bounds['max_length']:,}"
     for name, words in (("ge", "greater"), ("le", "less")):
         if name in bounds:
-            return f"must be {words} than or equal to {bounds[name]:,}, not {shown(given)}"
+            return f"must be {words} than or equal to {bounds[name]:,g}, not {shown(given)}"
     return ""

@@ -50,7 +50,7 @@ def _name(scope: Scope, name: str, where: Where, home: dict[str, int]) -> Proble
 def _member(scope: Scope, index: int, where: Where, hosts: dict[str | None, str]) -> Iterator[Problem]:
     node, links = scope.plan.nodes[index], scope.links[index]
     if not isinstance(node, ToolCall):
-        yield Problem("island", where, f"`{node.id}` is a {node.kind}; an island holds tool calls only")
+        yield Problem("island", where, f"`{node.id}` is of kind {node.kind}; an island holds tool calls only")
         return
     if (scope.tools or {}).get(node.tool, {}).get("effect") == "write":
         yield Problem("island", where, f"`{node.id}` writes; an island only reads, so take it out")

@@ -47,13 +47,17 @@ def step(state: RunState, event: Event) -> list[Decision]:
 
 def _work_off(state: RunState) -> None:
     """Carry every end and every edit through the graph, until nothing is left to say."""
-    while state.work or state.revised or state.stale:
+    stale = state.stale
+    while state.work or state.revised or stale:
         if state.work:
             flow.spread(state, state.work.popleft())
         elif state.revised:
             revisions.revise(state, state.revised.popleft())
         else:
-            reopening.refresh(state, heappop(state.stale)[1])
+            first = heappop(stale)
+            while stale and stale[0] == first:
+                heappop(stale)
+            reopening.refresh(state, first[1])
 
 
 def _free_islands(state: RunState) -> None:

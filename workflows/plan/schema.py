@@ -18,7 +18,7 @@ Schema = dict[str, Any]
 Fault = tuple[Where, str]
 OnText = Callable[[Where, str, Schema], Iterator[Fault] | None]
 
-PATTERN_CHARACTERS = 1_000
+PATTERN_CHARACTERS = 500
 MAX_STEPS = 200_000
 MAX_LEVELS = 100
 TYPES: dict[str, tuple[type, ...]] = {

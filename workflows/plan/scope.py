@@ -31,7 +31,7 @@ class Scope:
         if node is not None and name == node.id:
             yield Problem("cycle", where, f"`{name}` needs itself; name another node")
         elif name not in self.known:
-            yield Problem("dangling", where, f"there is no node {named(name)}{nearest(name, self.known)}")
+            yield Problem("dangling", where, f"there is no node {named(name)}{self._hint(name)}")
 
     def referenced(self, reference: Reference, node: Node | None, where: Where) -> Iterator[Problem]:
         """Yield the problem of a reference to nothing. `node` is who refers, None for the answer."""
@@ -43,13 +43,17 @@ class Scope:
                 return
         elif not item and name != "goal":
             if name not in self.known:
-                hint = nearest(name, self.known)
+                hint = self._hint(name, node.as_ if isinstance(node, MapNode) and "do" in where else None)
                 yield Problem("dangling", where, f"`${name}` refers to no node{hint}; `$${name}` writes the text")
                 return
             yield from self.named(name, node, where)
         sentence = self.outputs.at(reference, node if item else None)[1]
         if sentence:
             yield Problem("path", where, sentence)
+
+    def _hint(self, name: str, item: str | None = None) -> str:
+        names = {item: -1, **self.known} if item is not None else self.known
+        return nearest(name, names) or f"; there are {listed(names, 8)}"
 
     def _no_input(self, reference: Reference) -> str:
         if not reference.path:

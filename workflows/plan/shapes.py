@@ -169,7 +169,7 @@ def _fields_of(where: Where, here: dict[str, Any]) -> tuple[str, list[str]]:
     if where[0] == "inputs":
         return "an input", _names(model.InputSpec)
     if len(where) == 2:
-        return f"a `{here.get('kind')}` node", _names(_NODES[str(here.get("kind"))])
+        return f"a node of kind {here.get('kind')}", _names(_NODES[str(here.get("kind"))])
     if where[2] == "when":
         found: type[BaseModel] = conditions.Test
         for name, kind in (("and", conditions.AllOf), ("or", conditions.AnyOf), ("not", conditions.Not)):
@@ -177,9 +177,10 @@ def _fields_of(where: Where, here: dict[str, Any]) -> tuple[str, list[str]]:
         return "a condition", _names(found)
     field = next(part for part in reversed(where) if isinstance(part, str))
     if field == "do":
-        return f"a `{here.get('kind')}` in a map", _names(_TEMPLATES[str(here.get("kind"))])
+        return f"a call of kind {here.get('kind')} in a map", _names(_TEMPLATES[str(here.get("kind"))])
     return f"`{field}`", _names(_PARTS[field]) if field in _PARTS else []
 
 
 def _names(kind: type[BaseModel]) -> list[str]:
-    return [field.alias or name for name, field in kind.model_fields.items()]
+    names = [field.alias or name for name, field in kind.model_fields.items()]
+    return sorted(names, key=lambda name: name not in ("id", "kind"))

@@ -173,7 +173,8 @@ def _on_error(scope: Scope, node: Node, where: Where) -> Iterator[Problem]:
     ):
         quoted = scope.quoted(on_error.fallback) if isinstance(on_error, Fallback) else None
         if quoted:
-            told = f"a fallback is a plain value, so `{quoted}` would stay text; use {{instead: node}}"
+            other = "; write the value itself" if inside else "; write the value itself, or use {instead: node}"
+            told = f"a fallback is a plain value, so `{quoted}` would stay text{other}"
             yield Problem("fallback", (*where, *inside, "on_error", "fallback"), told)
 
 
@@ -257,7 +258,7 @@ def _standins(scope: Scope) -> Iterator[Problem]:
     answering = {reference.node: "answer" for reference in references_in(plan.answer)}
     for index, node in enumerate(plan.nodes):
         standin = edges.standin_of(node)
-        if standin is None:
+        if standin is None or standin == node.id:
             continue
         where = ("nodes", index, "on_error", "instead")
         if standin in hosts:

@@ -92,7 +92,7 @@ def _types(scope: Scope, test: Test, reference: Reference) -> str | None:
     values = test.value if isinstance(test.value, list) else [test.value]
     if any(_meet(type_of(value), have) for value in values):
         return None
-    return f"{gives}; `{test.op}` with {shown(test.value)} has always the same outcome, or none"
+    return f"{gives}; comparing it with {shown(test.value)} by `{test.op}` tells nothing"
 
 
 def _meet(kind: str, have: frozenset[str]) -> bool:
