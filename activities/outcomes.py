@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from pydantic_core import from_json
+
 from activities.artifacts import MAX_BODY_BYTES, ArtifactStore, encode
 from activities.faults import OutputRefused
 from workflows.contracts import NodeReply
@@ -10,6 +12,9 @@ from workflows.plan.references import as_text
 
 PREVIEW_CHARACTERS = 160
 INLINE_BYTES = 32 * 1024
+MAX_DEPTH = 120
+_READABLE_DEPTH = 200
+"""Payloads nested deeper cannot be read, by the workflow least of all. An answer wraps outputs in 60 levels at most."""
 
 
 async def keep(store: ArtifactStore, home: str, output: Any, wanted: list[str], *, inline: bool) -> NodeReply:
@@ -38,7 +43,20 @@ def encode_output(output: Any) -> bytes:
     if len(body) > MAX_BODY_BYTES:
         size = f"{len(body):,} bytes; at most {MAX_BODY_BYTES:,}"
         raise OutputRefused(f"the output has {size}. Return less, or a path to where it is")
+    if _deep(body):
+        raise OutputRefused(f"the output is nested more than {MAX_DEPTH} levels deep. Return it flatter, or as text")
     return body
+
+
+def _deep(body: bytes) -> bool:
+    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
+        return False
+    more = _READABLE_DEPTH - MAX_DEPTH
+    try:
+        from_json(b"[" * more + body + b"]" * more)
+    except ValueError:
+        return True
+    return False
 
 
 def preview_of(output: Any) -> str:

@@ -63,6 +63,7 @@ class AgentRun:
         self._opening = Opening(info.first_execution_run_id)
         self._checked = Checked()
         self._engine: Engine | None = None
+        self._stillborn: RunStatus = "running"  # the status while there is no engine: what becomes of the opening
         self._drawn_at = workflow.now() - BOARD_EVERY
 
     @workflow.run
@@ -70,6 +71,7 @@ class AgentRun:
         """Run to the end. The result, or the detail of a failure, is the run's report."""
         del request, more  # read in __init__, where updates that come first can see them
         if self._request is None:
+            self._stillborn = "failed"
             raise ApplicationError(self._wrong, type="InvalidRequest", non_retryable=True)
         try:
             engine = await self._open(self._request)
@@ -78,6 +80,8 @@ class AgentRun:
         except BaseException as error:
             if is_cancelled_exception(error):
                 self._cancelled()
+            elif isinstance(error, ApplicationError):
+                self._stillborn = "failed"
             raise
         return await self._end(engine)
 
@@ -113,6 +117,7 @@ class AgentRun:
 
     def _cancelled(self) -> None:
         """Cancel what runs; the board keeps what there is."""
+        self._stillborn = "cancelled"
         if self._engine is not None and self._engine.status is None:
             self._engine.stop(Stopped("cancelled"))
             self._draw(self._engine)
@@ -162,7 +167,7 @@ class AgentRun:
         workflow.set_current_details(board(engine.state, run=workflow.info().workflow_id, title=title))
 
     def _status(self) -> RunStatus:
-        return self._engine.shown_status if self._engine is not None else "running"
+        return self._engine.shown_status if self._engine is not None else self._stillborn
 
     @workflow.query(name="plan", description='The run, a page of nodes at a time: {} or {"from": 500, "limit": 500}')
     def query_plan(self, request: Any = None, *more: Any) -> dict[str, Any]:

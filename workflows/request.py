@@ -8,10 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from workflows.plan.durations import Duration
 from workflows.plan.fields import fault_of
 from workflows.plan.model import MAX_GOAL_BYTES, OnFailure
+from workflows.plan.packing import MAX_PACKED_BYTES
 from workflows.plan.plain import MAX_DEPTH, flaw
 from workflows.plan.problems import named, nearest, place_of, printable, shown
 
-MAX_PACKED_BYTES = 1024 * 1024
 MAX_REQUEST_BYTES = 1536 * 1024
 """With what a continued run carries besides, a request must stay below the 2 MiB that one payload may have."""
 PACK_ABOVE_BYTES = 64 * 1024

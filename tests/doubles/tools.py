@@ -161,6 +161,7 @@ async def hang(args: Watched, context: ToolContext) -> Rest:
 
 class Deep(Frozen):
     kind: str
+    depth: int = 300
 
 
 @tool(effect="read")
@@ -170,7 +171,7 @@ async def odd(args: Deep, context: ToolContext) -> Any:
     context.progress("progress \ud800")
     if args.kind == "deep":
         value: Any = "bottom"
-        for _ in range(300):
+        for _ in range(args.depth):
             value = [value]
         return value
     if args.kind == "surrogate error":

@@ -186,7 +186,7 @@ class Play:
 
 
 def _spec(fields: Fields, index: dict[str, int]) -> Spec:
-    named = {key: [index[name] for name in fields.get(key, ())] for key in ("needs", "watches", "inputs")}
+    named: Fields = {key: [index[name] for name in fields.get(key, ())] for key in ("needs", "watches", "inputs")}
     rest = {key: value for key, value in fields.items() if key not in named}
     if "instead" in rest:
         rest["instead"] = index[rest["instead"]]

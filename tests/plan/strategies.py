@@ -60,7 +60,9 @@ class Drawn:
 class Planner:
     """Builds one random plan. `early` allows joins that close before all inputs have ended."""
 
-    def __init__(self, choices: Choices, *, least: int = 1, most: int = 12, early: bool = True, trouble: bool = True) -> None:
+    def __init__(
+        self, choices: Choices, *, least: int = 1, most: int = 12, early: bool = True, trouble: bool = True
+    ) -> None:
         self._choices = choices
         self._sizes = least, most
         self._early = early

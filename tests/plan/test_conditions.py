@@ -48,7 +48,14 @@ def test_a_comparison_that_holds(ref: str, op: str, value: Any) -> None:
 
 @pytest.mark.parametrize(
     ("ref", "op", "value"),
-    [("$n", "eq", "3"), ("$n", "ne", 3), ("$n", "in", []), ("$b", "eq", 1), ("$b", "in", [1, "true"]), ("$t", "eq", None)],
+    [
+        ("$n", "eq", "3"),
+        ("$n", "ne", 3),
+        ("$n", "in", []),
+        ("$b", "eq", 1),
+        ("$b", "in", [1, "true"]),
+        ("$t", "eq", None),
+    ],
 )
 def test_a_comparison_that_does_not_hold(ref: str, op: str, value: Any) -> None:
     assert not decide(that(ref, op, value))
@@ -98,9 +105,9 @@ def _meaning(condition: dict[str, Any]) -> bool:
     if "not" in condition:
         return not _meaning(condition["not"])
     if "and" in condition:
-        return all([_meaning(part) for part in condition["and"]])
+        return all(_meaning(part) for part in condition["and"])
     if "or" in condition:
-        return any([_meaning(part) for part in condition["or"]])
+        return any(_meaning(part) for part in condition["or"])
     left, right = FACTS[condition["ref"]], condition["value"]
     return bool({"lt": left < right, "ge": left >= right, "eq": left == right}[condition["op"]])
 
@@ -121,7 +128,8 @@ def test_a_condition_survives_its_way_through_json(condition: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize(
-    "wrong", [{}, {"and": []}, {"ref": "$a", "op": "like"}, {"ref": "$a", "op": "eq", "values": 1}, "x > 3", {"not": []}]
+    "wrong",
+    [{}, {"and": []}, {"ref": "$a", "op": "like"}, {"ref": "$a", "op": "eq", "values": 1}, "x > 3", {"not": []}],
 )
 def test_any_other_shape_is_refused(wrong: Any) -> None:
     with pytest.raises(ValidationError):

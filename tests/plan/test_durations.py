@@ -16,7 +16,8 @@ def test_a_duration_is_a_number_with_a_unit(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["", "5", "s", "-5s", "5 s", "5S", "1e3s", "5s ", "5s\n", "0s", "0.4ms", "31d", "9" * 400 + "s", 5.0, None, ["5s"]]
+    "value",
+    ["", "5", "s", "-5s", "5 s", "5S", "1e3s", "5s ", "5s\n", "0s", "0.4ms", "31d", "9" * 400 + "s", 5.0, None, ["5s"]],
 )
 def test_anything_else_is_refused_with_the_accepted_forms(value: object) -> None:
     with pytest.raises(ValueError, match=r"30s, 5m|at most 30d"):

@@ -113,9 +113,7 @@ def test_what_only_a_loser_wanted_is_called_off_with_it_and_so_on_upwards() -> N
 
 
 def test_a_node_behind_two_decided_joins_is_called_off_by_the_second() -> None:
-    run = Play(
-        *ABC, join("j", "a", "c", policy="first"), join("k", "b", "c", policy="first"), answer=("j", "k")
-    )
+    run = Play(*ABC, join("j", "a", "c", policy="first"), join("k", "b", "c", policy="first"), answer=("j", "k"))
     run.begin()
     assert run.ok("a") == ["start j"]
     assert run.ok("b") == ["cancel c", "start k"]
@@ -138,7 +136,9 @@ def test_the_map_and_the_stand_in_of_a_loser_are_called_off_too() -> None:
 
 
 def test_a_deadline_counts_from_the_first_start_of_an_input() -> None:
-    run = Play(node("x"), node("a", "x"), node("b", "x"), join("j", "a", "b", policy="settled", deadline=100), answer="j")
+    run = Play(
+        node("x"), node("a", "x"), node("b", "x"), join("j", "a", "b", policy="settled", deadline=100), answer="j"
+    )
     run.begin()
     run.tick(1_000)
     run.ok("x")
@@ -170,7 +170,9 @@ def test_at_its_deadline_a_quorum_takes_what_is_there_and_all_and_first_fail() -
 
 
 def test_a_deadline_that_passes_before_the_join_is_admitted_closes_it_then_and_not_before() -> None:
-    run = Play(node("a"), node("b"), node("x"), join("j", "a", "b", policy="settled", needs=["x"], deadline=50), answer="j")
+    run = Play(
+        node("a"), node("b"), node("x"), join("j", "a", "b", policy="settled", needs=["x"], deadline=50), answer="j"
+    )
     run.begin()
     run.ok("a")
     assert run.tick(50) == []

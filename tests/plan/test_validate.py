@@ -576,7 +576,7 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         plan(tool(), tool("b", on_error={"fallback": "$a"})),
         "fallback",
         "nodes[1].on_error.fallback",
-        "stay text; use",
+        "would stay text; write the value",
     ),
     (
         "fallback of an item",

@@ -161,4 +161,3 @@ def _after_error(state: RunState, node: int, ended: int) -> int:
         assert state.digest[node] == state.digest[spec.instead]
         return SUCCEEDED
     return FAILED
-

@@ -196,4 +196,3 @@ class Simulation:
         self.story.digests = {self.state.path(unit): digest for unit, digest in enumerate(self.state.digest)}
         assert RUNNING not in self.state.status
         assert not self.world.live, "the run has ended, but calls are still in flight"
-

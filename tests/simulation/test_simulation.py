@@ -6,7 +6,6 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
 from simulation.simulator import Habits, Simulation, Story
 
 SCHEDULES = int(os.environ.get("WEFT_SCHEDULES", "1000"))
@@ -26,11 +25,13 @@ def seeds(share: int = 1) -> list[int]:
 def play(seed: int, habits: Habits, order: int | None = None) -> Story:
     """Run one schedule; a failure names its seed."""
     simulation = Simulation(seed, habits, order=order)
+    story = None
     try:
-        return simulation.run()
-    except Exception as error:
-        last = "\n".join(map(str, simulation.story.log[-4:]))
-        pytest.fail(f"run again with WEFT_SEED={seed}: {type(error).__name__}: {error}\n{last}")
+        story = simulation.run()
+    finally:
+        if story is None:
+            print(f"run again with WEFT_SEED={seed}; the last decisions:", *simulation.story.log[-4:], sep="\n")
+    return story
 
 
 def test_a_run_that_dies_at_any_event_and_goes_on_from_its_snapshot_decides_as_if_it_had_not() -> None:

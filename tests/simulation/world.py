@@ -93,7 +93,10 @@ class World:
             deps = [dep for dep in (*spec.needs, *spec.watches) if dep in units]
             if spec.when or any(dep not in fresh or fresh[dep].digest is None for dep in deps):
                 return Outcome(again=True, attempts=0)
-            made = [fresh[dep].digest or "" if dep in fresh else old for dep, old in zip(spec.needs, inputs)]
+            made = [
+                fresh[dep].digest or "" if dep in fresh else old
+                for dep, old in zip(spec.needs, inputs[:-1], strict=True)
+            ]
             inputs = (*made, "")
             self.bound[unit, state.generation[unit]] = inputs
         return self.outcome(state, unit, inputs)

@@ -51,6 +51,8 @@ def _limit(kind: str, bounds: dict[str, Any], given: Any) -> str:
         unit = "characters" if isinstance(given, str) else "items"
         return f"has {len(given):,} {unit}; at most {bounds['max_length']:,}"
     for name, words in (("ge", "greater"), ("le", "less")):
-        if name in bounds:
-            return f"must be {words} than or equal to {bounds[name]:,g}, not {shown(given)}"
+        bound = bounds.get(name)
+        if bound is not None:
+            edge = f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
+            return f"must be {words} than or equal to {edge}, not {shown(given)}"
     return ""

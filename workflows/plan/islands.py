@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from workflows.plan.cycles import first_cycle
 from workflows.plan.model import JoinNode, ToolCall
-from workflows.plan.problems import Problem, Where, listed, nearest
+from workflows.plan.problems import Problem, Where, listed
 from workflows.plan.scope import Scope
 
 
@@ -40,11 +40,9 @@ def island_problems(scope: Scope) -> Iterator[Problem]:
 
 
 def _name(scope: Scope, name: str, where: Where, home: dict[str, int]) -> Problem | None:
-    if name not in scope.known:
-        return Problem("dangling", where, f"there is no node `{name}`{nearest(name, scope.known)}")
     if name in home:
         return Problem("island", where, f"`{name}` is already in islands[{home[name]}]; a node is in one island, once")
-    return None
+    return next(scope.named(name, None, where), None)
 
 
 def _member(scope: Scope, index: int, where: Where, hosts: dict[str | None, str]) -> Iterator[Problem]:

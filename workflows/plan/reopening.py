@@ -33,9 +33,7 @@ def reopen(state: RunState, node: int) -> None:
 def _restart(state: RunState, node: int) -> None:
     stop(state, node)
     forget(state, node)
-    for item in state.items.pop(node, ()):
-        if settling.live(state.status[item]):
-            settling.call_off(state, item, CANCELLED, ("Replaced", "the map runs again"))
+    drop_items(state, node)
     state.status[node] = PENDING
     state.deadlines.pop(node, None)
     state.armed[node] = False
@@ -48,6 +46,16 @@ def _restart(state: RunState, node: int) -> None:
             state.late.pop(join, None)
     state.mark(node)
     stir(state, node)
+
+
+def drop_items(state: RunState, node: int) -> None:
+    """Call off a map's items and forget them; the map opens again with new ones."""
+    for item in state.items.pop(node, ()):
+        if settling.live(state.status[item]):
+            settling.call_off(state, item, CANCELLED, ("Replaced", "the map runs again"))
+        state.digest[item] = None
+        state.notes.pop(item, None)
+        state.facts.pop(item, None)
 
 
 def reset_standin(state: RunState, node: int) -> None:

@@ -124,7 +124,7 @@ def _follow(state: RunState, other: int, same: bool) -> None:
     elif same:
         settling.resume(state, other)
     elif state.status[other] == CANCELLED or state.notes.get(other) == _GIVEN_UP:
-        state.items.pop(other, None)
+        reopening.drop_items(state, other)
     else:
         state.approved.pop(other, None)
         reopening.reopen(state, other)

@@ -183,4 +183,4 @@ def _fields_of(where: Where, here: dict[str, Any]) -> tuple[str, list[str]]:
 
 def _names(kind: type[BaseModel]) -> list[str]:
     names = [field.alias or name for name, field in kind.model_fields.items()]
-    return sorted(names, key=lambda name: name not in ("id", "kind"))
+    return sorted(names, key=lambda name: (name != "id", name != "kind"))

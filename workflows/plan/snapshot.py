@@ -26,7 +26,7 @@ def dump(state: RunState) -> str:
     body["owner"] = _runs(state.owner)
     body["items"] = [[node, items.start, len(items)] for node, items in state.items.items()]
     body["held"] = state.held
-    text = json.dumps(body, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(body, separators=(",", ":"))
     return base64.b85encode(zlib.compress(text.encode(), 9)).decode()
 
 

@@ -1,0 +1,1 @@
+"""What Weft costs, measured on the machine it runs on: `python -m benchmarks`."""
