@@ -23,14 +23,12 @@ async def keep(store: ArtifactStore, home: str, output: Any, wanted: list[str], 
     Raises OutputRefused, FactTooLarge or StoreUnavailable; nothing is half kept.
     """
     body = encode_output(output)
-    fields: dict[str, Any] = {"ref": await store.put(home, body), "size": len(body)}
+    fields: dict[str, Any] = {"ref": await store.put(home, body), "size": len(body), "preview": preview_of(output)}
     facts = facts_of(output, wanted)
     if facts:
         fields["facts"] = facts
     if inline and len(body) <= INLINE_BYTES:
         fields |= {"value": output, "has_value": True}
-    else:
-        fields["preview"] = preview_of(output)
     return NodeReply(**fields)
 
 

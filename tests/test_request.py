@@ -9,7 +9,8 @@ from plan.junk import anything
 from plan.samples import NILE
 
 from workflows.plan.model import MAX_GOAL_BYTES
-from workflows.request import EXAMPLE, MAX_PACKED_BYTES, InvalidRequest, RunRequest, parse_request
+from workflows.plan.packing import MAX_PACKED_BYTES
+from workflows.request import EXAMPLE, InvalidRequest, RunRequest, parse_request
 
 
 def refused(request: Any, *more: Any) -> str:
@@ -89,6 +90,7 @@ def test_right_requests_pass(request_: dict[str, Any]) -> None:
         ({"goal": "x", "docs": ["/"]}, "`docs`: must be a string, not a list of 1"),
         ({"goal": "x", "docs": "x" * 5_000}, "`docs`: has 5,000 characters; at most 4,096"),
         ({"goal": 1, "zzz": 2, "window": 0}, "unknown field `zzz`; `goal`: must be a string"),
+        ({"goal": "x", "inputs": {"a": "x" * 1_600_000}}, "the request has 1,600,0"),
         ({1: 2}, "a field is named by a value (int); names are text"),
     ],
 )

@@ -3,19 +3,24 @@
 from collections import Counter
 from typing import Any
 
-from temporalio.api.enums.v1 import EventType
+from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
 from temporalio.client import WorkflowHandle
 
 UNWELL = (EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED, EventType.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT)
 
+TOO_LATE = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND
+
 
 async def unwell(handle: WorkflowHandle[Any, Any]) -> list[str]:
-    """Return the workflow tasks of a run that failed or timed out, with their reason; a well run has none."""
+    """Return the workflow tasks of a run that failed or timed out, with their reason; a well run has none.
+
+    One that wanted to end the run just when something came in is done over by the server, and is well.
+    """
     found = []
     async for event in handle.fetch_history_events():
-        if event.event_type in UNWELL:
-            name = EventType.Name(event.event_type)
-            found.append(f"{name}: {event.workflow_task_failed_event_attributes.failure.message}")
+        reason = event.workflow_task_failed_event_attributes
+        if event.event_type in UNWELL and reason.cause != TOO_LATE:
+            found.append(f"{EventType.Name(event.event_type)}: {reason.failure.message}")
     return found
 
 

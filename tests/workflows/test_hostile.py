@@ -39,7 +39,6 @@ async def test_an_output_that_cannot_be_kept_fails_its_node_in_words(
     handle = await start(plan={"nodes": nodes, "islands": islands}, on_failure="partial")
     report = await handle.result()
     line = report["nodes"][0]
-    print(kind, shape, line)
     assert line["status"] == "failed"
     assert line["error"].startswith(error)
     assert len(line["error"]) <= 400
@@ -53,7 +52,7 @@ async def test_an_unusual_output_that_is_json_is_kept(start: Start, kind: str, v
     assert (report["status"], report["answer"]) == ("done", [value, value])
 
 
-@pytest.mark.parametrize("depth", [119, 120, 121, 190, 196, 197, 198, 199, 200, 201, 253, 254])
+@pytest.mark.parametrize("depth", [120, 121, 198, 199, 201, 254])
 async def test_a_deep_output_is_kept_up_to_a_depth_that_every_reader_can_read(start: Start, depth: int) -> None:
     wrapped: Any = "$a"
     for _ in range(50):

@@ -93,7 +93,17 @@ class RunState:
         self.park_for = park_for
         self.on_failure = graph.skeleton.on_failure
         self.now = 0
-        # one slot a unit
+        self._open_columns(graph, count)
+        self._open_records()
+        self.running = 0
+        self.waiting = 0
+        self.draining = False
+        self.begun = False
+        self.parked = False
+        self.ended = False
+
+    def _open_columns(self, graph: Graph, count: int) -> None:
+        """The lists: first those with one slot a unit, then those with one a node."""
         self.status = [PENDING] * count
         self.generation = [1] * count
         self.digest: list[str | None] = [None] * count
@@ -102,7 +112,7 @@ class RunState:
         self.millis = [0] * count
         self.started = [0] * count
         self.queued = [False] * count
-        # one slot a node: open dependencies, island floor, open and good join inputs or map items
+        # open dependencies, island floor, open and good join inputs or map items
         self.missing = [len(deps) for deps in graph.deps]
         for node in graph.standin_for:
             self.missing[node] += 1
@@ -112,8 +122,11 @@ class RunState:
         self.armed = [False] * count
         self.gather = [len(members) for members in graph.islands]
         self.dissolved = [False] * len(graph.islands)
-        # what only some units have; `prior` is how a node that runs again ended before, `late` the joins whose
-        # deadline has passed: true until it has closed them
+
+    def _open_records(self) -> None:
+        """What only some units have, and the queues. `prior` is how a node that runs again ended before, `late` the
+        joins whose deadline has passed: true until it has closed them.
+        """
         self.owner: list[tuple[int, int]] = []
         self.items: dict[int, range] = {}
         self.facts: dict[int, dict[str, Any]] = {}
@@ -127,19 +140,12 @@ class RunState:
         self.late: dict[int, bool] = {}
         self.held: dict[str, int] = {}
         self.held_back: list[int] = []
-        # the run
         self.heap: list[tuple[int, int, int]] = []
         self.work: deque[int] = deque()
         self.stale: list[tuple[int, int]] = []
         self.revised: deque[int] = deque()
         self.asked: list[int] = []
         self.out: list[Decision] = []
-        self.running = 0
-        self.waiting = 0
-        self.draining = False
-        self.begun = False
-        self.parked = False
-        self.ended = False
 
     def mark(self, node: int) -> None:
         """Have a node's place worked out anew in this step, after everything it depends on."""
