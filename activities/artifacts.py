@@ -41,6 +41,14 @@ class ArtifactStore(Protocol):
         """Return what a marker holds, or None."""
         ...
 
+    async def has(self, home: str, digest: str) -> bool:
+        """Whether a body is there, unread."""
+        ...
+
+    async def unmark(self, home: str, key: str) -> None:
+        """Take a marker back, because what it promises is not there."""
+        ...
+
 
 def digest_of(body: bytes) -> str:
     """Return the first 160 bits of SHA-256 in hex: enough for one run's bodies, and short enough for 10,000 of them

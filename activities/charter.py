@@ -1,5 +1,6 @@
 """What a run is bound to, as artifacts: its charter, and the checked plan that every node activity reads."""
 
+import asyncio
 from collections import OrderedDict
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ from workflows.plan.graph import Skeleton, Spec
 from workflows.plan.model import Node, Plan
 
 _KEPT_PLANS = 32
+_INLINE_BYTES = 256 * 1024
 
 
 class Charter(BaseModel):
@@ -70,6 +72,7 @@ class Library:
 
     def __init__(self, store: ArtifactStore) -> None:
         self._store = store
+        self._loading = asyncio.Lock()
         self._plans: OrderedDict[tuple[str, str], CheckedPlan] = OrderedDict()
 
     async def charter(self, home: str, digest: str) -> Charter:
@@ -81,12 +84,19 @@ class Library:
         key = (home, digest)
         found = self._plans.get(key)
         if found is None:
-            found = CheckedPlan.model_validate_json(await self._store.get(home, digest))
+            async with self._loading:  # one parses a big plan, the others find it
+                found = self._plans.get(key) or await self._load(home, digest)
             self._plans[key] = found
             while len(self._plans) > _KEPT_PLANS:
                 self._plans.popitem(last=False)
         self._plans.move_to_end(key)
         return found
+
+    async def _load(self, home: str, digest: str) -> CheckedPlan:
+        body = await self._store.get(home, digest)
+        if len(body) < _INLINE_BYTES:
+            return CheckedPlan.model_validate_json(body)
+        return await asyncio.to_thread(CheckedPlan.model_validate_json, body)
 
     async def keep(self, home: str, value: BaseModel) -> str:
         """Store a charter or plan and return its digest."""

@@ -7,9 +7,10 @@ from activities.artifacts import ArtifactStore, encode
 from activities.charter import Library
 from workflows.contracts import ConcludeCall, Conclusion
 from workflows.evidence import split_evidence
-from workflows.plan.references import bind, parse_reference
+from workflows.plan.references import BindError, bind
 
 ANSWER_BYTES = 64 * 1024
+MOST_EVIDENCE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +21,20 @@ class Concluding:
     library: Library
 
     async def conclude(self, home: str, call: ConcludeCall) -> Conclusion:
-        """Return the answer; an output that is not there reads as null. Raises BindError, BodyMissing."""
+        """Return the answer; an output that is not there reads as null. Raises BodyMissing."""
         checked = await self.library.plan(home, call.plan)
         values = {name: await self.library.value(home, digest) for name, digest in call.refs.items()}
         values |= {"input": checked.inputs, "goal": checked.goal}
-        answer = _bound(checked.answer, values)
-        body = encode(answer)
+        whole = _bound(checked.answer, values)
+        answer, evidence = split_evidence(whole)
+        body = answer.encode() if isinstance(answer, str) else encode(answer)
+        if len(body) + sum(len(piece.quote.encode()) for piece in evidence) <= ANSWER_BYTES:
+            return Conclusion(answer=answer, evidence=evidence)
+        ref = await self.store.put(home, encode(whole))
         if len(body) > ANSWER_BYTES:
-            ref = await self.store.put(home, body)
             cut = body[:ANSWER_BYTES].decode(errors="ignore")
-            return Conclusion(answer=f"{cut}\n[cut: the whole answer has {len(body):,} bytes]", ref=ref)
-        text, evidence = split_evidence(answer)
-        return Conclusion(answer=text, evidence=evidence)
+            answer = f"{cut}\n[cut: the whole answer has {len(body):,} bytes]"
+        return Conclusion(answer=answer, evidence=evidence[:MOST_EVIDENCE], ref=ref)
 
 
 def _bound(expression: Any, values: dict[str, Any]) -> Any:
@@ -40,7 +43,7 @@ def _bound(expression: Any, values: dict[str, Any]) -> Any:
         return {name: _bound(part, values) for name, part in expression.items()}
     if isinstance(expression, list):
         return [_bound(part, values) for part in expression]
-    whole = parse_reference(expression) if isinstance(expression, str) else None
-    if whole is not None and whole.node not in values:
+    try:
+        return bind(expression, values.__getitem__)
+    except (BindError, KeyError):
         return None
-    return bind(expression, lambda name: values.get(name))

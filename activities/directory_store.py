@@ -35,13 +35,17 @@ class DirectoryStore:
     async def get(self, home: str, digest: str) -> bytes:
         path = self._root / home / digest
         try:
-            size = path.stat().st_size
+            size = (await self._run(0, path.stat)).st_size
             body = await self._run(size, path.read_bytes)
         except FileNotFoundError:
             raise BodyMissing(f"no body {digest} under {home}") from None
         if digest_of(body) != digest:
-            raise BodyMissing(f"the body {digest} under {home} is damaged")
+            await self._run(0, path.unlink, True)
+            raise BodyMissing(f"the body {digest} under {home} was damaged; it is gone now")
         return body
+
+    async def has(self, home: str, digest: str) -> bool:
+        return await self._run(0, (self._root / home / digest).is_file)
 
     async def mark(self, home: str, key: str, body: bytes) -> bytes:
         return await self._run(len(body), self._link, self._root / home / "done" / key, body)
@@ -53,6 +57,9 @@ class DirectoryStore:
             return None
         except OSError as error:
             raise _unavailable(error) from error
+
+    async def unmark(self, home: str, key: str) -> None:
+        await self._run(0, (self._root / home / "done" / key).unlink, True)
 
     async def _run(self, size: int, function: Callable[..., T], *inputs: object) -> T:
         try:
@@ -66,7 +73,11 @@ class DirectoryStore:
         if path.exists() and path.stat().st_size == len(body):
             return
         part = _part(path, body)
-        part.replace(path)
+        try:
+            part.replace(path)
+        except OSError:
+            part.unlink(missing_ok=True)
+            raise
 
     def _link(self, path: Path, body: bytes) -> bytes:
         part = _part(path, body)

@@ -28,6 +28,8 @@ class DocumentRule:
         if not path.is_dir():
             raise DocsNotFound(f"docs folder {asked} is not there on worker {self.worker}")
         whole = path.resolve()
+        if self.default is not None and whole == self.default.resolve():
+            return whole
         if not self.any_folder and not any(whole.is_relative_to(root.resolve()) for root in self.roots):
             raise DocsNotFound(f"docs folder {asked} is outside WEFT_DOCS_ROOTS of worker {self.worker}")
         return whole

@@ -88,7 +88,7 @@ class GroupRun:
             self._carry_out(step(self._state, Settled(unit, 1, outcome)))
 
     def _outcome(self, unit: int, task: asyncio.Task[NodeReply]) -> Outcome:
-        error = task.exception()
+        error = asyncio.CancelledError("cut off") if task.cancelled() else task.exception()
         if error is not None:
             fault = NodeError(type=kind_of(error), message=message_of(error), again=retryable(error))
             self._replies[unit] = NodeReply(error=fault)

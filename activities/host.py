@@ -68,7 +68,9 @@ class Host:
         self._preparing = Preparing(store, self._library, registry, documents, tuple(providers))
         self._planning = Planning(store, self._library, providers)
         self._concluding = Concluding(store, self._library)
-        self._nodes = NodeRunner(store, self._library, Kinds(registry, providers, self._library, places.index))
+        self._nodes = NodeRunner(
+            store, self._library, Kinds(registry, providers, self._library, places.index, documents)
+        )
 
     def tools(self) -> list[Callable[..., Any]]:
         """Return the activities of the tools queue."""
@@ -139,9 +141,9 @@ class Host:
         group = GroupRun(checked, call.nodes, call.refs, run_one)
         async with beating(lambda: group.progress):
             try:
-                await group.run(lambda digest: self._library.value(home, digest), checked.wanted)
+                await _answered(group.run(lambda digest: self._library.value(home, digest), checked.wanted))
             except asyncio.CancelledError:
-                if _shutting_down():
+                if _shutting_down() or not activity.is_cancelled():
                     raise
         return GroupReply(nodes=group.replies())
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from activities.binding import Address, Binder
 from activities.charter import CheckedPlan, Library
+from activities.documents import DocumentRule
 from activities.providers import ModelReply, ModelRequest, Provider, ProviderError, Usage
 from activities.toolbox import Registry, ToolContext
 from workflows.contracts import NodeCall
@@ -42,6 +43,7 @@ class Kinds:
     providers: dict[str, Provider]
     library: Library
     cache: Path
+    documents: DocumentRule
 
     async def run(self, turn: Turn) -> ModelReply:
         """Return the node's output, with usage where a model was called. Raises whatever went wrong."""
@@ -66,7 +68,7 @@ class Kinds:
         arguments = turn.binder.bound(work.args)
         path, generation = turn.address.path, turn.address.generation
         context = ToolContext(
-            docs=Path(turn.checked.docs) if turn.checked.docs else None,
+            docs=self.documents.folder(turn.checked.docs) if turn.checked.docs else None,
             cache=self.cache,
             run_id=turn.call.run,
             node=path,

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pydantic import ValidationError
+
 from activities.artifacts import ArtifactStore, encode
 from activities.binding import Binder, content_key, parse_address
 from activities.charter import Library
@@ -44,12 +46,26 @@ class NodeRunner:
         turn = Turn(checked, address, call, binder, home, attempt, progress)
         node = checked.node(address.id)
         key = content_key(node, address, refs, call, self.kinds.version(turn))
-        done = await self.store.marked(home, key)
+        done = await self._done(home, key)
         if done is not None:
-            return NodeReply.model_validate_json(done)
+            return done
         reply = await self._called(turn)
         marker = encode(reply.model_dump(mode="json", exclude_unset=True))
         return NodeReply.model_validate_json(await self.store.mark(home, key, marker))
+
+    async def _done(self, home: str, key: str) -> NodeReply | None:
+        """Return what a marker says; one that cannot be read, or whose body is gone, is taken back."""
+        text = await self.store.marked(home, key)
+        if text is None:
+            return None
+        try:
+            reply = NodeReply.model_validate_json(text)
+        except ValidationError:
+            reply = NodeReply()
+        if reply.ref is not None and await self.store.has(home, reply.ref):
+            return reply
+        await self.store.unmark(home, key)
+        return None
 
     async def _called(self, turn: Turn) -> NodeReply:
         seconds = turn.checked.spec(turn.address.id).timeout / 1000

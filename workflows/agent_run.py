@@ -18,8 +18,8 @@ with workflow.unsafe.imports_passed_through():
     from workflows.plan.snapshot import dump, load
     from workflows.plan.state import RunState
     from workflows.queries import HELP, node_view, run_view
-    from workflows.reporting import report_lines, usage_of
-    from workflows.request import Carry, InvalidRequest, RunRequest, parse_request
+    from workflows.reporting import report_of, usage_of
+    from workflows.request import Carry, InvalidRequest, RunRequest, has_work, parse_request
     from workflows.result import RunReport, RunStatus
     from workflows.services import Opening, conclude
     from workflows.updates import (
@@ -38,6 +38,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.view import RunView
 
 BOARD_EVERY = timedelta(seconds=1)
+CARRIED_BYTES = 1_500_000
 
 
 @workflow.defn(name="AgentRun")
@@ -60,10 +61,13 @@ class AgentRun:
         info = workflow.info()
         carry = self._request.carry if self._request else None
         self._carry: Carry | None = carry if carry and carry.home == info.first_execution_run_id else None
+        if carry and not self._carry and self._request and not has_work(self._request):
+            self._request, self._wrong = None, "this input carries on another run; start with a goal or a plan"
         self._opening = Opening(info.first_execution_run_id)
         self._checked = Checked()
         self._engine: Engine | None = None
         self._stillborn: RunStatus = "running"  # the status while there is no engine: what becomes of the opening
+        self._unanswered = ""
         self._drawn_at = workflow.now() - BOARD_EVERY
 
     @workflow.run
@@ -113,44 +117,45 @@ class AgentRun:
             runs=(self._carry.runs if self._carry else 1) + 1,
         )
         following = request.model_copy(update={"carry": carry})
+        if len(following.model_dump_json()) > CARRIED_BYTES:  # the plan is in the store; only a copied form misses it
+            following = following.model_copy(update={"plan": None, "plan_packed": None})
         workflow.continue_as_new(following.model_dump(mode="json", exclude_defaults=True))
 
     def _cancelled(self) -> None:
         """Cancel what runs; the board keeps what there is."""
         self._stillborn = "cancelled"
         if self._engine is not None and self._engine.status is None:
-            self._engine.stop(Stopped("cancelled"))
+            self._engine.post(Stopped("cancelled"))
             self._draw(self._engine)
 
     async def _end(self, engine: Engine) -> RunReport:
         self._opening.phase = "concluding"
         found = Conclusion()
         if engine.status in ("done", "partial"):
-            found = await conclude(engine.state, self._opening.home, engine.plan, engine.inline_answer())
+            found = await self._conclude(engine)
         self._opening.phase = "ended"
         self._draw(engine)
-        report = self._report(engine, found)
+        info = workflow.info()
+        report = report_of(engine.state, engine.shown_status, found, self._unanswered).model_copy(
+            update={
+                "id": info.workflow_id,
+                "run_id": info.run_id,
+                "usage": usage_of(engine.usage),
+                "warnings": self._checked.warnings,
+            }
+        )
         if engine.status == "failed":
             raise ApplicationError(report.problem or "the run failed", report, type="RunFailed", non_retryable=True)
         return report
 
-    def _report(self, engine: Engine, found: Conclusion) -> RunReport:
-        lines, left_out = report_lines(engine.state)
-        info = workflow.info()
-        failed = [line for line in lines if line.status == "failed"]
-        problem = "; ".join(f"{line.id}: {line.error}" for line in failed[:3]) if engine.status != "done" else ""
-        return RunReport(
-            id=info.workflow_id,
-            run_id=info.run_id,
-            status=engine.status or "running",
-            answer=found.answer,
-            evidence=found.evidence,
-            nodes=lines,
-            nodes_left_out=left_out,
-            usage=usage_of(engine.usage),
-            problem=problem or None,
-            warnings=self._checked.warnings,
-        )
+    async def _conclude(self, engine: Engine) -> Conclusion:
+        """Return the answer. An answer that cannot be put together costs the answer, not the report."""
+        try:
+            return await conclude(engine.state, self._opening.home, engine.plan, engine.inline_answer())
+        except ApplicationError as error:
+            engine.status = "partial"
+            self._unanswered = f"{error.type}: {error.message}"
+            return Conclusion()
 
     # what people see
 

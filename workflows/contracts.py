@@ -122,7 +122,7 @@ class NodeReply(Message):
     """A node's outcome: the digest of its stored output with size, wanted facts and a preview, or an error.
 
     `value` is the output itself where the run's answer is made of it and it is small. `usage` counts input tokens,
-    output tokens and millionths of a dollar; `calls` model calls.
+    output tokens and millionths of a dollar.
     """
 
     ref: Digest | None = None
@@ -154,7 +154,7 @@ class Evidence(Message):
 
 
 class ConcludeCall(Message):
-    """Binds the plan's answer from stored outputs; nodes without one give null and are named in `missing`."""
+    """Binds the plan's answer from stored outputs; parts without one give null."""
 
     run: str
     plan: Digest

@@ -5,7 +5,6 @@ order they come, so a replay, with the same events, does the same.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -14,7 +13,7 @@ from temporalio import workflow
 
 from workflows.contracts import NodeReply
 from workflows.fanout import Fanout
-from workflows.plan.decisions import Cancel, Decision, End, EndStatus, Event, Start, Stopped, Ticked
+from workflows.plan.decisions import Cancel, Decision, End, EndStatus, Event, Start, Ticked
 from workflows.plan.schedule import step
 from workflows.plan.state import RunState
 from workflows.result import RunStatus
@@ -36,21 +35,16 @@ class Engine:
         self.status: EndStatus | None = None
         self.updates = 0
         self._changed = changed
-        self._inbox: deque[Event] = deque()
         self._awake = False
         self._timer_at: int | None = None
         self._timer: asyncio.Task[None] | None = None
         self._fanout = Fanout(state, run, plan, self._wake)
 
     def post(self, event: Event) -> None:
-        """Take an event from outside: an update, a cancellation. Handled at the next turn."""
-        self._inbox.append(event)
-        self._wake()
-
-    def stop(self, event: Stopped) -> None:
-        """End the run in this very turn: a cancelled workflow gets no other."""
+        """Take an event from outside at once, so that the next update is checked against what it changed."""
         self.state.now = _now()
         self._carry_out(step(self.state, event))
+        self._wake()
 
     def _wake(self) -> None:
         self._awake = True
@@ -72,7 +66,7 @@ class Engine:
     @property
     def quiet(self) -> bool:
         """Whether nothing is in flight: the only instants at which a run may continue as new."""
-        return not self._fanout.busy and not self._inbox and not self.state.running
+        return not self._fanout.busy and not self.state.running
 
     async def run(self) -> bool:
         """Work until the run ends (True) or is to continue as new (False)."""
@@ -90,11 +84,9 @@ class Engine:
         self.state.now = _now()
         self._drain()
         for event, reply in self._fanout.settled():
-            if reply is not None:
+            if reply is not None and self.state.generation[event.unit] == event.generation:
                 self._note(event.unit, reply)
             self._carry_out(step(self.state, event))
-        while self._inbox:
-            self._carry_out(step(self.state, self._inbox.popleft()))
         due = self.state.next_due()
         if due is not None and due <= self.state.now:
             self._carry_out(step(self.state, Ticked()))
@@ -103,7 +95,7 @@ class Engine:
 
     def _note(self, unit: int, reply: NodeReply) -> None:
         """Remember a reply for queries and the answer, and count what it used."""
-        if len(self.replies) < KEPT_REPLIES or reply.has_value:
+        if len(self.replies) < KEPT_REPLIES or reply.has_value or unit in self.replies:
             self.replies[unit] = reply
         for index, count in enumerate(reply.usage):
             self.usage[index] += count

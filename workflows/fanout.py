@@ -14,18 +14,21 @@ from temporalio import workflow
 from workflows.contracts import GATE, GROUP, JOIN, LLM, MAP, TOOL, Call, GroupReply, NodeCall, NodeReply
 from workflows.failures import failed_outcome
 from workflows.plan.decisions import Outcome, Settled
-from workflows.plan.state import SHOWN, SUCCEEDED, RunState
+from workflows.plan.state import RUNNING, SHOWN, SUCCEEDED, RunState
 from workflows.policies import as_keywords, node_options
 
 MOST_STARTS = 500
 MOST_BYTES = 1024 * 1024
+LOSS_CHARACTERS = 300
+LOST_CHARACTERS = 100_000
+"""What a join is told of its lost inputs, each and all together: one payload holds 2 MiB."""
 _CALLS: dict[str, Call[NodeCall, GroupReply]] = {"tool": TOOL, "llm": LLM, "join": JOIN, "map": MAP, "gate": GATE}
 
 Units = tuple[int, ...]
 
 
 class Fanout:
-    """The activities in flight of one run. `ended` is called with (units, generations, handle) as each one ends."""
+    """The activities in flight of one run. `wake` is called as each one ends; `settled` then tells how."""
 
     def __init__(self, state: RunState, run: str, plan: str, wake: Callable[[], None]) -> None:
         self._state = state
@@ -34,7 +37,8 @@ class Fanout:
         self._wake = wake
         self._handles: dict[tuple[int, int], workflow.ActivityHandle[GroupReply]] = {}
         self._ended: deque[tuple[Units, Units, workflow.ActivityHandle[GroupReply]]] = deque()
-        self._waiting: deque[Units] = deque()
+        self._waiting: deque[tuple[Units, Units]] = deque()
+        self._put_back: list[Settled] = []
         self._task = -1
         self._starts = 0
         self._bytes = 0
@@ -42,7 +46,7 @@ class Fanout:
     @property
     def busy(self) -> bool:
         """Whether any activity is in flight or waits for the next workflow task."""
-        return bool(self._handles or self._waiting or self._ended)
+        return bool(self._handles or self._waiting or self._ended or self._put_back)
 
     @property
     def held_up(self) -> bool:
@@ -51,7 +55,7 @@ class Fanout:
 
     def start(self, units: Units) -> None:
         """Start these units in one activity, now or in a later workflow task."""
-        self._waiting.append(units)
+        self._waiting.append((units, tuple(self._state.generation[unit] for unit in units)))
         self.start_waiting()
 
     def start_waiting(self) -> None:
@@ -60,9 +64,16 @@ class Fanout:
         if task != self._task:
             self._task, self._starts, self._bytes = task, 0, 0
         while self._waiting and self._starts < MOST_STARTS and self._bytes < MOST_BYTES:
-            units = self._waiting.popleft()
-            if self._state.status[units[0]] == 1:
+            units, generations = self._waiting.popleft()
+            live = [key for key in zip(units, generations, strict=True) if self._still_wanted(*key)]
+            if len(live) == len(units):
                 self._start(units)
+            elif live:  # a member of the group was called off meanwhile: the others start alone
+                self._put_back += [Settled(*key, Outcome(attempts=0, again=True)) for key in live]
+                self._wake()
+
+    def _still_wanted(self, unit: int, generation: int) -> bool:
+        return self._state.status[unit] == RUNNING and self._state.generation[unit] == generation
 
     def _start(self, units: Units) -> None:
         state = self._state
@@ -105,7 +116,8 @@ class Fanout:
 
     def settled(self) -> list[tuple[Settled, NodeReply | None]]:
         """Return what has ended since the last call, in order, each with the reply where there is one."""
-        found: list[tuple[Settled, NodeReply | None]] = []
+        found: list[tuple[Settled, NodeReply | None]] = [(event, None) for event in self._put_back]
+        self._put_back.clear()
         while self._ended:
             units, generations, handle = self._ended.popleft()
             replies = _replies(handle, len(units))
@@ -128,7 +140,9 @@ def node_call(state: RunState, run: str, plan: str, units: Units) -> NodeCall:
         chosen = state.chosen[first]
         fields["refs"] = {state.path(node): state.digest[node] or "" for node in chosen}
         if spec.policy == "settled":
-            fields["lost"] = {state.path(node): _loss(state, node) for node in spec.inputs if node not in chosen}
+            lost = [node for node in spec.inputs if node not in dict.fromkeys(chosen)]
+            room = min(LOSS_CHARACTERS, LOST_CHARACTERS // max(1, len(lost)))
+            fields["lost"] = {state.path(node): _loss(state, node, room) for node in lost}
     elif spec.kind == "map":
         fields["items"] = tuple(state.digest[item] for item in state.items[first])
     else:
@@ -145,18 +159,20 @@ def _reads(state: RunState, units: Units) -> dict[str, Any]:
     return {"refs": refs} if refs else {}
 
 
-def _loss(state: RunState, node: int) -> tuple[str, str | None]:
+def _loss(state: RunState, node: int, room: int) -> tuple[str, str | None]:
     note = state.notes.get(node)
     shown = SHOWN[state.status[node]]
-    return ("skipped" if shown == "pending" else shown), (f"{note[0]}: {note[1]}"[:300] if note else None)
+    return ("skipped" if shown == "pending" else shown), (f"{note[0]}: {note[1]}"[:room] if note else None)
 
 
 def weight(call: NodeCall) -> int:
     """Return roughly how many bytes the command to start this call takes."""
     size = 600 + sum(len(path) + 4 for path in call.nodes) + 44 * len(call.items)
     size += sum(len(name) + len(digest) + 6 for name, digest in call.refs.items())
-    size += sum(len(name) + len(status) + len(error or "") + 10 for name, (status, error) in call.lost.items())
-    return size + (len(str(call.answer)) if call.answer is not None else 0)
+    size += sum(
+        len(name) + len(status) + len((error or "").encode()) + 10 for name, (status, error) in call.lost.items()
+    )
+    return size + (len(str(call.answer).encode()) if call.answer is not None else 0)
 
 
 def outcome_of(reply: NodeReply) -> Outcome:

@@ -1,17 +1,18 @@
 """The run as people read it: lines of nodes, what it is blocked on, the report at its end."""
 
 import json
+import shlex
 from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from workflows.contracts import NodeReply
+from workflows.contracts import Conclusion, NodeReply
 from workflows.plan.ending import unexcused
 from workflows.plan.state import SHOWN, WAITING, RunState
-from workflows.result import NodeLine, Usage
+from workflows.result import NodeLine, RunReport, RunStatus, Usage
 from workflows.view import BlockedOn, NodeView
 
-REPORT_BYTES = 900_000
+REPORT_BYTES = 700_000
 SHORT_ERROR = 300
 
 
@@ -75,7 +76,7 @@ def report_lines(state: RunState) -> tuple[tuple[NodeLine, ...], int]:
     units = shown_units(state)
     for unit in units:
         line = line_of(state, unit)
-        size += 130 + len(line.error or "")
+        size += 150 + len((line.error or "").encode())
         if size > REPORT_BYTES:
             break
         lines.append(line)
@@ -103,7 +104,8 @@ def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
     spec, path = state.spec_of(unit), state.path(unit)
     if spec.kind == "gate":
         sample: JsonValue = _sample(spec.schema)
-        command = f"weft answer {run} {path} {json.dumps(sample) if not isinstance(sample, str) else sample}"
+        given = sample if isinstance(sample, str) else json.dumps(sample)
+        command = shlex.join(["weft", "answer", run, path, given])
         example: dict[str, JsonValue] = {"node": path, "value": sample}
         return BlockedOn(
             node=path, why="gate", question=spec.question, update="answer", example=example, command=command
@@ -114,7 +116,7 @@ def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
         question=f"may this run? {spec.summary}",
         update="approve",
         example={"node": path},
-        command=f"weft approve {run} {path}",
+        command=shlex.join(["weft", "approve", run, path]),
     )
 
 
@@ -126,7 +128,7 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
         question=error_of(state, unit) or "it failed",
         update="retry_node",
         example={"node": path},
-        command=f"weft retry {run} {path}",
+        command=shlex.join(["weft", "retry", run, path]),
     )
 
 
@@ -152,3 +154,24 @@ def _sample(schema: dict[str, JsonValue] | None) -> JsonValue:
 def usage_of(counts: Sequence[int]) -> Usage:
     """Return usage as people read it, from input tokens, output tokens, millionths of a dollar and calls."""
     return Usage(input_tokens=counts[0], output_tokens=counts[1], calls=counts[3], cost_usd=counts[2] / 1_000_000)
+
+
+def report_of(state: RunState, status: RunStatus, found: Conclusion, unanswered: str) -> RunReport:
+    """Return the report of an ended run, but for what only the workflow knows: ids, usage, warnings.
+
+    `unanswered` says why the answer could not be put together, if so.
+    """
+    lines, left_out = report_lines(state)
+    failed = [f"{line.id}: {line.error}" for line in lines if line.status == "failed"]
+    problem = unanswered or "; ".join(failed[:3])
+    return RunReport(
+        id="",
+        run_id="",
+        status=status,
+        answer=found.answer,
+        answer_ref=found.ref,
+        evidence=found.evidence,
+        nodes=lines,
+        nodes_left_out=left_out,
+        problem=problem or None if status != "done" else None,
+    )

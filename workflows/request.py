@@ -77,7 +77,7 @@ def parse_request(request: Any, *more: Any) -> RunRequest:
     if len(parsed.goal.encode()) > MAX_GOAL_BYTES:
         size = len(parsed.goal.encode())
         raise InvalidRequest(f"goal is {size} bytes; at most {MAX_GOAL_BYTES}. Put long text in a document")
-    if not parsed.goal.strip() and parsed.plan is None and parsed.plan_packed is None:
+    if not has_work(parsed) and parsed.carry is None:
         raise InvalidRequest(f"a run needs a `goal` or a `plan`; for example {EXAMPLE}")
     if parsed.plan is not None and parsed.plan_packed is not None:
         raise InvalidRequest("give `plan` or `plan_packed`, not both")
@@ -93,10 +93,13 @@ def flaw_in(given: dict[Any, Any]) -> str | None:
 def describe(error: ValidationError, model: type[BaseModel]) -> str:
     """Return pydantic's errors as one line: each field with its problem, unknown fields first with the nearest name."""
     lines: list[str] = []
-    for item in error.errors(include_url=False)[:5]:
+    errors = error.errors(include_url=False)
+    told = [item["loc"] for item in errors if item["type"] == "missing"]
+    others = [name for name in model.model_fields if (name,) not in told]
+    for item in errors[:5]:
         field = named(place_of(item["loc"]) or "input")
         if item["type"] == "extra_forbidden":
-            near = nearest(str(item["loc"][-1]), model.model_fields) if len(item["loc"]) == 1 else ""
+            near = nearest(str(item["loc"][-1]), others) if len(item["loc"]) == 1 else ""
             lines.insert(0, f"unknown field {field}{near}")
         elif item["type"] == "missing":
             lines.append(f"{field} is missing")
@@ -122,3 +125,8 @@ def shape_of(value: Any) -> str:
         Unreadable: "something that is no JSON or nested too deep",
     }
     return names.get(type(value), type(value).__name__)
+
+
+def has_work(request: RunRequest) -> bool:
+    """Whether a request says what to do by itself: a goal or a plan."""
+    return bool(request.goal.strip()) or request.plan is not None or request.plan_packed is not None

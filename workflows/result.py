@@ -21,7 +21,7 @@ class NodeLine(Message):
 
 
 class Usage(Message):
-    """Tokens, model calls and US dollars of the whole run, failed attempts that reported included."""
+    """Tokens, model calls and US dollars of the whole run, as far as attempts that ended well reported it."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -36,6 +36,7 @@ class RunReport(Message):
     run_id: str
     status: RunStatus
     answer: JsonValue = None
+    answer_ref: str | None = Field(default=None, description="digest of the whole answer when it was cut")
     evidence: tuple[Evidence, ...] = ()
     nodes: tuple[NodeLine, ...] = ()
     nodes_left_out: int = Field(default=0, description="settled nodes not listed because the list would be too long")

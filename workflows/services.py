@@ -87,7 +87,7 @@ async def do(call: Call[In, Out], given: In, summary: str, *, queue: str = TOOLS
     options = service_options(summary, queue=queue, beats=beats)
     try:
         found: Out = await workflow.execute_activity(
-            call.name, given, result_type=call.gives, activity_id=call.name, **as_keywords(options)
+            call.name, given, result_type=call.gives, activity_id=f"run:{call.name}", **as_keywords(options)
         )
     except ActivityError as error:
         if is_cancelled_exception(error):

@@ -91,6 +91,13 @@ def test_times_attempts_and_effects_come_from_the_tool_unless_the_node_says_othe
     assert found["model"].queue == "queue.llm"
 
 
+def test_a_write_that_is_not_idempotent_is_never_attempted_more_than_twice() -> None:
+    retry = {"retry": {"attempts": 7}}
+    found = specs(tool("note", "note", {"text": "x"}, **retry), tool("save", "save", {"text": "x"}, **retry))
+    assert (found["note"].attempts, found["save"].attempts) == (WRITE_ATTEMPTS, 7)
+    assert specs(tool("note", "note", {"text": "x"}, retry={"attempts": 1}))["note"].attempts == 1
+
+
 def test_writes_need_approval_unless_the_run_says_otherwise() -> None:
     data = plan(
         tool("note", "note", {"text": "x"}),

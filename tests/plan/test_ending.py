@@ -135,6 +135,15 @@ def test_a_failed_stand_in_is_excused_with_the_node_it_stood_in_for() -> None:
     assert run.ok("j") == ["end done"]
 
 
+def test_what_blocked_the_stand_in_of_an_excused_node_is_excused_too() -> None:
+    nodes = (node("x"), node("a", instead="s"), node("s", "x", lends=True), join("j", "a", policy="settled"))
+    run = Play(*nodes, answer="j")
+    run.begin()
+    run.fail("x")
+    run.fail("a")
+    assert run.ok("j") == ["end done"]
+
+
 def test_what_only_a_stand_in_that_was_not_needed_wanted_may_fail() -> None:
     run = Play(node("x"), node("a", instead="s"), node("s", "x", lends=True), answer="a")
     run.begin()

@@ -89,46 +89,6 @@ def test_a_fallback_is_a_success_and_its_facts_count() -> None:
     assert run.digest("a") == "default"
 
 
-def test_a_stand_in_runs_only_when_its_node_failed_and_gives_the_value() -> None:
-    run = Play(node("a", instead="s"), node("s", lends=True), node("b", "a"), answer="b")
-    assert run.begin() == ["start a"]
-    assert run.fail("a") == ["start s"]
-    assert run.status("a") == "delegated"
-    assert run.ok("s") == ["start b"]
-    assert (run.status("a"), run.digest("a")) == ("succeeded", "of s")
-
-
-def test_a_stand_in_is_skipped_when_its_node_did_not_fail() -> None:
-    run = Play(node("a", instead="s"), node("s", lends=True), node("b", "a"), answer="b")
-    run.begin()
-    run.ok("a")
-    assert run.status("s") == "skipped"
-    assert run.note("s")[0] == "NotNeeded"
-
-
-def test_when_a_stand_in_fails_its_node_fails_with_its_own_error() -> None:
-    run = Play(node("a", instead="s"), node("s", lends=True), answer="a")
-    run.begin()
-    run.fail("a", "First")
-    assert run.fail("s", "Second") == ["park a"]
-    assert run.note("a")[0] == "First"
-
-
-def test_a_stand_in_of_a_blocked_node_is_blocked_too() -> None:
-    run = Play(node("f"), node("a", "f", instead="s"), node("s", lends=True), answer="a")
-    run.begin()
-    run.fail("f")
-    assert (run.status("a"), run.status("s")) == ("blocked", "blocked")
-
-
-def test_a_chain_of_stand_ins_is_tried_in_turn() -> None:
-    run = Play(node("a", instead="b"), node("b", lends=True, instead="c"), node("c", lends=True), answer="a")
-    assert run.begin() == ["start a"]
-    assert run.fail("a") == ["start b"]
-    assert run.fail("b") == ["start c"]
-    assert run.ok("c") == ["end done"]
-
-
 def test_a_gate_asks_once_all_it_needs_is_there_and_the_answer_goes_on() -> None:
     run = Play(node("a"), gate("g", "a"), node("b", "g"), answer="b")
     run.begin()

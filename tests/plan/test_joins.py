@@ -119,6 +119,30 @@ def test_a_node_behind_two_decided_joins_is_called_off_by_the_second() -> None:
     assert run.ok("b") == ["cancel c", "start k"]
 
 
+def test_a_decided_join_that_waits_for_room_does_not_want_its_losers() -> None:
+    run = Play(*ABC, join("j", "a", "c", policy="first"), join("k", "b", "c", policy="first"), answer=("j", "k"))
+    run.begin()
+    run.state.window = 0
+    run.ok("a")
+    assert run.ok("b") == ["cancel c"]
+
+
+def test_an_input_that_runs_again_for_one_join_is_not_called_off_by_another() -> None:
+    run = Play(
+        *ABC,
+        node("x"),
+        join("j", "a", "c", policy="first"),
+        join("k", "b", "c", policy="first", needs=["x"]),
+        answer=("j", "k"),
+    )
+    run.begin()
+    run.ok("c")
+    run.ok("j", "b")
+    run.retry("c")
+    assert run.ok("x") == ["start k"]
+    assert run.status("c") == "running"
+
+
 def test_the_map_and_the_stand_in_of_a_loser_are_called_off_too() -> None:
     run = Play(
         node("a"),
@@ -149,11 +173,14 @@ def test_a_deadline_counts_from_the_first_start_of_an_input() -> None:
 
 
 def test_a_gate_that_asks_and_a_map_that_opens_start_a_deadline() -> None:
-    run = Play(gate("g"), node("l"), join("j", "g", "l", policy="settled", deadline=50), answer="j")
+    run = Play(gate("g"), join("j", "g", policy="settled", deadline=50), answer="j")
     run.begin()
-    run.ok("l")
     assert run.tick(50) == ["start j"]
     assert run.status("g") == "cancelled"
+    items = {"id": "m", "kind": "map", "length": 2, "cap": 5}
+    run = Play(items, join("j", "m", policy="settled", deadline=50), answer="j")
+    run.begin()
+    assert run.tick(50) == ["cancel m[0]", "cancel m[1]", "start j"]
 
 
 def test_at_its_deadline_a_quorum_takes_what_is_there_and_all_and_first_fail() -> None:
@@ -178,6 +205,19 @@ def test_a_deadline_that_passes_before_the_join_is_admitted_closes_it_then_and_n
     assert run.tick(50) == []
     assert run.status("b") == "running"
     assert run.ok("x") == ["cancel b", "start j"]
+
+
+def test_an_input_run_again_before_the_join_is_admitted_gets_its_time_anew() -> None:
+    run = Play(
+        node("a"), node("b"), node("x"), join("j", "a", "b", policy="settled", needs=["x"], deadline=50), answer="j"
+    )
+    run.begin()
+    run.ok("a")
+    run.tick(50)
+    run.retry("b")
+    assert run.ok("x") == []
+    assert run.tick(49) == []
+    assert run.ok("b") == ["start j"]
 
 
 def test_to_retry_a_join_that_missed_its_deadline_runs_again_what_was_called_off() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from plan.junk import anything
 
 from workflows.plan.problems import (
+    SENTENCE_CHARACTERS,
     SHOWN_CHARACTERS,
     InvalidPlan,
     Problem,
@@ -46,6 +47,11 @@ def test_a_problem_reads_place_first_and_an_invalid_plan_has_a_line_each() -> No
     first, second = Problem("a", ("nodes", 0), "one"), Problem("b", (), "two")
     assert str(InvalidPlan([first, second])) == "nodes[0]: one\ntwo"
     assert InvalidPlan(iter([first])).problems == (first,)
+
+
+def test_a_sentence_is_one_printable_line_of_bounded_length() -> None:
+    assert Problem("a", (), "two\nlines\ud800").message == "two\\nlines\\ud800"
+    assert len(Problem("a", (), "x" * 10_000).message) == SENTENCE_CHARACTERS
 
 
 @pytest.mark.parametrize(

@@ -176,9 +176,12 @@ def test_an_edit_in_front_of_an_island_dissolves_it() -> None:
 
 
 def test_a_member_given_up_does_not_start_with_the_others() -> None:
-    run = island()
-    run.give_up("c")
+    nodes = (node("x"), node("y"), node("a", "x"), node("b", "x"))
+    run = Play(*nodes, answer="a", islands=[["a", "b"]])
+    run.begin()
+    run.give_up("b")
     assert run.ok("x") == ["start a"]
+    assert run.status("y") == "running"
 
 
 def test_islands_that_wait_for_each_other_are_dissolved_when_nothing_else_can_move() -> None:

@@ -28,7 +28,7 @@ from workflows.plan.graph import Skeleton
 from workflows.plan.inputs import bind_inputs, input_problems
 from workflows.plan.model import Plan
 from workflows.plan.parse import parse_plan
-from workflows.plan.problems import InvalidPlan, Problem, place_of
+from workflows.plan.problems import SENTENCE_CHARACTERS, InvalidPlan, Problem, place_of
 from workflows.plan.validate import MAX_EDGES, MAX_PROBLEMS, problems_of
 
 OFFLINE = ("offline",)
@@ -652,7 +652,7 @@ def check_sentences(found: list[Problem], data: Any) -> None:
     for problem in found:
         said = str(problem)
         assert said.isprintable(), ascii(said)
-        assert 10 < len(problem.message) <= 900, said
+        assert 10 < len(problem.message) <= SENTENCE_CHARACTERS, said
         part_at(data, problem.where)
 
 
@@ -673,6 +673,35 @@ def test_unrelated_problems_are_told_in_one_go() -> None:
     )
     codes = {item.code for item in problems(data)}
     assert codes == {"argument", "dangling", "reference", "path", "cycle", "arity"}
+
+
+LONG = "x" * 90_000
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        plan(tool(), llm("b", f"$a.{LONG}")),
+        plan(tool(), llm("b", when=compare(f"$a.count.{LONG}"))),
+        plan(tool(), llm("b", when=compare("$a.count", "eq", f"$a.{LONG}"))),
+        plan(tool(), each(over=f"$a.{LONG}")),
+        plan(tool(), each(over=LONG)),
+        plan(tool(args={"query": "x", LONG: 1})),
+        plan(tool(args={"query": LONG})),
+        plan(gate(schema={LONG: 1})),
+        plan(gate(schema={"pattern": LONG})),
+        plan(tool(), tool("b", on_error={"fallback": f"$a.{LONG}"})),
+        plan(
+            llm("b", "x", output_schema={"type": "object", "properties": {f"{LONG}{n}": {} for n in range(9)}}),
+            llm("c", "$b.y"),
+        ),
+    ],
+)
+def test_long_texts_are_cut_so_that_the_way_out_is_still_told(data: dict[str, Any]) -> None:
+    found = problems(data)
+    check_sentences(found, data)
+    assert found
+    assert all(len(str(item)) <= SENTENCE_CHARACTERS for item in found)
 
 
 def test_a_dangling_name_is_not_also_told_as_an_unclear_answer() -> None:

@@ -1,5 +1,6 @@
 """One run from start to end, on a real server."""
 
+import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -43,8 +44,9 @@ async def test_a_settled_join_goes_on_without_a_failed_input(start: Start) -> No
 
 
 async def test_a_failed_node_parks_the_run_and_a_retry_finishes_it(start: Start, cache: Any) -> None:
+    mended = f"retry-{uuid.uuid4().hex}"
     nodes = [
-        call("a", "fail", args={"unless": "retry-1"}),
+        call("a", "fail", args={"unless": mended}),
         call("b", args={"value": "$a.value"}),
         call("c", args={"value": 3}),
         {"id": "j", "kind": "join", "inputs": ["b", "c"]},
@@ -53,11 +55,12 @@ async def test_a_failed_node_parks_the_run_and_a_retry_finishes_it(start: Start,
     view = await until(handle, lambda view: view["status"] == "blocked")
     assert {node: status_of(view, node) for node in "abc"} == {"a": "failed", "b": "pending", "c": "succeeded"}
     assert view["blocked"][0]["command"] == f"weft retry {handle.id} a"
-    (cache / "retry-1").touch()
+    (cache / mended).touch()
     assert await handle.execute_update("retry_node", {"node": "a"}) == "a runs again"
     report = await handle.result()
     assert report["status"] == "done"
     assert report["answer"] == [{"value": "recovered"}, {"value": 3}]
+    (cache / "retry-1").unlink()
 
 
 async def test_a_gate_waits_for_an_answer_that_fits_its_schema(start: Start) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,10 @@ async def cancelled(handle: WorkflowHandle[Any, Any]) -> float:
     return time.monotonic() - began
 
 
+def _all_left(folder: Path, mark: str) -> bool:
+    return len(list(folder.glob(f"*.{mark}"))) == NODES
+
+
 async def test_a_run_of_fifty_calls_is_cancelled_at_once_and_so_are_its_calls(
     start: Start, cache: Path, record_property: Callable[[str, object], None]
 ) -> None:
@@ -43,10 +48,10 @@ async def test_a_run_of_fifty_calls_is_cancelled_at_once_and_so_are_its_calls(
         nodes += [call("quick", args={"value": turn}), call("behind", needs=["n0"])]
         handle = await start(plan={"nodes": nodes, "answer": "$quick"})
         await until(handle, lambda view: status_of(view, "quick") == "succeeded")
-        await gone(lambda at=folder: len(list(at.glob("*.begun"))) == NODES, 20)
+        await gone(partial(_all_left, folder, "begun"), 20)
         began = time.monotonic()
         spent.append(await cancelled(handle))
-        await gone(lambda at=folder: len(list(at.glob("*.cancelled"))) == NODES, SLOWEST)
+        await gone(partial(_all_left, folder, "cancelled"), SLOWEST)
         stopped.append(time.monotonic() - began)
         view = await handle.query("plan")
         assert view["status"] == "cancelled"

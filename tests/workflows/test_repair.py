@@ -3,11 +3,12 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.runs import call, insist, status_of, until
+from doubles.runs import View, call, insist, status_of, until
 from doubles.serving import remembered_or_not
 from doubles.tools import calls
 from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
@@ -159,7 +160,7 @@ async def test_a_run_finished_by_a_person_answers_with_what_there_is(start: Star
     await until(handle, lambda view: begun.exists() and status_of(view, "c") == "succeeded")
     assert await handle.execute_update("finish") == "the run ends now with what there is"
     report = await handle.result()
-    assert (report["status"], report["answer"]) == ("partial", [None, {"value": 1}, None])
+    assert (report["status"], report["answer"]) == ("partial", [None, {"value": 1}, None]), report
     assert lines(report)["slow"]["status"] == "cancelled"
     begun.unlink()
 
@@ -185,10 +186,14 @@ async def test_a_parked_run_ends_partial_when_nobody_comes(start: Start) -> None
     }
 
 
+def _failed_in(cache: Path, handle: WorkflowHandle[Any, Any], generation: int, view: View) -> bool:
+    return blocked(view) and called(cache, handle)[f"a~{generation}"] == 1
+
+
 async def test_a_retry_that_fails_again_parks_the_run_again(start: Start, cache: Path) -> None:
     handle = await start(plan={"nodes": [call("a", "fail"), call("b", needs=["a"])]})
     for generation in (1, 2, 3):
-        await until(handle, lambda view, at=generation: blocked(view) and called(cache, handle)[f"a~{at}"] == 1)
+        await until(handle, partial(_failed_in, cache, handle, generation))
         await insist(handle, "retry_node", {"node": "a"})
     await until(handle, lambda view: blocked(view) and called(cache, handle)["a~4"] == 1)
     await insist(handle, "finish", {})

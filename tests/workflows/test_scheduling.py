@@ -154,4 +154,4 @@ async def test_activities_are_named_after_their_nodes(start: Start) -> None:
     handle = await start(plan={"nodes": nodes})
     await handle.result()
     found = await activities(handle)
-    assert [name for _, name in found] == ["prepare", "list", "m[0]", "m[1]", "m", "j"]
+    assert [name for _, name in found] == ["run:prepare", "list", "m[0]", "m[1]", "m", "j"]

@@ -62,7 +62,7 @@ async def waiting(start: Start) -> WorkflowHandle[Any, Any]:
 async def test_an_update_of_a_wrong_shape_is_refused_with_an_example(waiting: WorkflowHandle[Any, Any]) -> None:
     for name in OF_NODE:
         example = 'for example {"node": "n7"'
-        shapes = {"nothing": None, "a list": [], "text": "x", "a number": 7, "true or false": True}
+        shapes: dict[str, Any] = {"nothing": None, "a list": [], "text": "x", "a number": 7, "true or false": True}
         for shape, wrong in shapes.items():
             said = await refusal(waiting, name, wrong)
             assert said.startswith(f"{name} takes one JSON object, not {shape}; {example}")
@@ -147,7 +147,8 @@ async def test_an_unknown_update_is_refused_with_the_names_there_are(
 
 
 async def test_after_every_refusal_the_run_goes_on_to_its_end(waiting: WorkflowHandle[Any, Any]) -> None:
-    for wrong in ({"nod": "n7"}, {}, None, [], "x", 7, {"node": "zz"}):
+    unfit: list[Any] = [{"nod": "n7"}, {}, None, [], "x", 7, {"node": "zz"}]
+    for wrong in unfit:
         for name in (*OF_NODE, *NOT_BUILT):
             await refusal(waiting, name, wrong)
     await waiting.execute_update("answer", {"node": "g", "value": 2})
@@ -168,7 +169,7 @@ async def test_a_finished_run_refuses_updates_and_answers_queries(start: Start) 
 
 async def test_an_update_sent_with_the_start_meets_a_run_without_a_plan(client: Client, workers: None) -> None:
     """It comes in the run's first task, before any activity has ended."""
-    begin = WithStartWorkflowOperation(
+    begin: WithStartWorkflowOperation[Any, Any] = WithStartWorkflowOperation(
         "AgentRun",
         {"plan": {"nodes": [call("a", args={"value": 1})]}},
         id="agent-test-with-start",
@@ -183,18 +184,29 @@ async def test_an_update_sent_with_the_start_meets_a_run_without_a_plan(client: 
     assert await unwell(handle) == []
 
 
-ODD = [None, [], {}, "x", 7, {"from": "x", "limit": []}, {"from": -5, "limit": 10**9}, {"node": 3}, {"node": "zz"}]
+ODD: list[Any] = [
+    None,
+    [],
+    {},
+    "x",
+    7,
+    {"from": "x", "limit": []},
+    {"from": -5, "limit": 10**9},
+    {"node": 3},
+    {"node": "zz"},
+]
 
 
 async def test_a_query_with_any_payload_is_answered(waiting: WorkflowHandle[Any, Any]) -> None:
-    for given in ([], *([odd] for odd in ODD), [{}, {}], [1, 2, 3, 4]):
+    payloads: list[list[Any]] = [[], *([odd] for odd in ODD), [{}, {}], [1, 2, 3, 4]]
+    for given in payloads:
         view = await waiting.query("plan", args=given)
         assert [node["id"] for node in view["nodes"]] == ["g", "w", "ok", "bad", "behind"]
         assert "problem" in await waiting.query("node", args=given)
         assert (await waiting.query("help", args=given))["updates"].keys() == {update.name for update in UPDATES}
     assert (await waiting.query("node", {"node": "ok"}))["status"] == "succeeded"
     assert (await waiting.query("node", "ok"))["status"] == "succeeded"
-    with pytest.raises(WorkflowQueryFailedError, match="known queries: .*help node plan"):
+    with pytest.raises(WorkflowQueryFailedError, match=r"known queries: .*help node plan"):
         await waiting.query("plans")
 
 

@@ -121,7 +121,8 @@ class Annotator:
         else:
             seconds, tries, spec.effect = MODEL_SECONDS, MODEL_ATTEMPTS, "read"
         spec.timeout = _milliseconds(work.timeout or seconds)
-        spec.attempts = work.retry.attempts if work.retry else tries
+        asked = work.retry.attempts if work.retry else tries
+        spec.attempts = min(asked, tries) if tries == WRITE_ATTEMPTS else asked
         spec.locks = [(lock.name, lock.mode == "exclusive") for lock in work.locks]
         spec.approval = spec.effect == "write" and self._approval == "writes"
 

@@ -51,5 +51,5 @@ def _text_faults(
     want = schema.types_of(wanted, defs)
     if not have or not want or have & want or ("integer" in have and "number" in want):
         return iter(())
-    what = f"`{text}` gives" if whole is not None else "text with references in it is"
+    what = f"{named(text)} gives" if whole is not None else "text with references in it is"
     return iter([(place, f"{what} {' or '.join(sorted(have))}; wanted {' or '.join(sorted(want))}")])

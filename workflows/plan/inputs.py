@@ -58,9 +58,9 @@ def _lists(plan: Plan, values: dict[str, Any]) -> Iterator[Problem]:
             yield Problem("input", ("nodes", index, "over"), str(error))
             continue
         if not isinstance(items, list):
-            yield Problem("input", ("nodes", index, "over"), f"`{node.over}` is no list; give one")
+            yield Problem("input", ("nodes", index, "over"), f"{named(node.over)} is no list; give one")
         elif len(items) > node.max_items:
-            told = f"`{node.over}` has {len(items)} items; max_items is {node.max_items}"
+            told = f"{named(node.over)} has {len(items)} items; max_items is {node.max_items}"
             yield Problem("input", ("nodes", index, "over"), told)
 
 

@@ -7,6 +7,8 @@ from workflows.plan.model import JoinNode, ToolCall
 from workflows.plan.problems import Problem, Where, listed
 from workflows.plan.scope import Scope
 
+MOST_MEMBERS = 500
+
 
 def island_problems(scope: Scope) -> Iterator[Problem]:
     """Yield each rule an island breaks. Without a catalogue effects are not checked.
@@ -24,6 +26,8 @@ def island_problems(scope: Scope) -> Iterator[Problem]:
     sound = True
     for index, members in enumerate(plan.islands):
         where: Where = ("islands", index)
+        if len(members) > MOST_MEMBERS:
+            yield Problem("island", where, f"{len(members)} members; at most {MOST_MEMBERS}")
         if not members:
             yield Problem("island", where, "an island without members; leave it out")
         for position, name in enumerate(members):

@@ -2,7 +2,7 @@
 
 from workflows.plan.state import PENDING, RunState
 
-MAX_UNITS = 50_000
+MAX_UNITS = 20_000
 
 
 def length(state: RunState, node: int) -> int | str:

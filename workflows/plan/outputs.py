@@ -4,10 +4,11 @@ from typing import Any
 
 from workflows.plan import schema
 from workflows.plan.model import GateNode, InputSpec, JoinNode, MapNode, ModelCall, Node, Plan, ToolCall
-from workflows.plan.problems import listed, nearest
+from workflows.plan.problems import listed, named, nearest
 from workflows.plan.references import Reference, Step, parse_reference
 
 Tools = dict[str, dict[str, Any]]
+Found = tuple[schema.Schema | None, str | None]
 
 
 class Outputs:
@@ -17,13 +18,21 @@ class Outputs:
         self._nodes = {node.id: node for node in plan.nodes}
         self._inputs = plan.inputs
         self._tools = tools
+        self._found: dict[Reference, Found] = {}
 
-    def at(self, reference: Reference, reader: Node | None = None) -> tuple[schema.Schema | None, str | None]:
+    def at(self, reference: Reference, reader: Node | None = None) -> Found:
         """Return (schema at the reference or None when unknown, sentence when it cannot exist).
 
         `reader` is the node that refers: in a map's template its item's name has the schema of the list's items.
         """
-        here: Any = self._root(reference, reader)
+        if reader is not None:
+            return self._follow(reference, self._root(reference, reader))
+        found = self._found.get(reference)
+        if found is None:
+            found = self._found[reference] = self._follow(reference, self._root(reference, None))
+        return found
+
+    def _follow(self, reference: Reference, here: Any) -> Found:
         defs = schema.definitions(here)
         steps = reference.path[1:] if reference.node == "input" else reference.path
         for count, step in enumerate(steps):
@@ -32,7 +41,7 @@ class Outputs:
             here, wrong = _into(schema.resolve(here, defs), step, defs)
             if wrong:
                 before = Reference(reference.node, reference.path[: len(reference.path) - len(steps) + count])
-                return None, f"`{reference}` has no value: `{before}` {wrong}"
+                return None, f"{named(str(reference))} has no value: {named(str(before))} {wrong}"
         return ({**schema.resolve(here, defs), "$defs": defs} if here is not None else None), None
 
     def types_at(self, reference: Reference, reader: Node | None = None) -> frozenset[str]:

@@ -9,17 +9,24 @@ from typing import Any
 Where = tuple[str | int, ...]
 
 SHOWN_CHARACTERS = 60
-SENTENCE_CHARACTERS = 500
+LISTED_CHARACTERS = 300
+SENTENCE_CHARACTERS = 700
 _COMPARED_NAMES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong: a stable `code`, the path into the plan's JSON, and a sentence that says what to do."""
+    """One thing wrong: a stable `code`, the path into the plan's JSON, and a sentence that says what to do.
+
+    The sentence is one printable line of at most 700 characters, whatever the plan holds.
+    """
 
     code: str
     where: Where
     message: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", printable(self.message))
 
     def __str__(self) -> str:
         place = place_of(self.where)
@@ -79,7 +86,8 @@ def listed(names: Iterable[str], most: int = 20) -> str:
     """Return names as `a, b, c`, the first ones when there are many, `none` when there are none."""
     every = list(names)
     text = ", ".join(printable(name, SHOWN_CHARACTERS) for name in every[:most])
-    return f"{text} and {len(every) - most} more" if len(every) > most else text or "none"
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return (printable(text, LISTED_CHARACTERS) or "none") + more
 
 
 def nearest(name: str, names: Collection[str]) -> str:

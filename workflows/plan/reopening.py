@@ -154,8 +154,6 @@ def refresh(state: RunState, node: int) -> None:
     if now == PENDING and before != PENDING:
         stand_in_again(state, node)
     _count(state, node)
-    if before == WAITING and now == PENDING and not state.missing[node]:
-        return
     stop(state, node)
     state.queued[node] = False
     state.armed[node] = False

@@ -130,9 +130,9 @@ class _Check:
         if taken is not None:
             yield from taken
             return
-        for part in _list(schema, "allOf"):
+        for part in _list(schema, "allOf") if "allOf" in schema else ():
             yield from self.faults(value, part, where, level + 1)
-        choices = choices_of(schema)
+        choices = choices_of(schema) if "anyOf" in schema or "oneOf" in schema else None
         wrong = self._no_choice(value, choices, where, level) if choices else None
         wrong = wrong or ((where, sentence) if (sentence := _wrong_type(value, schema)) else None)
         if wrong:
@@ -188,7 +188,7 @@ def _wrong_type(value: Any, schema: Schema) -> str | None:
     values = schema.get("enum")
     if isinstance(values, list) and not any(equal(value, each) for each in values):
         near = nearest(value, [each for each in values if isinstance(each, str)]) if isinstance(value, str) else ""
-        return f"must be one of {', '.join(map(shown, values[:20]))}, not {shown(value)}{near}"
+        return f"must be one of {listed(map(shown, values), 10)}, not {shown(value)}{near}"
     kinds = schema.get("type")
     kinds = [kinds] if isinstance(kinds, str) else [kind for kind in _list(schema, "type") if isinstance(kind, str)]
     if not kinds or any(_is(value, kind) for kind in kinds):

@@ -62,7 +62,7 @@ class Scope:
         return f"the plan declares no input {named(asked)}{nearest(asked, declared)}; declared: {listed(declared)}"
 
     def quoted(self, value: object) -> str | None:
-        """Return the reference that a plain value looks like, where nothing binds references."""
+        """Return, as it is shown, the reference that a plain value looks like where nothing binds references."""
         reference = parse_reference(value) if isinstance(value, str) else None
         known = reference is not None and (reference.node in self.known or reference.node in RESERVED_IDS)
-        return str(value) if known else None
+        return named(str(value)) if known else None

@@ -135,7 +135,6 @@ def call_off(state: RunState, unit: int, status: int, note: tuple[str, str]) -> 
         elif before == DELEGATED:
             stack += [node for node in (state.graph.specs[here].instead,) if live(state.status[node])]
         state.deadlines.pop(here, None)
-        state.derived.pop(here, None)
         lose(state, here, status, note)
         status = CANCELLED
 

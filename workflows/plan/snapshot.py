@@ -11,7 +11,7 @@ from typing import Any
 
 from workflows.plan import ready
 from workflows.plan.graph import Graph
-from workflows.plan.state import RunState
+from workflows.plan.state import SUCCEEDED, RunState
 
 _COLUMNS = ("status", "generation", "digest", "size", "attempts", "millis", "queued")
 _NODE_COLUMNS = ("missing", "floor", "left", "good", "armed", "gather", "dissolved")
@@ -23,6 +23,7 @@ def dump(state: RunState) -> str:
     """Return the whole state as text."""
     body: dict[str, Any] = {name: getattr(state, name) for name in (*_COLUMNS, *_NODE_COLUMNS, *_SCALARS)}
     body.update({name: list(getattr(state, name).items()) for name in _SPARSE})
+    body["answers"] = [(gate, value) for gate, value in state.answers.items() if state.status[gate] != SUCCEEDED]
     body["owner"] = _runs(state.owner)
     body["items"] = [[node, items.start, len(items)] for node, items in state.items.items()]
     body["held"] = state.held

@@ -128,7 +128,7 @@ def _map(scope: Scope, node: MapNode, where: Where) -> Iterator[Problem]:
     else:
         have = scope.outputs.types_at(over)
         if have and "array" not in have:
-            told = f"`{node.over}` gives {' or '.join(sorted(have))}; a map needs a list"
+            told = f"{named(node.over)} gives {' or '.join(sorted(have))}; a map needs a list"
             yield Problem("over", (*where, "over"), told)
     if node.as_ in scope.known or node.as_ in RESERVED_IDS:
         what = "is reserved" if node.as_ in RESERVED_IDS else "is a node"
@@ -174,7 +174,7 @@ def _on_error(scope: Scope, node: Node, where: Where) -> Iterator[Problem]:
         quoted = scope.quoted(on_error.fallback) if isinstance(on_error, Fallback) else None
         if quoted:
             other = "; write the value itself" if inside else "; write the value itself, or use {instead: node}"
-            told = f"a fallback is a plain value, so `{quoted}` would stay text{other}"
+            told = f"a fallback is a plain value, so {quoted} would stay text{other}"
             yield Problem("fallback", (*where, *inside, "on_error", "fallback"), told)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from workflows.plan.conditions import AllOf, AnyOf, Condition, Not, Test
 from workflows.plan.model import Node
-from workflows.plan.problems import Problem, Where, nearest, shown
+from workflows.plan.problems import Problem, Where, named, nearest, shown
 from workflows.plan.references import Reference, parse_reference, parse_status_reference
 from workflows.plan.schema import type_of
 from workflows.plan.scope import Scope
@@ -64,7 +64,7 @@ def _value(scope: Scope, test: Test) -> str | None:
     if op in _ORDER and (value is None or isinstance(value, bool)):
         return f"`{op}` compares numbers or texts, not {shown(value)}"
     quoted = scope.quoted(value)
-    return f"a condition compares with a constant; `{quoted}` would stay text" if quoted else None
+    return f"a condition compares with a constant; {quoted} would stay text" if quoted else None
 
 
 def _status(test: Test, name: str, place: Where) -> Iterator[Problem]:
@@ -84,7 +84,7 @@ def _types(scope: Scope, test: Test, reference: Reference) -> str | None:
     have = scope.outputs.types_at(reference)
     if not have or test.op == "exists":
         return None
-    gives = f"`{test.ref}` gives {' or '.join(sorted(have))}"
+    gives = f"{named(test.ref)} gives {' or '.join(sorted(have))}"
     if have <= {"array", "object"}:
         return f"{gives}; a condition tests a text, a number, true, false or null in it"
     if test.op == "contains":
