@@ -104,6 +104,7 @@ class Preparing:
             {entry["name"]: entry for entry in charter.catalogue},
             inputs=bind_inputs(plan, charter.inputs),
             keep=keep,
+            goal=charter.goal or plan.goal,
             queues=_queue,
             approval=charter.approval,
         )

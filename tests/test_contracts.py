@@ -1,55 +1,115 @@
-"""What the workflow calls exists, once, with the same types; what people may send is handled and checked."""
+"""What the workflow calls is what the workers serve, and what people may send is what the run listens to."""
 
 import inspect
+import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
+import pytest
 from temporalio import activity, workflow
 
 from activities.host import Host, Places
 from activities.toolbox import load_tools
 from workflows.agent_run import AgentRun
-from workflows.contracts import CALLS
-from workflows.updates import UPDATES
+from workflows.contracts import CALLS, Call, Message
+from workflows.queries import HELP
+from workflows.request import Carry, RunRequest
+from workflows.result import RunReport
+from workflows.updates import NOT_BUILT, UPDATES, Update, parse_update
+
+# The SDK's own definitions: there is no public way to ask which updates and queries a class has.
+DEFINITION = workflow._Definition.must_from_class(AgentRun)
 
 
-def registered(tmp_path: Path) -> dict[str, object]:
-    host = Host(Places(tmp_path / "a", tmp_path / "i", None, (), True), load_tools(), identity="tests")
-    found: dict[str, object] = {}
+@pytest.fixture
+def served(tmp_path: Path) -> dict[str, Callable[..., Any]]:
+    """Every activity that a worker registers, by the name Temporal knows."""
+    host = Host(Places(tmp_path / "a", tmp_path / "i", None, (), True), load_tools([]), identity="test")
+    found: dict[str, Callable[..., Any]] = {}
     for function in (*host.tools(), *host.llm()):
         name = activity._Definition.must_from_callable(function).name
         assert name is not None
-        assert name not in found, f"two activities are called {name}"
+        assert name not in found, f"{name} is registered twice"
         found[name] = function
     return found
 
 
-def test_every_contract_has_one_activity_of_its_types(tmp_path: Path) -> None:
-    found = registered(tmp_path)
-    assert sorted(found) == sorted(call.name for call in CALLS)
-    for call in CALLS:
-        function = found[call.name]
-        assert callable(function)
-        hints = get_type_hints(function)
-        result = hints.pop("return")
-        assert list(hints.values()) == [call.takes], call.name
-        assert result is call.gives, call.name
+def test_every_call_has_exactly_one_activity(served: dict[str, Callable[..., Any]]) -> None:
+    assert sorted(served) == sorted(call.name for call in CALLS)
 
 
-def test_every_update_is_handled_and_checked() -> None:
-    handlers = workflow._Definition.must_from_class(AgentRun).updates
-    for update in UPDATES:
-        assert handlers[update.name].validator is not None
-        assert handlers[update.name].description == update.about
-    assert handlers[None].validator is not None, "any other name must be refused, not left to fail"
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
+def test_an_activity_takes_and_gives_what_its_call_says(
+    served: dict[str, Callable[..., Any]], call: Call[Any, Any]
+) -> None:
+    function = served[call.name]
+    given = [name for name in inspect.signature(function).parameters if name != "self"]
+    hints = get_type_hints(function)
+    assert len(given) == 1, "a second parameter would arrive as a raw dict"
+    assert hints[given[0]] is call.takes
+    assert hints["return"] is call.gives
+    assert inspect.iscoroutinefunction(function)
 
 
-def test_run_updates_and_queries_take_anything() -> None:
-    """Typed parameters would fail a workflow task for ever on an input of another shape."""
-    definition = workflow._Definition.must_from_class(AgentRun)
-    functions = [definition.run_fn, *(query.fn for query in definition.queries.values())]
-    functions += [handler.fn for name, handler in definition.updates.items() if name is not None]
-    for function in functions:
-        request, *extra = list(inspect.signature(function).parameters.values())[1:]
-        assert request.default is None, function
-        assert [each.kind for each in extra] == [inspect.Parameter.VAR_POSITIONAL] or extra[0].default is None, function
+TRAVELLING: list[type[Message]] = list(dict.fromkeys(model for call in CALLS for model in (call.takes, call.gives)))
+
+
+@pytest.mark.parametrize("model", TRAVELLING)
+def test_messages_are_frozen_and_strict(model: type[Message]) -> None:
+    assert issubclass(model, Message)
+    assert model.model_config["frozen"]
+    assert model.model_config["extra"] == "forbid"
+
+
+@pytest.mark.parametrize("model", [RunRequest, Carry, RunReport, *UPDATES], ids=lambda model: model.__name__)
+def test_what_people_write_and_read_is_frozen_and_strict(model: type[RunRequest]) -> None:
+    assert model.model_config["frozen"]
+    assert model.model_config["extra"] == "forbid"
+
+
+def test_the_run_listens_to_every_update_and_to_no_other() -> None:
+    assert {name for name in DEFINITION.updates if name} == {update.name for update in UPDATES}
+    assert None in DEFINITION.updates, "a dynamic handler refuses all other names with the list of those there are"
+
+
+def test_no_update_is_both_built_and_not_built() -> None:
+    assert not {update.name for update in UPDATES} & set(NOT_BUILT)
+
+
+@pytest.mark.parametrize("name", list(DEFINITION.updates), ids=str)
+def test_every_update_has_a_validator_and_never_waits(name: str | None) -> None:
+    handler = DEFINITION.updates[name]
+    assert handler.validator is not None, "without one, a wrong input fails the workflow task for ever"
+    assert not inspect.iscoroutinefunction(handler.fn), "a handler that waits can be cut off by the end of its run"
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        AgentRun.__init__,
+        AgentRun.run,
+        *(query.fn for query in DEFINITION.queries.values()),
+        *(update.fn for name, update in DEFINITION.updates.items() if name),
+        *(update.validator for name, update in DEFINITION.updates.items() if name),
+    ],
+    ids=lambda function: function.__name__,
+)
+def test_whatever_people_send_any_number_of_inputs_reaches_our_own_check(function: Callable[..., Any]) -> None:
+    """A typed or missing parameter would leave the refusal to the SDK, which repeats the task for ever."""
+    first, *rest = [p for name, p in inspect.signature(function).parameters.items() if name != "self"]
+    assert (first.annotation, first.default) == (Any, None)
+    assert [(p.kind, p.annotation) for p in rest] == [(inspect.Parameter.VAR_POSITIONAL, Any)]
+
+
+def test_the_queries_are_there_and_described() -> None:
+    assert {str(name) for name in DEFINITION.queries} == set(HELP["queries"]) == {"plan", "node", "help"}
+    assert all(query.description for query in DEFINITION.queries.values())
+
+
+@pytest.mark.parametrize("update", UPDATES, ids=lambda update: update.name)
+def test_an_update_is_described_and_its_example_can_be_sent(update: type[Update]) -> None:
+    assert DEFINITION.updates[update.name].description == update.about
+    assert parse_update(update, json.loads(update.example)).model_fields_set <= set(update.model_fields)
+    assert HELP["updates"][update.name] == {"about": update.about, "example": update.example}
+    assert update.example in update.about or update.example == "{}"

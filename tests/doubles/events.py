@@ -20,7 +20,8 @@ async def unwell(handle: WorkflowHandle[Any, Any]) -> list[str]:
     async for event in handle.fetch_history_events():
         reason = event.workflow_task_failed_event_attributes
         if event.event_type in UNWELL and reason.cause != TOO_LATE:
-            found.append(f"{EventType.Name(event.event_type)}: {reason.failure.message}")
+            cause = WorkflowTaskFailedCause.Name(reason.cause)
+            found.append(f"{EventType.Name(event.event_type)}: {cause}: {reason.failure.message}")
     return found
 
 

@@ -30,16 +30,16 @@ async def until(handle: WorkflowHandle[Any, Any], holds: Callable[[View], bool],
 
 
 async def insist(handle: WorkflowHandle[Any, Any], name: str, given: Any) -> str:
-    """Send an update until the run has noticed that the node does not run any more.
+    """Send an update until the run is ready for it.
 
     A query may already see the end of a node which the run's next task is only about to take, and an update that
-    comes in that same task meets the run as it was before.
+    comes in that same task meets the run as it was before; or the run has just continued as new.
     """
     while True:
         try:
             said: str = await handle.execute_update(name, given)
         except WorkflowUpdateFailedError as refused:
-            if "is running" not in str(refused.cause):
+            if not any(soon in str(refused.cause) for soon in ("is running", "try again in a moment")):
                 raise
         else:
             return said

@@ -60,13 +60,16 @@ def test_a_run_goes_on_as_if_nothing_had_happened() -> None:
 
 
 def test_answers_and_facts_of_any_json_survive() -> None:
-    run = Play(gate("g"), node("b", "g"), answer="b")
+    run = Play(gate("g"), node("a"), node("b", "g", "a"), answer="b")
     run.begin()
     run.answer("g", {"text": "naïve, half a pair: \ud83d", "list": [1, 2.5, None, True]})
-    run.ok("g", count=float("inf"), name="ü")
+    run.ok("a", count=float("inf"), name="ü")
     before = (run.state.answers, run.state.facts)
     run.crash()
     assert (run.state.answers, run.state.facts) == before
+    run.ok("g")
+    run.crash()
+    assert run.state.answers == {}, "the answer is the gate's output by now"
 
 
 def test_ten_thousand_nodes_fit_forty_bytes_each() -> None:

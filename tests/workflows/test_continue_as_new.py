@@ -1,42 +1,34 @@
-"""Runs that continue as new every few nodes: the same answer, nothing twice, and people notice nothing.
-
-Thresholds are lowered in this process, which is why these workers run without the sandbox: it loads the engine anew.
-"""
+"""Runs that continue as new every few nodes: the same answer, nothing twice, and people notice nothing."""
 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from doubles.runs import call, insist, status_of, until
-from doubles.serving import remembered_or_not, serving
+from doubles.serving import remembered_or_not
 from doubles.tools import calls
 from temporalio import workflow
 from temporalio.api.common.v1 import Payload
 from temporalio.client import Client, WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.common import RawValue
 from temporalio.service import RPCError
-from temporalio.worker import UnsandboxedWorkflowRunner
 
-from activities.host import Host
 from workflows import engine
 
 pytestmark = pytest.mark.server
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
 Handle = WorkflowHandle[Any, Any]
-SOON = 40
 
 
-@pytest.fixture
-async def workers(client: Client, host: Host, cached: int, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    """Workers whose runs drain, and continue as new, after 40 events or 5 updates."""
-    monkeypatch.setattr(engine, "DRAIN_EVENTS", SOON)
+@pytest.fixture(autouse=True)
+def short_histories(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs drain, and continue as new, after 40 events or 5 updates."""
+    monkeypatch.setattr(engine, "DRAIN_EVENTS", 40)
     monkeypatch.setattr(engine, "DRAIN_UPDATES", 5)
-    async with serving(client, host, cached=cached, runner=UnsandboxedWorkflowRunner()):
-        yield
 
 
 async def links(client: Client, handle: Handle) -> list[Payload]:
@@ -160,7 +152,7 @@ async def test_every_update_that_was_taken_is_done_even_as_the_run_continues(
 
     await asyncio.gather(*map(repeat, names))
     await until(handle, lambda view: view["status"] == "blocked")
-    await handle.execute_update("answer", {"node": "hold", "value": "yes"})
+    await insist(handle, "answer", {"node": "hold", "value": "yes"})
     report = await handle.result()
     assert report["status"] == "done"
     expected = {f"{name}~{generation}": 1 for name in names for generation in range(1, 7)}

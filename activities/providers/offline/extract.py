@@ -21,7 +21,8 @@ _DISSENT = re.compile(
 _UNCERTAIN = re.compile(r"\b(?:once|formerly|originally|planned|proposed|would|projected|could have|expected|if)\b")
 _YEAR_WORDS = re.compile(r"(?:\b(?:as of|in|since|by|from|of|for)|\()\s*(?:the\s+)?$")
 _EVENT_WORD = re.compile(
-    r"\b(?!measured|counted|estimated|recorded|surveyed|given|quoted|published|based|listed|had|lived)\w+(?:ed|own|ilt|egan)\s+(?:in|on|since|by)\s*$"
+    r"\b(?!measured|counted|estimated|recorded|surveyed|given|quoted|published|based|listed|had|lived)"
+    r"\w+(?:ed|own|ilt|egan)\s+(?:in|on|since|by)\s*$"
 )
 
 

@@ -38,11 +38,12 @@ _OPENER = re.compile(
     r"(?:about|roughly|approximately|around|nearly|over|almost|more than|just|only|c\.|ca\.|~|≈)?\s*(?:us)?[$€£]?\d"
 )
 _FILLER = (
-    r"(?:(?:total|overall|full|maximum|max|mean|average|main|official|estimated|current|top|approximate|greatest|recorded|measured|"
-    r"known|typical|adult|present|surface|average|exact)\s+){0,3}"
+    r"(?:(?:total|overall|full|maximum|max|mean|average|main|official|estimated|current|top|approximate|greatest|recorded|"
+    r"measured|known|typical|adult|present|surface|exact)\s+){0,3}"
 )
 _BARE = re.compile(
-    r"(?:is|are|was|were|has|had|have|can|may|stands|lies|measures|covers|runs|flows|stretches|rises|holds|weighs|reaches)\b"
+    r"(?:is|are|was|were|has|had|have|can|may|stands|lies|measures|covers|runs|flows|stretches|rises|holds|weighs|"
+    r"reaches)\b"
 )
 
 
@@ -154,7 +155,8 @@ class Subject:
         if re.match(r"(?:it|they|he|she)\b|this\s+(?:is|was)\b", rest):
             return 1.5
         if re.match(
-            rf"(?:(?:its|their|his|her)\s+(?:[\w-]+\s+)?|(?:the|an?)\s+)?{_FILLER}(?:{self.nouns})(?!\w)(?!\s+(?:of|for)\b)",
+            rf"(?:(?:its|their|his|her)\s+(?:[\w-]+\s+)?|(?:the|an?)\s+)?{_FILLER}"
+            rf"(?:{self.nouns})(?!\w)(?!\s+(?:of|for)\b)",
             rest,
         ):
             return 1.5
