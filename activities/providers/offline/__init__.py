@@ -78,7 +78,7 @@ def _refusal(error: NotUnderstood) -> str:
     why = f" ({error.why})" if error.why else ""
     return (
         f'The offline rules do not understand {which}: "{said}"{why}. They are rules, no model, and can plan: '
-        f"{_EXAMPLES}. For anything else set a model and its key."
+        f"{_EXAMPLES}. Anything else needs a language model, which is not built yet."
     )
 
 
