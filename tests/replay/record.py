@@ -159,7 +159,8 @@ async def record(client: Client, name: str) -> None:
         path = HISTORIES / (f"{name}.json" if len(runs) == 1 else f"{name}-{number}.json")
         if path.exists():
             raise SystemExit(f"{path} exists; a saved history is never recorded again")
-        path.write_text(json.dumps(json.loads(history.to_json()), indent=1) + "\n")
+        text = json.dumps(json.loads(history.to_json()), indent=1).replace(f"{Path.cwd()}/", "")  # in stack traces
+        path.write_text(text + "\n")
 
 
 async def main(names: list[str]) -> None:
