@@ -8,18 +8,22 @@ from temporalio.client import WorkflowHandle
 
 UNWELL = (EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED, EventType.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT)
 
-TOO_LATE = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND
+DONE_OVER = (
+    WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
+    WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
+)
 
 
 async def unwell(handle: WorkflowHandle[Any, Any]) -> list[str]:
     """Return the workflow tasks of a run that failed or timed out, with their reason; a well run has none.
 
-    One that wanted to end the run just when something came in is done over by the server, and is well.
+    One that wanted to end the run just when something came in, or that a hundred events overtook, is done over by the
+    server, and is well.
     """
     found = []
     async for event in handle.fetch_history_events():
         reason = event.workflow_task_failed_event_attributes
-        if event.event_type in UNWELL and reason.cause != TOO_LATE:
+        if event.event_type in UNWELL and reason.cause not in DONE_OVER:
             cause = WorkflowTaskFailedCause.Name(reason.cause)
             found.append(f"{EventType.Name(event.event_type)}: {cause}: {reason.failure.message}")
     return found
