@@ -2,6 +2,7 @@
 
 from workflows.plan import schema
 from workflows.plan.decisions import Answered, Event, GivenUp, Judged, Retried, Stopped
+from workflows.plan.graph import Spec
 from workflows.plan.problems import place_of
 from workflows.plan.state import (
     CANCELLED,
@@ -20,30 +21,50 @@ _RETRIABLE = (SUCCEEDED, FAILED, SKIPPED, CANCELLED)
 
 def objection(state: RunState, update: Update) -> str | None:
     """Return why the update cannot be taken now, as a sentence that says what could; None when it can. Pure."""
+    return unfit(state, update) or untimely(state, update)
+
+
+def unfit(state: RunState, update: Update) -> str | None:
+    """Return why the update never fits this plan, however its nodes end; None when it may fit at some time. Pure."""
+    if isinstance(update, Finish):
+        return None
+    name = getattr(update, "node", "")
+    node = state.graph.by_id.get(name.partition("[")[0])
+    if node is None:
+        return _unknown(name)
+    spec = state.graph.specs[node]
+    if isinstance(update, RetryNode) and spec.lends:
+        return f"`{name}` stands in for another node; retry that one"
+    gate = spec.kind == "gate"
+    if isinstance(update, Answer):
+        return _answer(spec, update) if gate else f"`{name}` is no gate; approve or reject decide on a waiting write"
+    return f"`{name}` is a gate: use answer" if gate and isinstance(update, Approve | Reject) else None
+
+
+def untimely(state: RunState, update: Update) -> str | None:
+    """Return why an update that fits the plan cannot be taken now; None when it can. Pure."""
     if isinstance(update, Finish):
         return None
     name = getattr(update, "node", "")
     unit = state.find(name)
     if unit is None:
-        return f"there is no node `{name}`; the query `plan` lists them"
+        return _unknown(name)
     if isinstance(update, RetryNode):
         return _retry(state, unit, update)
     if isinstance(update, SkipNode):
         return _skip(state, unit)
-    if state.status[unit] != WAITING:
-        return f"`{name}` is {SHOWN[state.status[unit]]}; it does not wait for anybody"
-    gate = state.spec_of(unit).kind == "gate"
-    if isinstance(update, Answer):
-        return _answer(state, unit, update) if gate else f"`{name}` waits for approval: use approve or reject"
-    return f"`{name}` is a gate: use answer" if gate else None
+    waits = state.status[unit] == WAITING
+    return None if waits else f"`{name}` is {SHOWN[state.status[unit]]}; it does not wait for anybody"
+
+
+def _unknown(name: str) -> str:
+    return f"there is no node `{name}`; the query `plan` lists them"
 
 
 def _retry(state: RunState, unit: int, update: RetryNode) -> str | None:
     status = state.status[unit]
     if status not in _RETRIABLE:
         return f"`{update.node}` is {SHOWN[status]}; only a node that has ended can be run again"
-    if state.spec_of(unit).lends:
-        return f"`{update.node}` stands in for another node; retry that one"
     writes = [node for node in _downstream(state, state.node_of(unit)) if _wrote(state, node)]
     if writes and not update.repeat_effect:
         names = ", ".join(state.path(node) for node in writes[:5])
@@ -57,7 +78,7 @@ def _downstream(state: RunState, node: int) -> list[int]:
     stack = [node]
     while stack:
         here = stack.pop()
-        for other in (*state.graph.consumers[here], *state.graph.joins[here]):
+        for other in state.graph.behind(here):
             if other not in found:
                 found[other] = True
                 stack.append(other)
@@ -75,11 +96,11 @@ def _skip(state: RunState, unit: int) -> str | None:
     return None
 
 
-def _answer(state: RunState, unit: int, update: Answer) -> str | None:
+def _answer(spec: Spec, update: Answer) -> str | None:
     size = len(str(update.value))
     if size > MAX_ANSWER_CHARACTERS:
         return f"the answer has {size} characters; at most {MAX_ANSWER_CHARACTERS}"
-    wanted = state.spec_of(unit).schema
+    wanted = spec.schema
     for where, sentence in schema.faults(update.value, wanted, ("value",)) if wanted else ():
         return f"{place_of(where)}: {sentence}"
     return None

@@ -1,18 +1,16 @@
 """AgentRun: one run of an agent, as a Temporal workflow."""
 
-from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from workflows.admissible import event_of, objection, said
     from workflows.board import board
     from workflows.contracts import Checked, Conclusion
     from workflows.engine import Engine
+    from workflows.inbox import Inbox
     from workflows.plan.decisions import Begun, Stopped, Ticked
     from workflows.plan.graph import Graph, Skeleton
     from workflows.plan.snapshot import dump, load
@@ -22,19 +20,6 @@ with workflow.unsafe.imports_passed_through():
     from workflows.request import Carry, InvalidRequest, RunRequest, has_work, parse_request
     from workflows.result import RunReport, RunStatus
     from workflows.services import Opening, conclude
-    from workflows.updates import (
-        NOT_BUILT,
-        UPDATES,
-        Answer,
-        Approve,
-        Finish,
-        InvalidUpdate,
-        Reject,
-        RetryNode,
-        SkipNode,
-        Update,
-        parse_update,
-    )
     from workflows.view import RunView
 
 BOARD_EVERY = timedelta(seconds=1)
@@ -42,7 +27,7 @@ CARRIED_BYTES = 1_500_000
 
 
 @workflow.defn(name="AgentRun")
-class AgentRun:
+class AgentRun(Inbox):
     """Plans a goal, or takes a plan, and runs it to an answer.
 
     Survives the death of any process: every node that ended stays ended, and what was cut off runs again under the
@@ -135,6 +120,7 @@ class AgentRun:
             found = await self._conclude(engine)
         self._opening.phase = "ended"
         self._draw(engine)
+        await workflow.wait_condition(workflow.all_handlers_finished)
         info = workflow.info()
         report = report_of(engine.state, engine.shown_status, found, self._unanswered).model_copy(
             update={
@@ -200,91 +186,3 @@ class AgentRun:
         """Return the queries and updates with an example each."""
         del request, more
         return HELP
-
-    # what people do
-
-    @workflow.update(name=RetryNode.name, description=RetryNode.about)
-    def retry_node(self, request: Any = None, *more: Any) -> str:
-        """Run a node again."""
-        return self._take(RetryNode, request, *more)
-
-    @retry_node.validator
-    def _may_retry_node(self, request: Any = None, *more: Any) -> None:
-        self._admit(RetryNode, request, *more)
-
-    @workflow.update(name=SkipNode.name, description=SkipNode.about)
-    def skip_node(self, request: Any = None, *more: Any) -> str:
-        """Give a node up."""
-        return self._take(SkipNode, request, *more)
-
-    @skip_node.validator
-    def _may_skip_node(self, request: Any = None, *more: Any) -> None:
-        self._admit(SkipNode, request, *more)
-
-    @workflow.update(name=Answer.name, description=Answer.about)
-    def answer(self, request: Any = None, *more: Any) -> str:
-        """Answer a gate."""
-        return self._take(Answer, request, *more)
-
-    @answer.validator
-    def _may_answer(self, request: Any = None, *more: Any) -> None:
-        self._admit(Answer, request, *more)
-
-    @workflow.update(name=Approve.name, description=Approve.about)
-    def approve(self, request: Any = None, *more: Any) -> str:
-        """Let a write run."""
-        return self._take(Approve, request, *more)
-
-    @approve.validator
-    def _may_approve(self, request: Any = None, *more: Any) -> None:
-        self._admit(Approve, request, *more)
-
-    @workflow.update(name=Reject.name, description=Reject.about)
-    def reject(self, request: Any = None, *more: Any) -> str:
-        """Refuse a write."""
-        return self._take(Reject, request, *more)
-
-    @reject.validator
-    def _may_reject(self, request: Any = None, *more: Any) -> None:
-        self._admit(Reject, request, *more)
-
-    @workflow.update(name=Finish.name, description=Finish.about)
-    def finish(self, request: Any = None, *more: Any) -> str:
-        """End the run with what there is."""
-        return self._take(Finish, request, *more)
-
-    @finish.validator
-    def _may_finish(self, request: Any = None, *more: Any) -> None:
-        self._admit(Finish, request, *more)
-
-    @workflow.update(dynamic=True)
-    def other(self, name: str, args: Sequence[RawValue]) -> str:
-        """Never runs: its validator refuses every other name."""
-        del args
-        return name
-
-    @other.validator
-    def _no_other(self, name: str, args: Sequence[RawValue]) -> None:
-        del args
-        known = ", ".join(update.name for update in UPDATES)
-        why = "is not built yet" if name in NOT_BUILT else "is no update of this run"
-        raise InvalidUpdate(f"`{name}` {why}; there are {known}")
-
-    def _admit(self, model: type[Update], request: Any, *more: Any) -> None:
-        update = parse_update(model, request, *more)
-        engine = self._engine
-        if engine is None:
-            raise InvalidUpdate(f"the run is still {self._opening.phase}; try again in a moment")
-        if engine.status is not None:
-            raise InvalidUpdate(f"the run has ended: {engine.status}")
-        why_not = objection(engine.state, update)
-        if why_not:
-            raise InvalidUpdate(why_not)
-
-    def _take(self, model: type[Update], request: Any, *more: Any) -> str:
-        update = parse_update(model, request, *more)
-        engine = self._engine
-        assert engine is not None
-        engine.updates += 1
-        engine.post(event_of(engine.state, update))
-        return said(update)

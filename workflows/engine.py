@@ -11,17 +11,21 @@ from typing import Any
 
 from temporalio import workflow
 
+from workflows.admissible import objection
 from workflows.contracts import NodeReply
 from workflows.fanout import Fanout
 from workflows.plan.decisions import Cancel, Decision, End, EndStatus, Event, Start, Ticked
 from workflows.plan.schedule import step
 from workflows.plan.state import RunState
 from workflows.result import RunStatus
+from workflows.updates import Update
 
 DRAIN_EVENTS = 20_000
 DRAIN_BYTES = 20 * 1024 * 1024
 DRAIN_UPDATES = 1_500
 KEPT_REPLIES = 2_000
+ENDS_FIRST = "ends-before-updates"
+"""The patch that keeps updates apart from a task without commands, which a replay may join to the next one."""
 
 
 class Engine:
@@ -37,6 +41,7 @@ class Engine:
         self._changed = changed
         self._awake = False
         self._timer_at: int | None = None
+        self._latest = 0
         self._timer: asyncio.Task[None] | None = None
         self._fanout = Fanout(state, run, plan, self._wake)
 
@@ -66,7 +71,16 @@ class Engine:
     @property
     def quiet(self) -> bool:
         """Whether nothing is in flight: the only instants at which a run may continue as new."""
-        return not self._fanout.busy and not self.state.running
+        return not self._fanout.busy and not self.state.running and workflow.all_handlers_finished()
+
+    @property
+    def expecting(self) -> bool:
+        """Whether anything in flight may have ended already, unknown to this task so far."""
+        return self.status is None and (self._fanout.busy or bool(self.state.deadlines))
+
+    def objection(self, update: Update) -> str | None:
+        """Return why the update cannot be taken now; None when it can."""
+        return f"the run has ended: {self.status}" if self.status is not None else objection(self.state, update)
 
     async def run(self) -> bool:
         """Work until the run ends (True) or is to continue as new (False)."""
@@ -131,13 +145,19 @@ class Engine:
 
     def _set_timer(self) -> None:
         due = self.state.next_due()
-        if due == self._timer_at:
+        if due == self._timer_at and not self._timed_later():
             return
         if self._timer is not None:
             self._timer.cancel()
         self._timer_at, self._timer = due, None
         if due is not None:
             self._timer = asyncio.create_task(self._ring(due))
+
+    def _timed_later(self) -> bool:
+        """Whether a deadline was set that is not the next: setting the timer anew makes this task's time its own."""
+        latest = max(self.state.deadlines.values(), default=0)
+        later, self._latest = latest > self._latest, latest
+        return later and workflow.patched(ENDS_FIRST)
 
     async def _ring(self, due: int) -> None:
         wait = max(1, due - _now())

@@ -1,0 +1,94 @@
+"""Updates that follow tasks in which the run had nothing to say.
+
+The SDK's core takes a task without commands that is directly followed by another for a mere sign of life, and puts
+the two together whenever it replays them: what an update found settled would then come after the update.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from doubles.runs import View, call, status_of, until
+from doubles.serving import remembered_or_not
+from temporalio.client import WorkflowHandle
+from temporalio.worker import Replayer
+
+from workers.sandbox import workflow_runner
+from workflows.agent_run import AgentRun
+from workflows.wire import DATA_CONVERTER
+
+pytestmark = [pytest.mark.server, remembered_or_not]
+Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
+
+
+def quiet_end(last: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return three nodes that end one by one without starting anything, and `last`, which needs them."""
+    naps = [call(f"n{index}", args={"seconds": 0.2 * index, "value": index}) for index in range(3)]
+    return [*naps, {**last, "needs": ["n0", "n1", "n2"]}]
+
+
+async def replays(handle: WorkflowHandle[Any, Any]) -> None:
+    replayer = Replayer(workflows=[AgentRun], workflow_runner=workflow_runner(), data_converter=DATA_CONVERTER)
+    await replayer.replay_workflow(await handle.fetch_history())
+
+
+async def test_a_write_is_approved_after_silent_tasks(start: Start) -> None:
+    handle = await start(plan={"nodes": quiet_end(call("w", "note", args={"text": "x"}))})
+    await until(handle, lambda view: status_of(view, "w") == "waiting")
+    await handle.execute_update("approve", {"node": "w"})
+    assert (await handle.result())["status"] == "done"
+    await replays(handle)
+
+
+async def test_a_gate_is_answered_after_silent_tasks(start: Start) -> None:
+    """Another gate has its timer already, so that this one needs none."""
+    nodes = quiet_end({"id": "late", "kind": "gate", "question": "?", "timeout": "1000s"})
+    nodes.append({"id": "soon", "kind": "gate", "question": "?", "timeout": "10s"})
+    handle = await start(plan={"nodes": nodes, "answer": ["$late", "$soon"]})
+    await until(handle, lambda view: status_of(view, "late") == "waiting")
+    for name in ("late", "soon"):
+        await handle.execute_update("answer", {"node": name, "value": name})
+    assert (await handle.result())["answer"] == ["late", "soon"]
+    await replays(handle)
+
+
+async def test_an_item_of_a_map_that_opened_in_silence_is_given_up(start: Start) -> None:
+    """The map's items wait for a lock, so that its opening starts nothing."""
+    lock = [{"name": "one"}]
+    nodes = [
+        call("holder", "hang", args={"name": "silence"}, locks=lock),
+        call("n0"),
+        call("list", "count", args={"count": 3}, needs=["n0"]),
+        call("other", args={"seconds": 0.3}),
+        {
+            "id": "m",
+            "kind": "map",
+            "over": "$list.items",
+            "do": {"kind": "tool", "tool": "nap", "locks": lock, "on_error": "skip"},
+        },
+    ]
+    handle = await start(plan={"nodes": nodes, "answer": "$m"}, on_failure="partial")
+    await until(handle, lambda view: status_of(view, "m[2]") == "pending" and status_of(view, "other") == "succeeded")
+    await handle.execute_update("skip_node", {"node": "m[1]"})
+    await handle.execute_update("skip_node", {"node": "holder"})
+    report = await handle.result()
+    statuses = {line["id"]: line["status"] for line in report["nodes"]}
+    assert [statuses[f"m[{index}]"] for index in range(3)] == ["succeeded", "skipped", "succeeded"]
+    await replays(handle)
+
+
+def rests(node: str, view: View) -> bool:
+    return status_of(view, node) == "succeeded" and view["status"] == "blocked"
+
+
+async def test_a_node_is_run_again_after_silent_tasks(start: Start) -> None:
+    hold = {"id": "hold", "kind": "gate", "question": "?"}
+    handle = await start(plan={"nodes": [*quiet_end(call("last", needs=[])), hold], "answer": "$hold"})
+    await until(handle, partial(rests, "last"))
+    for name in ("n0", "n1", "last"):
+        await handle.execute_update("retry_node", {"node": name})
+        await until(handle, partial(rests, name))
+    await handle.execute_update("answer", {"node": "hold", "value": 1})
+    assert (await handle.result())["status"] == "done"
+    await replays(handle)
