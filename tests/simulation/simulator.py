@@ -7,6 +7,7 @@ only; when it ends, when people act and when the process dies depends on the sch
 import random
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from itertools import pairwise
 
 from plan.strategies import Planner, Seeded
 from simulation.audit import check_structure
@@ -21,6 +22,7 @@ from workflows.plan.decisions import (
     End,
     Event,
     GivenUp,
+    Grown,
     Judged,
     Park,
     Retried,
@@ -28,7 +30,8 @@ from workflows.plan.decisions import (
     Stopped,
     Ticked,
 )
-from workflows.plan.graph import Graph
+from workflows.plan.graph import Graph, Skeleton, Spec
+from workflows.plan.growth import shifted
 from workflows.plan.schedule import step
 from workflows.plan.snapshot import dump, load
 from workflows.plan.state import RUNNING, WAITING, RunState
@@ -38,7 +41,8 @@ from workflows.plan.state import RUNNING, WAITING, RunState
 class Habits:
     """What may happen in a schedule, as chances in percent for each event.
 
-    `early` lets joins close before all their inputs have ended; `repairs` is how often a parked run is helped.
+    `early` lets joins close before all their inputs have ended; `repairs` is how often a parked run is helped. With
+    `grows` the plan comes in pieces.
     """
 
     edits: int = 0
@@ -48,6 +52,7 @@ class Habits:
     repairs: int = 6
     early: bool = True
     most: int = 14
+    grows: int = 0
 
 
 @dataclass
@@ -67,10 +72,12 @@ class Simulation:
     def __init__(self, seed: int, habits: Habits, *, order: int | None = None) -> None:
         self.habits = habits
         skeleton = Planner(Seeded(seed), least=4, most=habits.most, early=habits.early).plan()
-        self.graph = Graph(skeleton)
+        self.pieces = pieces_of(skeleton) if habits.grows else [skeleton]
+        self.graph = Graph(self.pieces.pop(0))
         self.random = random.Random(seed if order is None else order)
         self.crashes = random.Random(seed + 1)
         self.state = RunState(self.graph, window=self.random.choice((1, 2, 4, 100)), park_for=1_000)
+        self.state.growing = bool(self.pieces)
         self.world = World(seed, failing=habits.failing)
         self.calendar: list[tuple[int, int, Activity]] = []
         self.repairs = habits.repairs
@@ -89,7 +96,9 @@ class Simulation:
 
     def _turn(self) -> None:
         draw = self.random.random() * 100
-        if self.edits and draw < self.habits.edits:
+        if self.pieces and (draw < self.habits.grows or not self.calendar):
+            self._grow()
+        elif self.edits and draw < self.habits.edits:
             self.edits -= 1
             self._edit()
         elif draw > 100 - self.habits.stops:
@@ -103,6 +112,16 @@ class Simulation:
             assert due is not None, "nothing is in flight and nothing will ring"
             self.state.now = max(self.state.now, due)
             self._act(Ticked())
+
+    def _grow(self) -> None:
+        old, self.graph = len(self.graph.specs), Graph(self.pieces.pop(0))
+        added = len(self.graph.specs) - old
+        self.world.move(lambda unit: shifted(unit, old, added))
+        self.calendar = [
+            (at, number, tuple((shifted(unit, old, added), generation) for unit, generation in keys))
+            for at, number, keys in self.calendar
+        ]
+        self._act(Grown(self.graph, more=bool(self.pieces)))
 
     def _next_end(self) -> None:
         at, _, keys = self.calendar[0]
@@ -196,3 +215,27 @@ class Simulation:
         self.story.digests = {self.state.path(unit): digest for unit, digest in enumerate(self.state.digest)}
         assert RUNNING not in self.state.status
         assert not self.world.live, "the run has ended, but calls are still in flight"
+
+
+def pieces_of(skeleton: Skeleton) -> list[Skeleton]:
+    """Return the plan as it would come from a planner that still writes: longer and longer beginnings of it.
+
+    A stand-in comes together with the node it stands in for.
+    """
+    furthest, cuts = -1, []
+    hosts = {spec.instead: index for index, spec in enumerate(skeleton.specs)}
+    for index, spec in enumerate(skeleton.specs):
+        furthest = max(furthest, index, hosts.get(index, -1), *_named(spec))
+        if furthest == index:
+            cuts.append(index + 1)
+    cuts = [*cuts[:: max(1, len(cuts) // 3)], len(skeleton.specs)]
+    pieces, islands = [], []
+    for start, end in pairwise([0, *dict.fromkeys(cuts)]):
+        islands = [*islands, *(group for group in skeleton.islands if all(start <= node < end for node in group))]
+        answer = skeleton.answer if end == len(skeleton.specs) else list(range(end))
+        pieces.append(Skeleton(skeleton.specs[:end], answer, skeleton.on_failure, islands))
+    return pieces
+
+
+def _named(spec: Spec) -> list[int]:
+    return [-1, *spec.needs, *spec.watches, *spec.inputs, *spec.reads, spec.instead, *(spec.over or ())[:1]]

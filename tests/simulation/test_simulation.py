@@ -61,6 +61,20 @@ def test_whatever_people_do_every_run_ends_and_every_result_is_made_of_what_is_t
     assert "WEFT_SEED" in os.environ or ends == {"done", "partial", "failed", "cancelled"}
 
 
+def test_a_plan_that_comes_in_pieces_ends_as_a_whole_one_does() -> None:
+    """Without joins that close early; people and crashes may come between the pieces elsewhere."""
+    habits = Habits(early=False, repairs=0)
+    for seed in seeds(13)[:400]:
+        pieces = play(seed, Habits(**{**vars(habits), "grows": 30}), order=1)
+        whole = play(seed, habits, order=2)
+        assert (pieces.end, pieces.statuses, pieces.digests) == (whole.end, whole.statuses, whole.digests), seed
+
+
+def test_whatever_people_do_while_a_plan_grows_every_result_is_made_of_what_is_there() -> None:
+    for seed in seeds(17)[:400]:
+        play(seed, Habits(edits=25, stops=1, failing=20, grows=15))
+
+
 def test_a_cancelled_run_leaves_nothing_running() -> None:
     """The simulator checks that every call in flight was cancelled by name."""
     for seed in seeds(11)[:200]:

@@ -1,6 +1,6 @@
 """A world in which calls happen: what is in flight, and what each call comes to, decided by its inputs alone."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from zlib import crc32
 
 from workflows.plan.decisions import Cancel, Decision, Outcome, Start
@@ -27,6 +27,13 @@ class World:
         self.zombies: list[Key] = []
         self.used: dict[str, bool] = {}
         self.records: dict[int, tuple[tuple[str, ...], Outcome]] = {}
+
+    def move(self, to: Callable[[int], int]) -> None:
+        """Call units by their new numbers: the plan has grown."""
+        self.live = {(to(unit), generation): inputs for (unit, generation), inputs in self.live.items()}
+        self.bound = {(to(unit), generation): inputs for (unit, generation), inputs in self.bound.items()}
+        self.zombies = [(to(unit), generation) for unit, generation in self.zombies]
+        self.records = {to(unit): record for unit, record in self.records.items()}
 
     def carry_out(self, state: RunState, decisions: Iterable[Decision]) -> list[Activity]:
         """Start and cancel as decided; return the activities started. Raises AssertionError for a forbidden start."""

@@ -1,7 +1,9 @@
 """What goes into the scheduler and what comes out: plain slotted values, cheap enough for the hot path."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from workflows.plan.graph import Graph
 
 EndStatus = Literal["done", "partial", "failed", "cancelled"]
 
@@ -73,13 +75,24 @@ class GivenUp:
 
 
 @dataclass(slots=True)
+class Grown:
+    """The plan has more nodes behind the old ones. `facts` are those of old nodes that only new ones ask for; `more`
+    says that further nodes may come, so that the run neither ends nor parks.
+    """
+
+    graph: Graph
+    facts: dict[int, dict[str, Any]] = field(default_factory=dict)
+    more: bool = False
+
+
+@dataclass(slots=True)
 class Stopped:
     """The run is to end now: `partial` when a person finishes it, `cancelled` when it is cancelled."""
 
     status: EndStatus
 
 
-Event = Begun | Settled | Ticked | Answered | Judged | Retried | GivenUp | Stopped
+Event = Begun | Settled | Ticked | Answered | Judged | Retried | GivenUp | Grown | Stopped
 
 
 @dataclass(slots=True)

@@ -16,8 +16,8 @@ from workflows.plan.state import (
 
 
 def idle(state: RunState) -> bool:
-    """Whether nothing runs, is ready, or waits for a person's answer."""
-    return state.begun and not (state.ended or state.running or state.waiting or state.heap)
+    """Whether nothing runs, is ready, or waits for a person's answer, and no more nodes are to come."""
+    return state.begun and not (state.ended or state.running or state.waiting or state.heap or state.growing)
 
 
 def rest(state: RunState) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from heapq import heappop
 from typing import Any
 
-from workflows.plan import admission, ending, flow, ready, reopening, revisions, settling
+from workflows.plan import admission, ending, flow, growth, ready, reopening, revisions, settling
 from workflows.plan.decisions import (
     Answered,
     Ask,
@@ -17,6 +17,7 @@ from workflows.plan.decisions import (
     Decision,
     Event,
     GivenUp,
+    Grown,
     Judged,
     Retried,
     Settled,
@@ -193,5 +194,6 @@ _HANDLERS: dict[type[Any], Callable[[RunState, Any], None]] = {
     Judged: _judged,
     Retried: _retried,
     GivenUp: _given_up,
+    Grown: growth.grow,
     Stopped: _stopped,
 }

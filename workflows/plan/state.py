@@ -56,6 +56,7 @@ class RunState:
         "generation",
         "good",
         "graph",
+        "growing",
         "heap",
         "held",
         "held_back",
@@ -98,6 +99,7 @@ class RunState:
         self.running = 0
         self.waiting = 0
         self.draining = False
+        self.growing = False
         self.begun = False
         self.parked = False
         self.ended = False
