@@ -12,6 +12,8 @@ from workflows import queues
 from workflows.contracts import CheckCall, Checked, LoadCall, PrepareCall, Prepared
 from workflows.plan import edges
 from workflows.plan.annotate import Annotator
+from workflows.plan.beginning import continued, startable
+from workflows.plan.facts import facts_of
 from workflows.plan.forecast import forecast
 from workflows.plan.inputs import bind_inputs, input_problems
 from workflows.plan.model import Node, Plan
@@ -60,18 +62,58 @@ class Preparing:
     async def check(self, home: str, call: CheckCall) -> Checked:
         """Check a draft that lies in the store. Raises BodyMissing, StoreUnavailable."""
         charter = await self.library.charter(home, call.charter)
-        return await self._check(home, call.charter, charter, await self.library.value(home, call.draft))
+        draft = await self.library.value(home, call.draft)
+        base = await self.library.plan(home, call.base) if call.base else None
+        checked = await self._check(home, call.charter, charter, draft, base)
+        return await self._with_facts(home, call, base, checked) if base and checked.continues else checked
+
+    async def begin(self, home: str, digest: str, nodes: list[dict[str, Any]]) -> Checked | None:
+        """Check what of a plan's first nodes may run before the rest is written; None when nothing may."""
+        charter = await self.library.charter(home, digest)
+        tools = {entry["name"]: entry for entry in charter.catalogue}
+        try:
+            written = parse_plan({"nodes": nodes, "answer": None})
+        except InvalidPlan:
+            return None
+        begun = startable(list(written.nodes), tools)
+        if not begun:
+            return None
+        ids = [f"${node.id}" for node in begun]
+        plan = written.model_copy(update={"nodes": tuple(begun), "answer": ids})
+        checked = await self._checked(home, digest, charter, plan)
+        return None if checked.problems else checked
+
+    async def _with_facts(self, home: str, call: CheckCall, base: CheckedPlan, checked: Checked) -> Checked:
+        """Add the facts of nodes that have ended which only the new plan asks for."""
+        plan = await self.library.plan(home, checked.plan)
+        facts, awaits = {}, []
+        for node in base.plan.nodes:
+            wanted = plan.wanted.get(node.id, [])
+            if wanted == base.wanted.get(node.id, []):
+                continue
+            if node.id in call.refs:
+                facts[node.id] = facts_of(await self.library.value(home, call.refs[node.id]), wanted)
+            else:
+                awaits.append(node.id)
+        return checked.model_copy(update={"facts": facts, "awaits": tuple(awaits)})
 
     async def load(self, home: str, call: LoadCall) -> Checked:
         """Return a plan checked before. Raises BodyMissing, StoreUnavailable."""
         checked = await self.library.plan(home, call.plan)
         return Checked(plan=call.plan, skeleton=checked.skeleton, warnings=checked.warnings)
 
-    async def _check(self, home: str, digest: str, charter: Charter, data: Any) -> Checked:
+    async def _check(
+        self, home: str, digest: str, charter: Charter, data: Any, base: CheckedPlan | None = None
+    ) -> Checked:
         try:
             plan = parse_plan(data)
         except InvalidPlan as error:
             return _refused(error.problems)
+        longer = continued(base.plan, plan) if base is not None else None
+        checked = await self._checked(home, digest, charter, longer or plan)
+        return checked.model_copy(update={"continues": True}) if longer is not None else checked
+
+    async def _checked(self, home: str, digest: str, charter: Charter, plan: Plan) -> Checked:
         problems = problems_of(plan, charter.catalogue, models=self.models)
         problems += input_problems(plan, charter.inputs)
         if problems:

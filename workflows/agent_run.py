@@ -1,5 +1,6 @@
 """AgentRun: one run of an agent, as a Temporal workflow."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -8,7 +9,7 @@ from temporalio.exceptions import ApplicationError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from workflows.board import board
-    from workflows.contracts import Checked, Conclusion
+    from workflows.contracts import Checked, Conclusion, Prepared, drafted_in
     from workflows.engine import Engine
     from workflows.inbox import Inbox
     from workflows.plan.decisions import Begun, Stopped, Ticked
@@ -17,9 +18,9 @@ with workflow.unsafe.imports_passed_through():
     from workflows.plan.state import RunState
     from workflows.queries import HELP, node_view, run_view
     from workflows.reporting import report_of, usage_of
-    from workflows.request import Carry, InvalidRequest, RunRequest, has_work, parse_request
+    from workflows.request import Carry, InvalidRequest, RunRequest, has_plan, has_work, parse_request
     from workflows.result import RunReport, RunStatus
-    from workflows.services import Opening, conclude
+    from workflows.services import Opening, conclude, sound
     from workflows.view import RunView
 
 BOARD_EVERY = timedelta(seconds=1)
@@ -52,6 +53,8 @@ class AgentRun(Inbox):
         self._checked = Checked()
         self._engine: Engine | None = None
         self._stillborn: RunStatus = "running"  # the status while there is no engine: what becomes of the opening
+        self._planner: asyncio.Task[Engine] | None = None
+        self._drafting = 0
         self._unanswered = ""
         self._drawn_at = workflow.now() - BOARD_EVERY
 
@@ -75,30 +78,88 @@ class AgentRun(Inbox):
         return await self._end(engine)
 
     async def _open(self, request: RunRequest) -> Engine:
-        """Get the plan and build the engine, as it was when the run continued as new, or afresh."""
-        carry, opening = self._carry, self._opening
-        self._checked = await (opening.load(carry) if carry else opening.plan(request))
-        graph = Graph(Skeleton.unpack(self._checked.skeleton))
+        """Get the plan and build the engine, as it was when the run continued as new, or afresh.
+
+        A planner that streams goes on writing while the engine runs what it has written.
+        """
+        if self._carry is not None:
+            return self._begin(request, await self._opening.load(self._carry), self._carry)
+        prepared = await self._opening.prepare(request)
+        if prepared.checked is not None:
+            return self._begin(request, sound(prepared.checked))
+        if not prepared.streams:
+            return self._begin(request, await self._opening.ask(prepared, self._opening.check))
+        planner = self._planner = asyncio.create_task(self._plan(request, prepared))
+        planner.add_done_callback(self._planned)
+        try:
+            await workflow.wait_condition(lambda: planner.done() or self._engine is not None)
+        except asyncio.CancelledError:
+            planner.cancel()
+            raise
+        return self._engine or await planner
+
+    def _begin(
+        self, request: RunRequest, checked: Checked, carry: Carry | None = None, *, more: bool = False
+    ) -> Engine:
+        self._checked = checked
+        graph = Graph(Skeleton.unpack(checked.skeleton))
         if carry is not None:
             state = load(graph, carry.snapshot)
         else:
             state = RunState(graph, window=request.window, park_for=round(request.park_for * 1000))
             state.on_failure = request.on_failure or state.on_failure
-        engine = Engine(state, opening.home, self._checked.plan, self._changed)
-        engine.usage = list(opening.spent)
+            state.growing = more
+        engine = Engine(state, self._opening, checked.plan, self._changed)
+        engine.allow_replans(carry.replans if carry else request.max_replans if not has_plan(request) else 0)
         engine.post(Ticked() if carry else Begun())
-        opening.phase = "running"
+        self._opening.phase = "running" if not more else "planning"
         self._engine = engine
         return engine
 
+    async def _plan(self, request: RunRequest, prepared: Prepared) -> Engine:
+        """Have the plan written, and go on with it: as the end of what has begun, or in its place."""
+        checked = await self._opening.ask(prepared, self._check)
+        engine = self._engine
+        if engine is None:
+            return self._begin(request, checked)
+        self._checked = checked
+        self._opening.phase = "running"
+        if checked.continues:
+            engine.grow(checked)
+        else:
+            engine.begin_again(checked)
+        return engine
+
+    def _planned(self, planner: asyncio.Task[Engine]) -> None:
+        error = None if planner.cancelled() else planner.exception()
+        if error is not None and self._engine is not None:
+            self._engine.fail(error)
+
+    async def _check(self, draft: str) -> Checked:
+        return await (self._engine.check(draft) if self._engine is not None else self._opening.check(draft))
+
+    @workflow.signal(name="drafted", description="The beginning of a plan, from the planner that writes it")
+    def drafted(self, request: Any = None, *more: Any) -> None:
+        """Start on the beginning of a plan. Ignores what is no such thing, comes late, or is from another attempt."""
+        draft = drafted_in(request, *more)
+        if draft is None or self._request is None or self._planner is None or self._planner.done():
+            return
+        checked = Checked(plan=draft.plan, skeleton=draft.skeleton)
+        if self._engine is None:
+            self._drafting = draft.attempt
+            self._begin(self._request, checked, more=True)
+        elif draft.attempt == self._drafting and self._engine.state.growing:
+            self._engine.grow(checked, more=True)
+
     def _continue_as_new(self, request: RunRequest, engine: Engine) -> None:
-        spent, opening = engine.usage, self._opening
+        opening = self._opening
         carry = Carry(
             home=opening.home,
             charter=opening.charter,
             plan=engine.plan,
             snapshot=dump(engine.state),
-            usage=(spent[0], spent[1], spent[2], spent[3]),
+            usage=self._spent(),
+            replans=engine.replans,
             runs=(self._carry.runs if self._carry else 1) + 1,
         )
         following = request.model_copy(update={"carry": carry})
@@ -126,7 +187,7 @@ class AgentRun(Inbox):
             update={
                 "id": info.workflow_id,
                 "run_id": info.run_id,
-                "usage": usage_of(engine.usage),
+                "usage": usage_of(self._spent()),
                 "warnings": self._checked.warnings,
             }
         )
@@ -157,6 +218,11 @@ class AgentRun(Inbox):
         title = f"{self._status()}: {goal}" if goal else self._status()
         workflow.set_current_details(board(engine.state, run=workflow.info().workflow_id, title=title))
 
+    def _spent(self) -> tuple[int, int, int, int]:
+        """Return what the run has used: by its planner, and by its nodes."""
+        planning, nodes = self._opening.spent, self._engine.usage if self._engine else (0, 0, 0, 0)
+        return planning[0] + nodes[0], planning[1] + nodes[1], planning[2] + nodes[2], planning[3] + nodes[3]
+
     def _status(self) -> RunStatus:
         return self._engine.shown_status if self._engine is not None else self._stillborn
 
@@ -170,7 +236,7 @@ class AgentRun(Inbox):
             status=self._status(),
             phase=self._opening.phase,
             goal=self._request.goal[:2000] if self._request else "",
-            usage=usage_of(self._engine.usage if self._engine else self._opening.spent),
+            usage=usage_of(self._spent()),
             warnings=self._checked.warnings,
         )
         return run_view(view, self._engine, request)

@@ -6,9 +6,9 @@ activity of the same types.
 """
 
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 In = TypeVar("In", bound=BaseModel)
 Out = TypeVar("Out", bound=BaseModel)
@@ -46,29 +46,58 @@ class PrepareCall(Message):
 
 
 class Checked(Message):
-    """A plan's verdict: either a plan digest and its packed skeleton, or problems, one sentence each."""
+    """A plan's verdict: either a plan digest and its packed skeleton, or problems, one sentence each.
+
+    `continues` says that the plan begins with all of its base as it was. Then `facts` are those of old nodes that only
+    new nodes ask for, by node, and `awaits` the old nodes whose facts are asked for but whose output was not given.
+    """
 
     plan: Digest = ""
     skeleton: str = ""
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    continues: bool = False
+    facts: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    awaits: tuple[str, ...] = ()
 
 
 class Prepared(Message):
-    """`charter` is the artifact of all a run is bound to: catalogue, inputs, documents."""
+    """`charter` is the artifact of all a run is bound to: catalogue, inputs, documents. A planner that `streams` sends
+    the beginning of its plan while it writes the rest.
+    """
 
     charter: Digest
     planner: str = ""
+    streams: bool = False
     checked: Checked | None = None
 
 
 class PlanCall(Message):
-    """Asks a planner for a plan of the charter's goal. `problems` are those of its last draft."""
+    """Asks a planner for a plan of the charter's goal. `problems` are those of its last draft. With `stream`, the
+    beginning of the plan is sent as signals `drafted` while the rest is written.
+    """
 
     run: str
     charter: Digest
     problems: tuple[str, ...] = ()
     draft: Digest = ""
+    stream: bool = False
+
+
+class Drafted(Message):
+    """The beginning of a plan, checked, as far as it is written: each one continues the last of the same attempt."""
+
+    attempt: int
+    plan: Digest
+    skeleton: str
+
+
+def drafted_in(request: Any = None, *more: Any) -> Drafted | None:
+    """Return the beginning of a plan in a signal's input, or None for an input of any other shape."""
+    try:
+        return Drafted.model_validate(request) if not more else None
+    except ValidationError:
+        return None
 
 
 class Planned(Message):
@@ -79,11 +108,16 @@ class Planned(Message):
 
 
 class CheckCall(Message):
-    """Checks a draft against the charter."""
+    """Checks a draft against the charter. With `base`, the plan that has run so far, the draft must continue it: as a
+    whole plan, or as a `delta` to be added. `refs` maps nodes that have ended to their outputs.
+    """
 
     run: str
     charter: Digest
     draft: Digest
+    base: Digest = ""
+    delta: bool = False
+    refs: dict[str, Digest] = Field(default_factory=dict)
 
 
 class LoadCall(Message):
@@ -98,7 +132,9 @@ class NodeCall(Message):
 
     `nodes` are node paths with their generation (`n7`, `n7~2`, `m[17]`). `refs` maps the nodes whose outputs they read
     to artifact digests; the activity binds arguments from there. `lost` maps a join's inputs without a value to
-    (status, error). `items` are a map's item outputs in order. `answer` is what a person answered at a gate.
+    (status, error). `items` are a map's item outputs in order. `answer` is what a person answered at a gate. A model
+    whose output is the run's answer may ask for more nodes `replans` more times; `objections` say what was wrong with
+    its last wish.
     """
 
     run: str
@@ -108,6 +144,8 @@ class NodeCall(Message):
     lost: dict[str, tuple[str, str | None]] = Field(default_factory=dict)
     items: tuple[Digest | None, ...] = ()
     answer: JsonValue = None
+    replans: int = 0
+    objections: tuple[str, ...] = ()
 
 
 class NodeError(Message):
@@ -122,7 +160,7 @@ class NodeReply(Message):
     """A node's outcome: the digest of its stored output with size, wanted facts and a preview, or an error.
 
     `value` is the output itself where the run's answer is made of it and it is small. `usage` counts input tokens,
-    output tokens and millionths of a dollar.
+    output tokens and millionths of a dollar. With `replan` the output is a wish for more nodes, not an answer.
     """
 
     ref: Digest | None = None
@@ -132,6 +170,7 @@ class NodeReply(Message):
     value: JsonValue = None
     has_value: bool = False
     skipped: bool = False
+    replan: bool = False
     attempt: int = 1
     usage: tuple[int, int, int] = (0, 0, 0)
     error: NodeError | None = None

@@ -6,18 +6,37 @@ order they come, so a replay, with the same events, does the same.
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from temporalio import workflow
+from temporalio.exceptions import ApplicationError
 
 from workflows.admissible import objection
-from workflows.contracts import NodeReply
-from workflows.fanout import Fanout
-from workflows.plan.decisions import Cancel, Decision, End, EndStatus, Event, Start, Ticked
+from workflows.contracts import Checked, NodeReply
+from workflows.fanout import Fanout, outcome_of
+from workflows.plan.decisions import (
+    Begun,
+    Cancel,
+    Decision,
+    End,
+    EndStatus,
+    Event,
+    Grown,
+    Outcome,
+    Settled,
+    Start,
+    Stopped,
+    Ticked,
+)
+from workflows.plan.graph import Graph, Skeleton
+from workflows.plan.growth import shifted
 from workflows.plan.schedule import step
-from workflows.plan.state import RunState
+from workflows.plan.state import ENDED, RUNNING, SUCCEEDED, RunState
 from workflows.result import RunStatus
+from workflows.services import Opening
 from workflows.updates import Update
 
 DRAIN_EVENTS = 20_000
@@ -31,9 +50,10 @@ ENDS_FIRST = "ends-before-updates"
 class Engine:
     """One run's scheduler with its activities. `changed` is called after every batch of events."""
 
-    def __init__(self, state: RunState, run: str, plan: str, changed: Callable[[], None]) -> None:
+    def __init__(self, state: RunState, opening: Opening, plan: str, changed: Callable[[], None]) -> None:
         self.state = state
         self.plan = plan
+        self.replans = 0
         self.replies: dict[int, NodeReply] = {}
         self.usage = [0, 0, 0, 0]
         self.status: EndStatus | None = None
@@ -43,7 +63,11 @@ class Engine:
         self._timer_at: int | None = None
         self._latest = 0
         self._timer: asyncio.Task[None] | None = None
-        self._fanout = Fanout(state, run, plan, self._wake)
+        self._opening = opening
+        self._growth = asyncio.Lock()
+        self._growing: dict[int, asyncio.Task[None]] = {}
+        self._broken: BaseException | None = None
+        self._fanout = Fanout(state, opening.home, plan, self._wake)
 
     def post(self, event: Event) -> None:
         """Take an event from outside at once, so that the next update is checked against what it changed."""
@@ -71,7 +95,10 @@ class Engine:
     @property
     def quiet(self) -> bool:
         """Whether nothing is in flight: the only instants at which a run may continue as new."""
-        return not self._fanout.busy and not self.state.running and workflow.all_handlers_finished()
+        return (
+            not (self._fanout.busy or self.state.running or self._growing or self.state.growing)
+            and workflow.all_handlers_finished()
+        )
 
     @property
     def expecting(self) -> bool:
@@ -83,9 +110,11 @@ class Engine:
         return f"the run has ended: {self.status}" if self.status is not None else objection(self.state, update)
 
     async def run(self) -> bool:
-        """Work until the run ends (True) or is to continue as new (False)."""
+        """Work until the run ends (True) or is to continue as new (False). Raises what `fail` was given."""
         while True:
             self._turn()
+            if self._broken is not None:
+                raise self._broken
             if self.status is not None:
                 return True
             if self._should_continue():
@@ -100,12 +129,81 @@ class Engine:
         for event, reply in self._fanout.settled():
             if reply is not None and self.state.generation[event.unit] == event.generation:
                 self._note(event.unit, reply)
+                if reply.replan:
+                    self._growing[event.unit] = asyncio.create_task(self._replan(event, reply))
+                    continue
             self._carry_out(step(self.state, event))
         due = self.state.next_due()
         if due is not None and due <= self.state.now:
             self._carry_out(step(self.state, Ticked()))
         self._fanout.start_waiting()
         self._changed()
+
+    async def check(self, draft: str, *, delta: bool = False) -> Checked:
+        """Check a plan that continues this one, or a delta to it, until every fact that it asks for is known."""
+        state = self.state
+        while True:
+            refs = {state.path(node): state.digest[node] or "" for node in self._nodes(SUCCEEDED)}
+            checked = await self._opening.check(draft, self.plan, delta=delta, refs=refs)
+            asked = [node for name in checked.awaits if (node := state.graph.by_id.get(name)) is not None]
+            await workflow.wait_condition(partial(self._ended, asked))
+            if not any(state.status[node] == SUCCEEDED for node in asked):
+                return checked
+
+    def _ended(self, nodes: list[int]) -> bool:
+        return all(self.state.status[node] in ENDED for node in nodes)
+
+    def grow(self, checked: Checked, *, more: bool = False) -> None:
+        """Go on with a longer plan. `more` says that it is not the whole yet."""
+        graph = Graph(Skeleton.unpack(checked.skeleton))
+        old, added = len(self.state.graph.specs), len(graph.specs) - len(self.state.graph.specs)
+        self.plan = checked.plan
+        self._fanout.renumber(lambda unit: shifted(unit, old, added), checked.plan)
+        self.replies = {shifted(unit, old, added): reply for unit, reply in self.replies.items()}
+        self.post(Grown(graph, {graph.by_id[name]: dict(facts) for name, facts in checked.facts.items()}, more))
+
+    def begin_again(self, checked: Checked) -> None:
+        """Drop everything for another plan. Nodes start in a generation that nothing in flight has."""
+        old = self.state
+        for unit in self._nodes(RUNNING, items=True):
+            self._fanout.cancel(unit, old.generation[unit])
+        self.state = RunState(Graph(Skeleton.unpack(checked.skeleton)), window=old.window, park_for=old.park_for)
+        self.state.on_failure = old.on_failure
+        self.state.generation = [1 + max(old.generation)] * len(self.state.generation)
+        self.plan, self.replies = checked.plan, {}
+        self._fanout = Fanout(self.state, self._opening.home, checked.plan, self._wake)
+        self.allow_replans(self.replans)
+        self.post(Begun())
+
+    def allow_replans(self, times: int) -> None:
+        """Let the model whose output is the answer ask for more nodes so many times."""
+        self.replans = self._fanout.replans = times
+
+    def fail(self, error: BaseException) -> None:
+        """End `run` with this error, and cancel what runs."""
+        self._broken = error
+        self.post(Stopped("cancelled"))
+
+    def _nodes(self, status: int, *, items: bool = False) -> list[int]:
+        units = range(len(self.state.status if items else self.state.graph.specs))
+        return [unit for unit in units if self.state.status[unit] == status]
+
+    async def _replan(self, event: Settled, reply: NodeReply) -> None:
+        """A model asked for more nodes: add them, or ask it again with what is wrong with its wish."""
+        outcome = outcome_of(reply)
+        async with self._growth:
+            try:
+                checked = await self.check(reply.ref or "", delta=True)
+            except ApplicationError as error:
+                checked = Checked(problems=(f"{error.type}: {error.message}",))
+            self.allow_replans(self.replans - 1)
+            if self.status is None and not checked.problems:
+                self.grow(checked)
+            elif self.status is None:
+                self._fanout.objections[event.unit] = checked.problems
+                outcome = Outcome(attempts=1, again=True)
+            self._growing.pop(event.unit)
+            self.post(replace(event, outcome=outcome))
 
     def _note(self, unit: int, reply: NodeReply) -> None:
         """Remember a reply for queries and the answer, and count what it used."""

@@ -6,6 +6,7 @@ holds 4 MiB and a run that breaks that is terminated.
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -27,6 +28,20 @@ _CALLS: dict[str, Call[NodeCall, GroupReply]] = {"tool": TOOL, "llm": LLM, "join
 Units = tuple[int, ...]
 
 
+@dataclass(slots=True, eq=False)
+class Flight:
+    """One activity under way: the units it runs, in which generations."""
+
+    units: Units
+    generations: Units
+    handle: workflow.ActivityHandle[GroupReply]
+
+    @property
+    def keys(self) -> list[tuple[int, int]]:
+        """Each unit with its generation."""
+        return list(zip(self.units, self.generations, strict=True))
+
+
 class Fanout:
     """The activities in flight of one run. `wake` is called as each one ends; `settled` then tells how."""
 
@@ -35,10 +50,12 @@ class Fanout:
         self._run = run
         self._plan = plan
         self._wake = wake
-        self._handles: dict[tuple[int, int], workflow.ActivityHandle[GroupReply]] = {}
-        self._ended: deque[tuple[Units, Units, workflow.ActivityHandle[GroupReply]]] = deque()
+        self._flights: dict[tuple[int, int], Flight] = {}
+        self._ended: deque[Flight] = deque()
         self._waiting: deque[tuple[Units, Units]] = deque()
         self._put_back: list[Settled] = []
+        self.replans = 0
+        self.objections: dict[int, tuple[str, ...]] = {}
         self._task = -1
         self._starts = 0
         self._bytes = 0
@@ -46,7 +63,7 @@ class Fanout:
     @property
     def busy(self) -> bool:
         """Whether any activity is in flight or waits for the next workflow task."""
-        return bool(self._handles or self._waiting or self._ended or self._put_back)
+        return bool(self._flights or self._waiting or self._ended or self._put_back)
 
     @property
     def held_up(self) -> bool:
@@ -77,7 +94,7 @@ class Fanout:
 
     def _start(self, units: Units) -> None:
         state = self._state
-        call = node_call(state, self._run, self._plan, units)
+        call = self._told(node_call(state, self._run, self._plan, units), units[0])
         self._starts += 1
         self._bytes += weight(call)
         first = units[0]
@@ -92,41 +109,58 @@ class Fanout:
         handle = workflow.start_activity(
             contract.name, call, activity_id=name, result_type=contract.gives, **as_keywords(options)
         )
-        generations = tuple(state.generation[unit] for unit in units)
-        for key in zip(units, generations, strict=True):
-            self._handles[key] = handle
-        handle.add_done_callback(partial(self._done, units, generations))
+        flight = Flight(units, tuple(state.generation[unit] for unit in units), handle)
+        self._flights.update(dict.fromkeys(flight.keys, flight))
+        handle.add_done_callback(partial(self._done, flight))
+
+    def _told(self, call: NodeCall, unit: int) -> NodeCall:
+        """Tell the model whose output is the answer how often it may ask for more nodes, and what was wrong when it
+        did.
+        """
+        if self._state.spec_of(unit).kind != "llm" or unit not in self._state.graph.answers:
+            return call
+        told = {"replans": self.replans, "objections": self.objections.get(unit)}
+        return call.model_copy(update={name: value for name, value in told.items() if value})
 
     def _summary(self, units: Units, name: str, summary: str) -> str:
         if len(units) > 1:
             return " ".join([name, *(self._state.path(unit) for unit in units)])[:120]
         return f"{name} {summary.partition(' ')[2]}"[:120]
 
-    def _done(self, units: Units, generations: Units, handle: Any) -> None:
-        for key in zip(units, generations, strict=True):
-            self._handles.pop(key, None)
-        self._ended.append((units, generations, handle))
+    def _done(self, flight: Flight, _: Any) -> None:
+        for key in flight.keys:
+            self._flights.pop(key, None)
+        self._ended.append(flight)
         self._wake()
 
     def cancel(self, unit: int, generation: int) -> None:
         """Cancel the activity that runs this unit in this generation."""
-        handle = self._handles.get((unit, generation))
-        if handle is not None and not handle.done():
-            handle.cancel()
+        flight = self._flights.get((unit, generation))
+        if flight is not None and not flight.handle.done():
+            flight.handle.cancel()
 
     def settled(self) -> list[tuple[Settled, NodeReply | None]]:
         """Return what has ended since the last call, in order, each with the reply where there is one."""
         found: list[tuple[Settled, NodeReply | None]] = [(event, None) for event in self._put_back]
         self._put_back.clear()
         while self._ended:
-            units, generations, handle = self._ended.popleft()
-            replies = _replies(handle, len(units))
-            for unit, generation, reply in zip(units, generations, replies, strict=True):
+            flight = self._ended.popleft()
+            for key, reply in zip(flight.keys, _replies(flight.handle, len(flight.units)), strict=True):
                 if isinstance(reply, Outcome):
-                    found.append((Settled(unit, generation, reply), None))
+                    found.append((Settled(*key, reply), None))
                 else:
-                    found.append((Settled(unit, generation, outcome_of(reply)), reply))
+                    found.append((Settled(*key, outcome_of(reply)), reply))
         return found
+
+    def renumber(self, move: Callable[[int], int], plan: str) -> None:
+        """The plan has grown: units have other numbers from now on, and what starts belongs to the new plan."""
+        self._plan = plan
+        flights = list(dict.fromkeys(self._flights.values()))
+        for flight in (*flights, *self._ended):
+            flight.units = tuple(map(move, flight.units))
+        self._flights = {key: flight for flight in flights for key in flight.keys}
+        self._waiting = deque((tuple(map(move, units)), generations) for units, generations in self._waiting)
+        self._put_back = [replace(event, unit=move(event.unit)) for event in self._put_back]
 
 
 def node_call(state: RunState, run: str, plan: str, units: Units) -> NodeCall:

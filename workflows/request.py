@@ -36,6 +36,7 @@ class Carry(BaseModel):
     plan: str
     snapshot: str
     usage: tuple[int, int, int, int]
+    replans: int = 0
     runs: int = 1
 
 
@@ -53,6 +54,7 @@ class RunRequest(BaseModel):
     approval: Literal["writes", "never"] = "writes"
     on_failure: OnFailure | None = None
     park_for: Duration = 86_400.0
+    max_replans: int = Field(default=2, strict=True, ge=0, le=20)
     window: int = Field(default=100, strict=True, ge=1, le=500)
     carry: Carry | None = None
 
@@ -129,4 +131,9 @@ def shape_of(value: Any) -> str:
 
 def has_work(request: RunRequest) -> bool:
     """Whether a request says what to do by itself: a goal or a plan."""
-    return bool(request.goal.strip()) or request.plan is not None or request.plan_packed is not None
+    return bool(request.goal.strip()) or has_plan(request)
+
+
+def has_plan(request: RunRequest) -> bool:
+    """Whether a request brings its plan."""
+    return request.plan is not None or request.plan_packed is not None

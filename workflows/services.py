@@ -1,6 +1,7 @@
 """The activities of the run itself: preparing, planning, checking, loading, concluding."""
 
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -21,6 +22,7 @@ from workflows.contracts import (
     LoadCall,
     PlanCall,
     PrepareCall,
+    Prepared,
 )
 from workflows.evidence import split_evidence
 from workflows.failures import failed_outcome
@@ -29,42 +31,73 @@ from workflows.policies import as_keywords, service_options
 from workflows.queues import TOOLS
 from workflows.request import Carry, RunRequest
 
+REPAIRS = 2
+"""How often a planner is shown what is wrong with its plan."""
 In = TypeVar("In", bound=BaseModel)
 Out = TypeVar("Out", bound=BaseModel)
 
 
 @dataclass(slots=True)
 class Opening:
-    """How a run gets its plan. `phase` and `spent` may be read while it goes on."""
+    """How a run gets its plan, and more of it. `phase` and `spent` may be read while it goes on."""
 
     home: str
     phase: str = "preparing"
     charter: str = ""
     spent: tuple[int, int, int, int] = (0, 0, 0, 0)
+    calls: dict[str, int] = field(default_factory=dict)
 
     async def load(self, carry: Carry) -> Checked:
         """Return the plan that the last run of the chain worked on."""
         self.charter, self.spent = carry.charter, carry.usage
-        return await do(LOAD_PLAN, LoadCall(run=self.home, plan=carry.plan), "load the plan")
+        return await self._do(LOAD_PLAN, LoadCall(run=self.home, plan=carry.plan), "load the plan")
 
-    async def plan(self, request: RunRequest) -> Checked:
-        """Return the request's plan, or a planner's, checked. Raises ApplicationError of type InvalidPlan."""
-        call = PrepareCall(run=self.home, **_given(request))
-        prepared = await do(PREPARE, call, "prepare the run")
+    async def prepare(self, request: RunRequest) -> Prepared:
+        """Open the run; the request's own plan comes back checked. Raises ApplicationError."""
+        prepared = await self._do(PREPARE, PrepareCall(run=self.home, **_given(request)), "prepare the run")
         self.charter = prepared.charter
-        checked = prepared.checked or await self._ask(prepared.planner)
-        if checked.problems:
-            problems = list(checked.problems)
-            raise ApplicationError("\n".join(problems), problems, type="InvalidPlan", non_retryable=True)
-        return checked
+        return prepared
 
-    async def _ask(self, planner: str) -> Checked:
+    async def ask(self, prepared: Prepared, check: Callable[[str], Awaitable[Checked]]) -> Checked:
+        """Return a planner's plan, checked. Its problems go back to it at most twice, unless it cannot learn.
+
+        Raises ApplicationError of type InvalidPlan.
+        """
         self.phase = "planning"
-        asked = PlanCall(run=self.home, charter=self.charter)
-        planned = await do(PLAN, asked, "plan the goal", queue=planner, beats=True)
-        self.spent = (*planned.usage, 1)
-        draft = CheckCall(run=self.home, charter=self.charter, draft=planned.draft)
-        return await do(CHECK_PLAN, draft, "check the plan")
+        call = PlanCall(run=self.home, charter=self.charter, **({"stream": True} if prepared.streams else {}))
+        for _ in range(1 + REPAIRS):
+            planned = await self._do(PLAN, call, "plan the goal", queue=prepared.planner, beats=True)
+            self.spent = add_usage(self.spent, planned.usage)
+            checked = await check(planned.draft)
+            if not checked.problems or not prepared.streams:
+                break
+            call = PlanCall(run=self.home, charter=self.charter, problems=checked.problems, draft=planned.draft)
+        return sound(checked)
+
+    async def check(
+        self, draft: str, base: str = "", *, delta: bool = False, refs: dict[str, str] | None = None
+    ) -> Checked:
+        """Return the verdict on a draft. `base` and `refs` as in `CheckCall`."""
+        more = {"base": base, "delta": delta, "refs": refs or {}} if base else {}
+        call = CheckCall(run=self.home, charter=self.charter, draft=draft, **more)
+        return await self._do(CHECK_PLAN, call, "check the plan")
+
+    async def _do(self, call: Call[In, Out], given: In, summary: str, **options: Any) -> Out:
+        count = self.calls[call.name] = self.calls.get(call.name, 0) + 1
+        return await do(call, given, summary, times=count, **options)
+
+
+def add_usage(spent: tuple[int, int, int, int], usage: tuple[int, int, int]) -> tuple[int, int, int, int]:
+    """Return what is spent after one more model call."""
+    return spent[0] + usage[0], spent[1] + usage[1], spent[2] + usage[2], spent[3] + 1
+
+
+def sound(checked: Checked) -> Checked:
+    """Return a plan that has no problems. Raises ApplicationError of type InvalidPlan."""
+    if checked.problems:
+        problems = list(checked.problems)
+        raise ApplicationError("\n".join(problems), problems, type="InvalidPlan", non_retryable=True)
+    return checked
 
 
 async def conclude(state: RunState, home: str, plan: str, inline: tuple[Any, str] | None) -> Conclusion:
@@ -82,12 +115,17 @@ async def conclude(state: RunState, home: str, plan: str, inline: tuple[Any, str
     return await do(CONCLUDE, ConcludeCall(run=home, plan=plan, refs=refs), "conclude")
 
 
-async def do(call: Call[In, Out], given: In, summary: str, *, queue: str = TOOLS, beats: bool = False) -> Out:
-    """Run one of the run's own activities; its failure is the run's, with the same type and sentence."""
+async def do(
+    call: Call[In, Out], given: In, summary: str, *, queue: str = TOOLS, beats: bool = False, times: int = 1
+) -> Out:
+    """Run one of the run's own activities, for the `times`-th time; its failure is the run's, with the same type and
+    sentence.
+    """
     options = service_options(summary, queue=queue, beats=beats)
+    name = f"run:{call.name}" if times == 1 else f"run:{call.name}~{times}"
     try:
         found: Out = await workflow.execute_activity(
-            call.name, given, result_type=call.gives, activity_id=f"run:{call.name}", **as_keywords(options)
+            call.name, given, result_type=call.gives, activity_id=name, **as_keywords(options)
         )
     except ActivityError as error:
         if is_cancelled_exception(error):
