@@ -1,7 +1,7 @@
 """Whether an update fits the run as it stands, what it becomes for the scheduler, and what is said of it."""
 
 from workflows.plan import schema
-from workflows.plan.decisions import Answered, Event, GivenUp, Judged, Retried, Stopped
+from workflows.plan.decisions import Answered, Event, GivenUp, Judged, Raised, Retried, Stopped
 from workflows.plan.graph import Spec
 from workflows.plan.problems import place_of
 from workflows.plan.state import (
@@ -13,7 +13,7 @@ from workflows.plan.state import (
     WAITING,
     RunState,
 )
-from workflows.updates import Answer, Approve, Finish, Reject, RetryNode, SkipNode, Update
+from workflows.updates import Answer, Approve, Finish, RaiseBudget, Reject, RetryNode, SkipNode, Update
 
 MAX_ANSWER_CHARACTERS = 64 * 1024
 _RETRIABLE = (SUCCEEDED, FAILED, SKIPPED, CANCELLED)
@@ -28,6 +28,8 @@ def unfit(state: RunState, update: Update) -> str | None:
     """Return why the update never fits this plan, however its nodes end; None when it may fit at some time. Pure."""
     if isinstance(update, Finish):
         return None
+    if isinstance(update, RaiseBudget):
+        return None if update.amounts() else "name at least one limit"
     name = getattr(update, "node", "")
     node = state.graph.by_id.get(name.partition("[")[0])
     if node is None:
@@ -45,6 +47,8 @@ def untimely(state: RunState, update: Update) -> str | None:
     """Return why an update that fits the plan cannot be taken now; None when it can. Pure."""
     if isinstance(update, Finish):
         return None
+    if isinstance(update, RaiseBudget):
+        return _lower(state, update)
     name = getattr(update, "node", "")
     unit = state.find(name)
     if unit is None:
@@ -55,6 +59,13 @@ def untimely(state: RunState, update: Update) -> str | None:
         return _skip(state, unit)
     waits = state.status[unit] == WAITING
     return None if waits else f"`{name}` is {SHOWN[state.status[unit]]}; it does not wait for anybody"
+
+
+def _lower(state: RunState, update: RaiseBudget) -> str | None:
+    limits = state.budget.limits if state.budget is not None else {}
+    lower = [name for name, limit in update.amounts().items() if limit <= limits.get(name, 0)]
+    now = ", ".join(f"{name} is {limits[name] / 1_000_000 if name == 'cost' else limits[name]}" for name in lower)
+    return f"that is no higher limit: {now} already" if lower else None
 
 
 def _unknown(name: str) -> str:
@@ -110,6 +121,8 @@ def event_of(state: RunState, update: Update) -> Event:
     """Return the scheduler's event for an admitted update."""
     if isinstance(update, Finish):
         return Stopped("partial")
+    if isinstance(update, RaiseBudget):
+        return Raised(update.amounts())
     unit = state.find(getattr(update, "node", ""))
     if unit is None:
         raise ValueError("not admitted: no such node")
@@ -131,6 +144,7 @@ def said(update: Update) -> str:
         Answer: f"{node} is answered",
         Approve: f"{node} may run",
         Reject: f"{node} is refused",
+        RaiseBudget: "the limit is raised",
         Finish: "the run ends now with what there is",
     }
     return sentences[type(update)]

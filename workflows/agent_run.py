@@ -16,7 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.plan.graph import Graph, Skeleton
     from workflows.plan.snapshot import dump, load
     from workflows.plan.state import RunState
-    from workflows.queries import HELP, node_view, run_view
+    from workflows.queries import HELP, cost_view, node_view, run_view
     from workflows.reporting import report_of, usage_of
     from workflows.request import Carry, InvalidRequest, RunRequest, has_plan, has_work, parse_request
     from workflows.result import RunReport, RunStatus
@@ -111,6 +111,9 @@ class AgentRun(Inbox):
             state.growing = more
         engine = Engine(state, self._opening, checked.plan, self._changed)
         engine.allow_replans(carry.replans if carry else request.max_replans if not has_plan(request) else 0)
+        if request.budget is not None and carry is None:
+            engine.limit(request.budget)
+            engine.charge(self._opening.spent)
         engine.post(Ticked() if carry else Begun())
         self._opening.phase = "running" if not more else "planning"
         self._engine = engine
@@ -124,6 +127,7 @@ class AgentRun(Inbox):
             return self._begin(request, checked)
         self._checked = checked
         self._opening.phase = "running"
+        engine.charge(self._opening.spent)
         if checked.continues:
             engine.grow(checked)
         else:
@@ -246,6 +250,12 @@ class AgentRun(Inbox):
         """Return one node as `NodeView`, or `{"problem": ...}`."""
         del more
         return node_view(self._engine, request)
+
+    @workflow.query(name="costs", description="What the run and each of its nodes have used, beside its budget")
+    def query_costs(self, request: Any = None, *more: Any) -> dict[str, Any]:
+        """Return the ledger, and tokens, calls and dollars by node."""
+        del request, more
+        return cost_view(self._engine, self._opening.spent)
 
     @workflow.query(name="help", description="What can be asked of this run and done to it")
     def query_help(self, request: Any = None, *more: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ order they come, so a replay, with the same events, does the same.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -17,15 +17,19 @@ from temporalio.exceptions import ApplicationError
 from workflows.admissible import objection
 from workflows.contracts import Checked, NodeReply
 from workflows.fanout import Fanout, outcome_of
+from workflows.limits import Limits
+from workflows.plan.budget import Amounts
 from workflows.plan.decisions import (
     Begun,
     Cancel,
+    Charged,
     Decision,
     End,
     EndStatus,
     Event,
     Grown,
     Outcome,
+    Raised,
     Settled,
     Start,
     Stopped,
@@ -34,7 +38,7 @@ from workflows.plan.decisions import (
 from workflows.plan.graph import Graph, Skeleton
 from workflows.plan.growth import shifted
 from workflows.plan.schedule import step
-from workflows.plan.state import ENDED, RUNNING, SUCCEEDED, RunState
+from workflows.plan.state import ENDED, OVERTIME, RUNNING, SUCCEEDED, RunState
 from workflows.result import RunStatus
 from workflows.services import Opening
 from workflows.updates import Update
@@ -167,8 +171,10 @@ class Engine:
         old = self.state
         for unit in self._nodes(RUNNING, items=True):
             self._fanout.cancel(unit, old.generation[unit])
+            if old.budget is not None:
+                old.budget.settle(unit, None)
         self.state = RunState(Graph(Skeleton.unpack(checked.skeleton)), window=old.window, park_for=old.park_for)
-        self.state.on_failure = old.on_failure
+        self.state.on_failure, self.state.budget = old.on_failure, old.budget
         self.state.generation = [1 + max(old.generation)] * len(self.state.generation)
         self.plan, self.replies = checked.plan, {}
         self._fanout = Fanout(self.state, self._opening.home, checked.plan, self._wake)
@@ -178,6 +184,16 @@ class Engine:
     def allow_replans(self, times: int) -> None:
         """Let the model whose output is the answer ask for more nodes so many times."""
         self.replans = self._fanout.replans = times
+
+    def limit(self, limits: Limits) -> None:
+        """Set what the run may spend, from now on and in all."""
+        self.post(Raised(limits.amounts()))
+        if limits.time is not None:
+            self.state.deadlines[OVERTIME] = self.state.now + round(limits.time * 1000)
+
+    def charge(self, spent: Sequence[int]) -> None:
+        """Book what was spent outside the nodes: input and output tokens, millionths of a dollar, calls."""
+        self.post(Charged(Amounts(spent[0] + spent[1], spent[2], spent[3])))
 
     def fail(self, error: BaseException) -> None:
         """End `run` with this error, and cancel what runs."""

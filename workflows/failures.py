@@ -14,7 +14,8 @@ def failed_outcome(error: BaseException | None) -> Outcome:
         return Outcome(error=(cause.type or "Failed", cause.message), attempts=attempt)
     if isinstance(cause, exceptions.TimeoutError):
         kind = cause.type.name if cause.type is not None else "UNKNOWN"
-        return Outcome(error=("WorkerLost", f"no worker finished it: {kind.lower().replace('_', ' ')} timeout"))
+        sentence = f"no worker finished it: {kind.lower().replace('_', ' ')} timeout"
+        return Outcome(error=("WorkerLost", sentence), spent=None)
     if cause is None or isinstance(cause, CancelledError):
         return Outcome(error=("Cancelled", "the activity was cancelled"))
     return Outcome(error=("Failed", str(cause)[:500]))

@@ -214,7 +214,8 @@ def outcome_of(reply: NodeReply) -> Outcome:
     if reply.error is not None:
         again = reply.error.again
         return Outcome(error=(reply.error.type, reply.error.message), attempts=0 if again else 1, again=again)
-    return Outcome(reply.ref, reply.size, dict(reply.facts), attempts=reply.attempt, skipped=reply.skipped)
+    spent = reply.usage[0] + reply.usage[1], reply.usage[2]
+    return Outcome(reply.ref, reply.size, dict(reply.facts), None, reply.attempt, reply.skipped, spent=spent)
 
 
 def _replies(handle: Any, count: int) -> list[NodeReply | Outcome]:

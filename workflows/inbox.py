@@ -18,6 +18,7 @@ from workflows.updates import (
     Approve,
     Finish,
     InvalidUpdate,
+    RaiseBudget,
     Reject,
     RetryNode,
     SkipNode,
@@ -78,6 +79,15 @@ class Inbox:
     @reject.validator
     def _may_reject(self, request: Any = None, *more: Any) -> None:
         self._admit(Reject, request, *more)
+
+    @workflow.update(name=RaiseBudget.name, description=RaiseBudget.about, unfinished_policy=ABANDON)
+    async def raise_budget(self, request: Any = None, *more: Any) -> str:
+        """Let the run spend more."""
+        return await self._take(RaiseBudget, request, *more)
+
+    @raise_budget.validator
+    def _may_raise_budget(self, request: Any = None, *more: Any) -> None:
+        self._admit(RaiseBudget, request, *more)
 
     @workflow.update(name=Finish.name, description=Finish.about, unfinished_policy=ABANDON)
     async def finish(self, request: Any = None, *more: Any) -> str:

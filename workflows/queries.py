@@ -1,9 +1,11 @@
 """What the queries answer: small JSON, whatever they are asked."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from workflows.engine import Engine
-from workflows.reporting import blocked_on, counts, error_of, shown_units, view_of
+from workflows.limits import ledger
+from workflows.reporting import blocked_on, counts, error_of, shown_units, usage_of, view_of
 from workflows.updates import UPDATES
 from workflows.view import PAGE, NodeView, RunView
 
@@ -13,6 +15,7 @@ HELP: dict[str, Any] = {
     "queries": {
         "plan": {"about": "the run, a page of nodes at a time", "example": {"from": 0, "limit": PAGE}},
         "node": {"about": "one node", "example": {"node": "n7"}},
+        "costs": {"about": "what each node has used, the dearest first", "example": {}},
         "help": {"about": "this", "example": {}},
     },
     "updates": {update.name: {"about": update.about, "example": update.example} for update in UPDATES},
@@ -38,11 +41,27 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
     return view.model_copy(
         update={
             "counts": counts(state),
+            "budget": ledger(state.budget),
             "blocked": blocked_on(state, view.id),
             "nodes": tuple(nodes),
             "next": end if end < len(units) else None,
         }
     ).model_dump(mode="json")
+
+
+def cost_view(engine: Engine | None, planning: Sequence[int]) -> dict[str, Any]:
+    """Return the budget and what the planner and each node have used, the dearest first; 500 at most."""
+    state = engine.state if engine is not None else None
+    rows = [{"node": "planner", **usage_of(planning).model_dump()}] if any(planning) else []
+    for unit, reply in engine.replies.items() if engine is not None else ():
+        if any(reply.usage) and state is not None:
+            rows.append({"node": state.path(unit), **usage_of((*reply.usage, reply.attempt)).model_dump()})
+    rows.sort(key=lambda row: (-row["cost_usd"], -row["input_tokens"] - row["output_tokens"], row["node"]))
+    return {
+        "budget": ledger(state.budget) if state is not None else {},
+        "nodes": rows[:PAGE],
+        "more": len(rows) - PAGE > 0,
+    }
 
 
 def _page(request: Any) -> tuple[int, int]:

@@ -3,10 +3,13 @@
 import json
 import shlex
 from collections.abc import Sequence
+from typing import Any
 
 from pydantic import JsonValue
 
 from workflows.contracts import Conclusion, NodeReply
+from workflows.limits import Limits, ledger
+from workflows.plan.budget import Budget
 from workflows.plan.ending import unexcused
 from workflows.plan.state import SHOWN, WAITING, RunState
 from workflows.result import NodeLine, RunReport, RunStatus, Usage
@@ -97,6 +100,7 @@ def blocked_on(state: RunState, run: str) -> tuple[BlockedOn, ...]:
     found = [_waiting(state, unit, run) for unit in waiting[:20]]
     if state.parked:
         found += [_failed(state, unit, run) for unit in unexcused(state)[:20]]
+        found += [_short(state, state.budget, run)] if state.unpaid and state.budget is not None else []
     return tuple(found)
 
 
@@ -130,6 +134,32 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
         example={"node": path},
         command=shlex.join(["weft", "retry", run, path]),
     )
+
+
+def _short(state: RunState, budget: Budget, run: str) -> BlockedOn:
+    """What the budget does not reach for; the example doubles the limits that are in the way."""
+    limits = Limits(**_doubled(budget)).model_dump(exclude_none=True)
+    rows = ledger(budget)
+    spent = ", ".join(
+        f"{name} {rows[name]['spent']} of {rows[name]['limit']}" for name in budget.short() or budget.limits
+    )
+    return BlockedOn(
+        node="",
+        why="budget",
+        question=f"the budget is spent ({spent}); {len(state.unpaid)} nodes are ready and wait",
+        update="raise_budget",
+        example=limits,
+        command=shlex.join(
+            ["weft", "update", run, "raise_budget", *(f"{name}={limit}" for name, limit in limits.items())]
+        ),
+    )
+
+
+def _doubled(budget: Budget) -> dict[str, Any]:
+    names = budget.short() or list(budget.limits)
+    doubled = {name: 2 * max(budget.limits[name], getattr(budget.spent, name)) for name in names}
+    cost = doubled.pop("cost", None)
+    return doubled if cost is None else {**doubled, "cost_usd": cost / 1_000_000}
 
 
 def _sample(schema: dict[str, JsonValue] | None) -> JsonValue:

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from workflows.limits import Limits
 from workflows.plan.durations import Duration
 from workflows.plan.fields import fault_of
 from workflows.plan.model import MAX_GOAL_BYTES, OnFailure
@@ -54,6 +55,7 @@ class RunRequest(BaseModel):
     approval: Literal["writes", "never"] = "writes"
     on_failure: OnFailure | None = None
     park_for: Duration = 86_400.0
+    budget: Limits | None = None
     max_replans: int = Field(default=2, strict=True, ge=0, le=20)
     window: int = Field(default=100, strict=True, ge=1, le=500)
     carry: Carry | None = None

@@ -7,10 +7,11 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from workflows.limits import Limits
 from workflows.request import describe, flaw_in, shape_of
 
 NODE_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}(\[[0-9]{1,5}\])?$"
-NOT_BUILT = ("edit_node", "set_result", "add_nodes", "raise_budget", "pause", "resume", "replan")
+NOT_BUILT = ("edit_node", "set_result", "add_nodes", "pause", "resume", "replan")
 
 
 class InvalidUpdate(Exception):
@@ -74,6 +75,15 @@ class Reject(_OfNode):
     reason: str = Field(default="", max_length=500)
 
 
+class RaiseBudget(Update, Limits):
+    """Sets limits of the run's budget anew; those not named stay. Not for the time limit, which ends the run."""
+
+    name = "raise_budget"
+    about = 'Set a higher limit: {"tokens": 20000}; also calls, nodes, cost_usd'
+    example = '{"tokens": 20000}'
+    time: None = None
+
+
 class Finish(Update):
     """Ends the run now as partial, with what there is."""
 
@@ -85,7 +95,7 @@ class Finish(Update):
 
 U = TypeVar("U", bound=Update)
 
-UPDATES: tuple[type[Update], ...] = (RetryNode, SkipNode, Answer, Approve, Reject, Finish)
+UPDATES: tuple[type[Update], ...] = (RetryNode, SkipNode, Answer, Approve, Reject, RaiseBudget, Finish)
 
 
 def parse_update(model: type[U], request: Any, *more: Any) -> U:

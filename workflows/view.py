@@ -41,4 +41,5 @@ class RunView(Message):
     nodes: tuple[NodeView, ...] = ()
     next: int | None = None
     usage: Usage = Usage()
+    budget: dict[str, dict[str, int | float | None]] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()

@@ -229,7 +229,8 @@ def pieces_of(skeleton: Skeleton) -> list[Skeleton]:
         if furthest == index:
             cuts.append(index + 1)
     cuts = [*cuts[:: max(1, len(cuts) // 3)], len(skeleton.specs)]
-    pieces, islands = [], []
+    pieces: list[Skeleton] = []
+    islands: list[list[int]] = []
     for start, end in pairwise([0, *dict.fromkeys(cuts)]):
         islands = [*islands, *(group for group in skeleton.islands if all(start <= node < end for node in group))]
         answer = skeleton.answer if end == len(skeleton.specs) else list(range(end))

@@ -123,6 +123,7 @@ class Annotator:
         spec.timeout = _milliseconds(work.timeout or seconds)
         asked = work.retry.attempts if work.retry else tries
         spec.attempts = min(asked, tries) if tries == WRITE_ATTEMPTS else asked
+        spec.tokens = (work.estimate.tokens if work.estimate else None) or 0
         spec.locks = [(lock.name, lock.mode == "exclusive") for lock in work.locks]
         spec.approval = spec.effect == "write" and self._approval == "writes"
 

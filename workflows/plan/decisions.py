@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from workflows.plan.budget import Amounts
 from workflows.plan.graph import Graph
 
 EndStatus = Literal["done", "partial", "failed", "cancelled"]
@@ -12,7 +13,8 @@ EndStatus = Literal["done", "partial", "failed", "cancelled"]
 class Outcome:
     """How an attempt series of one node ended: `digest` names its output, or `error` is (type, message).
 
-    `again` puts a group's member back to be started alone; `skipped` says that its condition was false.
+    `again` puts a group's member back to be started alone; `skipped` says that its condition was false. `spent` is what
+    it used in tokens and millionths of a dollar, None when nobody knows.
     """
 
     digest: str | None = None
@@ -22,6 +24,7 @@ class Outcome:
     attempts: int = 1
     skipped: bool = False
     again: bool = False
+    spent: tuple[int, int] | None = (0, 0)
 
 
 @dataclass(slots=True)
@@ -86,13 +89,27 @@ class Grown:
 
 
 @dataclass(slots=True)
+class Raised:
+    """New limits of the budget, by name; what has no limit here keeps the one it has."""
+
+    limits: dict[str, int]
+
+
+@dataclass(slots=True)
+class Charged:
+    """Something was spent that no node has: the planner's calls."""
+
+    amounts: Amounts
+
+
+@dataclass(slots=True)
 class Stopped:
     """The run is to end now: `partial` when a person finishes it, `cancelled` when it is cancelled."""
 
     status: EndStatus
 
 
-Event = Begun | Settled | Ticked | Answered | Judged | Retried | GivenUp | Grown | Stopped
+Event = Begun | Settled | Ticked | Answered | Judged | Retried | GivenUp | Grown | Raised | Charged | Stopped
 
 
 @dataclass(slots=True)
@@ -119,7 +136,7 @@ class Ask:
 
 @dataclass(slots=True)
 class Park:
-    """Nothing can go on until a person retries, skips or finishes; `failed` are the nodes in the way."""
+    """Nothing can go on until a person retries, skips, finishes or raises the budget; `failed` are nodes in the way."""
 
     failed: tuple[int, ...]
 

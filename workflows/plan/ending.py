@@ -21,7 +21,10 @@ def idle(state: RunState) -> bool:
 
 
 def rest(state: RunState) -> None:
-    """End or park a run in which nothing runs, is ready or waits for a person's answer."""
+    """End or park a run in which nothing runs, is ready or waits for a person's answer.
+
+    What the budget does not reach for waits with a parked run, and otherwise never runs.
+    """
     if not idle(state):
         return
     failed = unexcused(state)
@@ -31,8 +34,11 @@ def rest(state: RunState) -> None:
     if failed and state.on_failure == "fail":
         end(state, "failed")
         return
+    if state.unpaid and state.on_failure == "park":
+        park(state, ())
+        return
     answered = all(state.status[node] == SUCCEEDED for node in state.graph.skeleton.answer)
-    end(state, "done" if answered and not failed else "partial")
+    end(state, "done" if answered and not failed and not state.unpaid else "partial")
 
 
 def park(state: RunState, failed: tuple[int, ...]) -> None:
@@ -41,6 +47,12 @@ def park(state: RunState, failed: tuple[int, ...]) -> None:
         state.parked = True
         state.deadlines[PARK] = state.now + state.park_for
         state.out.append(Park(failed))
+
+
+def unpark(state: RunState) -> None:
+    """A person has done something: go on, until nothing can move again."""
+    state.parked = False
+    state.deadlines.pop(PARK, None)
 
 
 def unexcused(state: RunState) -> tuple[int, ...]:
@@ -72,6 +84,7 @@ def end(state: RunState, status: EndStatus) -> None:
     state.stale.clear()
     state.asked.clear()
     state.deadlines.clear()
+    state.unpaid.clear()
     final = CANCELLED if status == "cancelled" else SKIPPED
     for unit, before in enumerate(state.status):
         if before == RUNNING:

@@ -24,7 +24,8 @@ class Spec:
     `needs` must succeed, `watches` only have to end (a condition reads their status), `inputs` are a join's.
     `fallback` is (digest, size, facts) of the value that stands in; `instead` the node that does.
     `rank` is the longest estimated path from here to the end. `lends` says that this node runs only in place of
-    another. `attempts`, `timeout`, `locks` and `item_*` of a map are those of its items.
+    another. `attempts`, `timeout`, `locks`, `tokens` and `item_*` of a map are those of its items. `tokens` is
+    the plan's estimate.
     """
 
     id: str
@@ -59,6 +60,12 @@ class Spec:
     item_fallback: tuple[str, int, dict[str, Any]] | None = None
     summary: str = ""
     keeps: bool = False
+    tokens: int = 0
+
+    @property
+    def calls_model(self) -> bool:
+        """Whether the node, or each item of it, is a model call."""
+        return self.kind == "llm" or (self.kind == "map" and self.item_kind == "llm")
 
 
 _DEFAULTS = asdict(Spec("", "tool")) | {"id": None, "kind": None}

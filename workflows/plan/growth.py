@@ -4,8 +4,9 @@ What has run keeps its place: the old nodes come first, as they were, and only t
 """
 
 from workflows.plan.decisions import Grown
+from workflows.plan.ending import unpark
 from workflows.plan.ready import queue
-from workflows.plan.state import PARK, PENDING, RunState
+from workflows.plan.state import PENDING, RunState
 
 
 def shifted(unit: int, old: int, added: int) -> int:
@@ -24,8 +25,7 @@ def grow(state: RunState, event: Grown) -> None:
         _queue_again(state)
     for unit, facts in event.facts.items():
         state.facts[unit] = state.facts.get(unit, {}) | facts
-    state.parked = False
-    state.deadlines.pop(PARK, None)
+    unpark(state)
     for node in range(old, new):
         state.mark(node)
 
@@ -54,12 +54,16 @@ def _move_items(state: RunState, old: int, added: int) -> None:
     for name in ("facts", "notes", "derived", "prior", "answers", "approved", "late"):
         column = getattr(state, name)
         setattr(state, name, {shifted(unit, old, added): value for unit, value in column.items()})
+    if state.budget is not None:
+        reserved = state.budget.reserved
+        state.budget.reserved = {shifted(unit, old, added): wanted for unit, wanted in reserved.items()}
 
 
 def _queue_again(state: RunState) -> None:
     """Order the ready units anew: the critical path is another one now."""
     state.heap.clear()
     state.held_back.clear()
+    state.unpaid.clear()
     for unit, queued in enumerate(state.queued):
         if queued:
             queue(state, unit)

@@ -4,8 +4,8 @@ When a node that ran again ends as it did before, nothing else happens; if not, 
 turn, with a new generation.
 """
 
-from workflows.plan import admission, flow, reopening, settling
-from workflows.plan.state import BLOCKED, CANCELLED, ENDED, FAILED, OPENED, PARK, PENDING, SKIPPED, SUCCEEDED, RunState
+from workflows.plan import admission, ending, flow, reopening, settling
+from workflows.plan.state import BLOCKED, CANCELLED, ENDED, FAILED, OPENED, PENDING, SKIPPED, SUCCEEDED, RunState
 
 _GIVEN_UP = ("GivenUp", "a person gave it up")
 
@@ -18,7 +18,7 @@ def retry(state: RunState, unit: int) -> None:
     node = state.node_of(unit)
     if state.is_item(unit) and unit not in state.items.get(node, ()):
         return
-    _unpark(state)
+    ending.unpark(state)
     for other in _called_off_above(state, node):
         reopening.reopen(state, other)
     lost = (CANCELLED,) if state.is_item(unit) else (FAILED, CANCELLED)
@@ -27,11 +27,6 @@ def retry(state: RunState, unit: int) -> None:
         _retry_items(state, node, items)
     else:
         reopening.reopen(state, node)
-
-
-def _unpark(state: RunState) -> None:
-    state.parked = False
-    state.deadlines.pop(PARK, None)
 
 
 def _called_off_above(state: RunState, node: int) -> list[int]:
@@ -76,7 +71,7 @@ def give_up(state: RunState, unit: int) -> None:
         return
     if unit != node and unit not in state.items.get(node, ()):
         return
-    _unpark(state)
+    ending.unpark(state)
     if before not in (FAILED, BLOCKED):
         settling.call_off(state, unit, SKIPPED, _GIVEN_UP)
     elif unit == node:

@@ -10,29 +10,33 @@ from heapq import heappop
 from typing import Any
 
 from workflows.plan import admission, ending, flow, growth, ready, reopening, revisions, settling
+from workflows.plan.budget import Amounts, Budget
 from workflows.plan.decisions import (
     Answered,
     Ask,
     Begun,
+    Charged,
     Decision,
     Event,
     GivenUp,
     Grown,
     Judged,
+    Outcome,
+    Raised,
     Retried,
     Settled,
     Start,
     Stopped,
     Ticked,
 )
-from workflows.plan.state import PARK, PENDING, RUNNING, WAITING, RunState
+from workflows.plan.state import OVERTIME, PARK, PENDING, RUNNING, WAITING, RunState
 
 
 def step(state: RunState, event: Event) -> list[Decision]:
     """Take one event and return what is to be done now, in order. Before `Begun` and after the end nothing moves."""
     out: list[Decision] = []
     kind = type(event)
-    if state.ended or not (state.begun or kind is Begun or kind is Stopped):
+    if state.ended or not (state.begun or kind in _EARLY):
         return out
     state.out = out
     _HANDLERS[kind](state, event)
@@ -91,11 +95,21 @@ def _settled(state: RunState, event: Settled) -> None:
     unit = event.unit
     if state.status[unit] != RUNNING or state.generation[unit] != event.generation:
         return
-    ready.release(state, unit)
     outcome = event.outcome
+    if state.budget is not None:
+        state.budget.settle(unit, _used(state, unit, outcome))
+    ready.release(state, unit)
     state.attempts[unit] += outcome.attempts
     state.millis[unit] = state.now - state.started[unit]
     settling.settle(state, unit, outcome)
+
+
+def _used(state: RunState, unit: int, outcome: Outcome) -> Amounts | None:
+    """Return what an outcome says that it used; an attempt that nobody knows of may have used all it had reserved."""
+    if outcome.spent is None or outcome.again:
+        return None if outcome.spent is None else Amounts()
+    tokens, cost = outcome.spent
+    return Amounts(tokens, cost, outcome.attempts if state.spec_of(unit).calls_model else 0, 1)
 
 
 def _ticked(state: RunState, _: Ticked) -> None:
@@ -106,7 +120,7 @@ def _ticked(state: RunState, _: Ticked) -> None:
 
 
 def _expire(state: RunState, unit: int) -> None:
-    if unit == PARK:
+    if unit in (PARK, OVERTIME):
         ending.end(state, "partial")
     elif state.status[unit] == WAITING:
         state.waiting -= 1
@@ -147,6 +161,19 @@ def _given_up(state: RunState, event: GivenUp) -> None:
     revisions.give_up(state, event.unit)
 
 
+def _raised(state: RunState, event: Raised) -> None:
+    if state.budget is None:
+        state.budget = Budget()
+    state.budget.limits |= event.limits
+    ending.unpark(state)
+    ready.price_again(state)
+
+
+def _charged(state: RunState, event: Charged) -> None:
+    if state.budget is not None:
+        state.budget.spent.add(event.amounts)
+
+
 def _stopped(state: RunState, event: Stopped) -> None:
     ending.end(state, event.status)
 
@@ -169,9 +196,12 @@ def _start_ready(state: RunState) -> None:
         if state.running and state.running + len(units) > state.window:
             return
         heappop(heap)
-        if not ready.take(state, unit):
+        if not ready.free(state, unit):
             state.held_back.append(unit)
             continue
+        if not ready.afford(state, units):
+            continue
+        ready.take(state, unit)
         for member in units:
             _mark_started(state, member)
         state.out.append(Start(units))
@@ -186,6 +216,7 @@ def _mark_started(state: RunState, unit: int) -> None:
         admission.clock(state, unit)
 
 
+_EARLY = (Begun, Stopped, Raised, Charged)
 _HANDLERS: dict[type[Any], Callable[[RunState, Any], None]] = {
     Begun: _begun,
     Settled: _settled,
@@ -195,5 +226,7 @@ _HANDLERS: dict[type[Any], Callable[[RunState, Any], None]] = {
     Retried: _retried,
     GivenUp: _given_up,
     Grown: growth.grow,
+    Raised: _raised,
+    Charged: _charged,
     Stopped: _stopped,
 }

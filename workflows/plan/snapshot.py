@@ -10,6 +10,7 @@ import zlib
 from typing import Any
 
 from workflows.plan import ready
+from workflows.plan.budget import Budget
 from workflows.plan.graph import Graph
 from workflows.plan.state import SUCCEEDED, RunState
 
@@ -27,6 +28,8 @@ def dump(state: RunState) -> str:
     body["owner"] = _runs(state.owner)
     body["items"] = [[node, items.start, len(items)] for node, items in state.items.items()]
     body["held"] = state.held
+    if state.budget is not None:
+        body["budget"] = state.budget.dump()
     text = json.dumps(body, separators=(",", ":"))
     return base64.b85encode(zlib.compress(text.encode(), 9)).decode()
 
@@ -43,6 +46,7 @@ def load(graph: Graph, text: str) -> RunState:
     state.chosen = {join: tuple(nodes) for join, nodes in body["chosen"]}
     state.owner = [(node, item) for node, count in body["owner"] for item in range(count)]
     state.items = {node: range(first, first + count) for node, first, count in body["items"]}
+    state.budget = Budget.load(body["budget"]) if "budget" in body else None
     state.started = [state.now] * len(state.status)
     for unit, queued in enumerate(state.queued):
         if queued:

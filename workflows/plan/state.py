@@ -8,6 +8,7 @@ from collections import deque
 from heapq import heappush
 from typing import Any
 
+from workflows.plan.budget import Budget
 from workflows.plan.conditions import holds
 from workflows.plan.decisions import Decision
 from workflows.plan.facts import MISSING, Missing, Scalar
@@ -30,7 +31,8 @@ SHOWN = (
     "running",
 )
 RULES = 1
-PARK = -1
+PARK, OVERTIME = -1, -2
+"""Deadlines of the run itself, beside those of its units."""
 
 
 class RunState:
@@ -43,6 +45,7 @@ class RunState:
         "asked",
         "attempts",
         "begun",
+        "budget",
         "chosen",
         "deadlines",
         "derived",
@@ -81,6 +84,7 @@ class RunState:
         "stale",
         "started",
         "status",
+        "unpaid",
         "waiting",
         "window",
         "work",
@@ -100,6 +104,7 @@ class RunState:
         self.waiting = 0
         self.draining = False
         self.growing = False
+        self.budget: Budget | None = None
         self.begun = False
         self.parked = False
         self.ended = False
@@ -142,6 +147,7 @@ class RunState:
         self.late: dict[int, bool] = {}
         self.held: dict[str, int] = {}
         self.held_back: list[int] = []
+        self.unpaid: list[int] = []
         self.heap: list[tuple[int, int, int]] = []
         self.work: deque[int] = deque()
         self.stale: list[tuple[int, int]] = []

@@ -1,0 +1,45 @@
+"""What a run may spend, as people write it."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from workflows.plan.budget import Budget
+from workflows.plan.durations import Duration
+
+
+class Limits(BaseModel):
+    """Limits of a run, each optional: tokens, US dollars, model calls, nodes started, time from the first node on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    tokens: int | None = Field(default=None, strict=True, ge=1, le=10**12)
+    cost_usd: float | None = Field(default=None, gt=0, le=10**6)
+    calls: int | None = Field(default=None, strict=True, ge=1, le=10**9)
+    nodes: int | None = Field(default=None, strict=True, ge=1, le=10**9)
+    time: Duration | None = None
+
+    def amounts(self) -> dict[str, int]:
+        """Return the limits as the scheduler counts: money in millionths of a dollar. Time is no amount."""
+        given = {"tokens": self.tokens, "calls": self.calls, "nodes": self.nodes}
+        if self.cost_usd is not None:
+            given["cost"] = round(self.cost_usd * 1_000_000)
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def ledger(budget: Budget | None) -> dict[str, dict[str, Any]]:
+    """Return limit, spent and reserved of every amount a run counts, for people; `cost` is in dollars."""
+    if budget is None:
+        return {}
+    return {name: _row(budget, name) for name in ("tokens", "cost", "calls", "nodes")}
+
+
+def _row(budget: Budget, name: str) -> dict[str, Any]:
+    row = {
+        "limit": budget.limits.get(name),
+        "spent": getattr(budget.spent, name),
+        "reserved": getattr(budget.held, name),
+    }
+    return (
+        {key: value / 1_000_000 if value is not None else None for key, value in row.items()} if name == "cost" else row
+    )

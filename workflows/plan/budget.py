@@ -1,0 +1,84 @@
+"""What a run may spend: tokens, money, model calls, nodes. Reserved before a start, settled after, for all branches.
+
+A start is allowed when its estimate fits beside what is spent and reserved, or when nothing is reserved and the limit
+is not reached yet: so a wrong guess never stalls a run, and it overshoots by one call at most.
+"""
+
+from dataclasses import astuple, dataclass, field, fields
+from typing import Any
+
+GUESSED_TOKENS = 1_000
+"""What a model call is expected to take before the run has seen one, where the plan gives no estimate."""
+
+
+@dataclass(slots=True)
+class Amounts:
+    """Tokens, millionths of a dollar, model calls, nodes."""
+
+    tokens: int = 0
+    cost: int = 0
+    calls: int = 0
+    nodes: int = 0
+
+    def add(self, other: "Amounts", sign: int = 1) -> None:
+        """Add, or with -1 take away."""
+        for item in fields(self):
+            setattr(self, item.name, getattr(self, item.name) + sign * getattr(other, item.name))
+
+
+@dataclass(slots=True)
+class Budget:
+    """Limits by the names of `Amounts`, what is spent, and what each unit under way has reserved."""
+
+    limits: dict[str, int] = field(default_factory=dict)
+    spent: Amounts = field(default_factory=Amounts)
+    reserved: dict[int, Amounts] = field(default_factory=dict)
+    held: Amounts = field(default_factory=Amounts)
+
+    def estimate(self, tokens: int, *, model: bool) -> Amounts:
+        """Return what one start is expected to take: `tokens` of the plan, else the mean of the calls so far."""
+        if not model:
+            return Amounts(tokens=tokens, nodes=1)
+        calls = self.spent.calls
+        mean = self.spent.tokens // calls if calls else GUESSED_TOKENS
+        return Amounts(tokens or mean, self.spent.cost // calls if calls else 0, 1, 1)
+
+    def affords(self, wanted: Amounts) -> bool:
+        """Whether a start with this estimate is allowed now."""
+        return not any(self._over(name, limit, getattr(wanted, name)) for name, limit in self.limits.items())
+
+    def _over(self, name: str, limit: int, wanted: int) -> bool:
+        if not wanted:
+            return False
+        used: int = getattr(self.spent, name)
+        held: int = getattr(self.held, name)
+        return used + held + wanted > limit and (held > 0 or used >= limit)
+
+    def reserve(self, unit: int, wanted: Amounts) -> None:
+        """Set the estimate of a start aside."""
+        self.reserved[unit] = wanted
+        self.held.add(wanted)
+
+    def settle(self, unit: int, used: Amounts | None) -> None:
+        """A start has ended: book what it used, or all it had reserved where nobody knows."""
+        wanted = self.reserved.pop(unit, None)
+        if wanted is not None:
+            self.held.add(wanted, -1)
+            self.spent.add(used if used is not None else wanted)
+
+    def short(self) -> list[str]:
+        """Return the names of the limits that are reached."""
+        return [name for name, limit in self.limits.items() if getattr(self.spent, name) >= limit]
+
+    def dump(self) -> dict[str, Any]:
+        """Return everything as JSON; `Budget.load` reads it back."""
+        reserved = [[unit, *astuple(wanted)] for unit, wanted in self.reserved.items()]
+        return {"limits": self.limits, "spent": astuple(self.spent), "reserved": reserved}
+
+    @classmethod
+    def load(cls, data: dict[str, Any]) -> "Budget":
+        """Return what `dump` wrote."""
+        budget = cls(dict(data["limits"]), Amounts(*data["spent"]))
+        for unit, *amounts in data["reserved"]:
+            budget.reserve(unit, Amounts(*amounts))
+        return budget
