@@ -1,5 +1,14 @@
 """Model providers: one module each, found by the part of a model's name before the colon."""
 
-from activities.providers.model import ModelReply, ModelRequest, Provider, ProviderError, Usage
+from activities.providers.model import (
+    Message,
+    ModelReply,
+    ModelRequest,
+    Provider,
+    ProviderError,
+    Stop,
+    ToolRequest,
+    Usage,
+)
 
-__all__ = ["ModelReply", "ModelRequest", "Provider", "ProviderError", "Usage"]
+__all__ = ["Message", "ModelReply", "ModelRequest", "Provider", "ProviderError", "Stop", "ToolRequest", "Usage"]

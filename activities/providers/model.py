@@ -2,20 +2,28 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from workflows.plan.model import Role
 
+OUTPUT_TOKENS = 4096
+"""What a reply may be long unless the request says otherwise: fits the context of small local models too."""
+
+Stop = Literal["end", "tools", "length"]
+"""Why a reply ended: it was complete, it asks for tools, or it was cut at `max_output_tokens`."""
+
 
 class ProviderError(Exception):
-    """A model call that failed. `retryable` says whether the same call may succeed later.
+    """A model call that failed. `retryable` says whether the same call may succeed later, `retry_after` in how many
+    seconds at the earliest, where that is known.
 
     The class name is the error type that people see; the message is at most 500 characters, useful words first.
     """
 
-    def __init__(self, message: str, *, retryable: bool = False) -> None:
+    def __init__(self, message: str, *, retryable: bool = False, retry_after: float | None = None) -> None:
         super().__init__(message[:500])
         self.retryable = retryable
+        self.retry_after = retry_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +36,35 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolRequest:
+    """A model asks for one call of a tool. `arguments` is an object as a rule; text that is no JSON object comes as
+    the model wrote it, for validation to refuse.
+    """
+
+    id: str
+    name: str
+    arguments: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn after the prompt. `calls` are those of an assistant, `call_id` is the call that a tool answers."""
+
+    role: Literal["assistant", "tool", "user"]
+    text: str = ""
+    calls: tuple[ToolRequest, ...] = ()
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One call. `prompt` is the bound text; `template` is the same before references were replaced.
 
-    `inputs` maps each referenced node id to its whole output, in the order of the references. `tools` is the
-    catalogue that a planner may use.
+    `inputs` maps each referenced node id to its whole output, in the order of the references. `messages` are the turns
+    after the prompt. `tools` are catalogue entries `{name, description, parameters}` (a catalogue's own `schema` is read
+    as `parameters`): what a planner may plan with, for every other role what the model may call in its reply.
+    `progress` is told in words how far the call is; `on_text` is given each piece of `ModelReply.text` as it arrives,
+    and must not block.
     """
 
     role: Role
@@ -44,14 +76,27 @@ class ModelRequest:
     output_schema: dict[str, Any] | None = None
     tools: tuple[dict[str, Any], ...] = ()
     progress: Callable[[str], None] = lambda _: None
+    messages: tuple[Message, ...] = ()
+    system: str = ""
+    max_output_tokens: int = OUTPUT_TOKENS
+    temperature: float | None = None
+    on_text: Callable[[str], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """`output` is the JSON value the node gets: text, or an object when the role or a schema asks for one."""
+    """`output` is the JSON value the node gets: text, or an object when the role or a schema asks for one.
+
+    `text` is what the model wrote, `calls` the tools it asks for, `first_token_ms` the time from sending the request
+    to the first piece of the reply.
+    """
 
     output: Any
     usage: Usage = Usage()
+    text: str = ""
+    calls: tuple[ToolRequest, ...] = ()
+    stop: Stop = "end"
+    first_token_ms: int = 0
 
 
 class Provider(Protocol):
