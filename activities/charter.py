@@ -16,7 +16,9 @@ _INLINE_BYTES = 256 * 1024
 
 
 class Charter(BaseModel):
-    """Fixed when a run opens: the goal, the given inputs, the documents, and the catalogue of the allowed tools."""
+    """Fixed when a run opens: goal, inputs, documents, the catalogue of the allowed tools, and the models of each role
+    in order of preference.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -25,6 +27,7 @@ class Charter(BaseModel):
     docs: str | None
     approval: Literal["writes", "never"]
     catalogue: list[dict[str, Any]]
+    models: dict[str, list[str]] = {}
 
 
 class CheckedPlan(BaseModel):
@@ -39,6 +42,7 @@ class CheckedPlan(BaseModel):
     plan: Plan
     skeleton: str
     wanted: dict[str, list[str]]
+    models: dict[str, list[str]] = {}
     warnings: tuple[str, ...] = ()
 
     def model_post_init(self, _: Any) -> None:

@@ -3,6 +3,8 @@
 This is the only place where that is decided. Messages are at most 500 characters, useful words first.
 """
 
+from datetime import timedelta
+
 from pydantic import ValidationError
 from temporalio.exceptions import ApplicationError
 
@@ -44,11 +46,24 @@ def message_of(error: BaseException) -> str:
     return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
 
 
-def failure(error: BaseException, *, attempt: int = 1) -> ApplicationError:
-    """Return the activity failure for `error`; its detail is the attempt, for the run's report."""
+def failure(
+    error: BaseException, *, attempt: int = 1, final: bool = False, wait: float | None = None
+) -> ApplicationError:
+    """Return the activity failure for `error`; its detail is the attempt, for the run's report.
+
+    `final` ends the attempts whatever the error. The next attempt comes when the error says so, else after `wait`
+    seconds, else as the retry policy has it.
+    """
     if isinstance(error, ApplicationError):
         return error
-    return ApplicationError(message_of(error), attempt, type=kind_of(error), non_retryable=not retryable(error))
+    after = error.retry_after if isinstance(error, ProviderError) and error.retry_after is not None else wait
+    return ApplicationError(
+        message_of(error),
+        attempt,
+        type=kind_of(error),
+        non_retryable=final or not retryable(error),
+        next_retry_delay=timedelta(seconds=max(after, 0.001)) if after is not None else None,
+    )
 
 
 __all__ = ["NodeTimeout", "OutputRefused", "StoreUnavailable", "failure", "kind_of", "message_of", "retryable"]

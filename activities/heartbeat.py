@@ -11,8 +11,8 @@ BEAT_SECONDS = 0.5
 
 
 @asynccontextmanager
-async def beating(details: Callable[[], Any]) -> AsyncIterator[None]:
-    """Heartbeat every half second with what `details` returns (at most 8 KB), until the block ends."""
+async def beating(details: Callable[[], tuple[Any, ...]]) -> AsyncIterator[None]:
+    """Heartbeat every half second with the details returned (at most 8 KB), until the block ends."""
     task = asyncio.create_task(_beat(details))
     try:
         yield
@@ -20,7 +20,7 @@ async def beating(details: Callable[[], Any]) -> AsyncIterator[None]:
         task.cancel()
 
 
-async def _beat(details: Callable[[], Any]) -> None:
+async def _beat(details: Callable[[], tuple[Any, ...]]) -> None:
     while True:
         await asyncio.sleep(BEAT_SECONDS)
-        activity.heartbeat(details())
+        activity.heartbeat(*details())

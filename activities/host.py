@@ -9,20 +9,20 @@ from typing import Any, TypeVar
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from activities.attempts import Attempts
 from activities.binding import parse_address
 from activities.charter import Library
 from activities.concluding import Concluding
 from activities.directory_store import DirectoryStore
 from activities.documents import DocumentRule
-from activities.faults import failure
 from activities.group import GroupRun
 from activities.heartbeat import beating
 from activities.kinds import Kinds
 from activities.node import NodeRunner
 from activities.planning import Planning
 from activities.preparing import Preparing
-from activities.providers import Provider
-from activities.providers.offline import Offline
+from activities.providers.models import Models
+from activities.providers.settings import ModelSettings
 from activities.toolbox import Registry
 from workflows import contracts
 from workflows.contracts import (
@@ -39,6 +39,7 @@ from workflows.contracts import (
     PrepareCall,
     Prepared,
 )
+from workflows.policies import SERVICE_ATTEMPTS
 
 T = TypeVar("T")
 
@@ -57,19 +58,19 @@ class Places:
 class Host:
     """Builds the activities once for a worker process."""
 
-    def __init__(self, places: Places, registry: Registry, *, identity: str) -> None:
-        """Open the stores. Raises OSError when a folder cannot be made."""
+    def __init__(self, places: Places, registry: Registry, models: Models | None = None, *, identity: str) -> None:
+        """Open the stores. Without `models` there are the offline rules. Raises OSError when no folder can be made."""
         store = DirectoryStore(places.artifacts)
         places.index.mkdir(parents=True, exist_ok=True)
         self.store_id = store.store_id
         self._library = Library(store)
-        providers: dict[str, Provider] = {"offline": Offline()}
+        self._models = models or Models.of(ModelSettings())
         documents = DocumentRule(places.docs, places.docs_roots, places.any_docs, identity)
-        self._preparing = Preparing(store, self._library, registry, documents, tuple(providers))
-        self._planning = Planning(store, self._library, providers)
+        self._preparing = Preparing(store, self._library, registry, documents, self._models)
+        self._planning = Planning(store, self._library, self._models)
         self._concluding = Concluding(store, self._library)
         self._nodes = NodeRunner(
-            store, self._library, Kinds(registry, providers, self._library, places.index, documents)
+            store, self._library, Kinds(registry, self._models, self._library, places.index, documents)
         )
 
     def tools(self) -> list[Callable[..., Any]]:
@@ -100,8 +101,11 @@ class Host:
     @activity.defn(name=contracts.PLAN.name)
     async def plan(self, call: PlanCall) -> Planned:
         """Ask a planner for a draft."""
-        async with beating(lambda: "planning"):
-            return await _answered(self._planning.plan(_home(call.run), call))
+        attempts = Attempts.of_this_activity()
+        async with beating(attempts.beat):
+            attempts.allow(SERVICE_ATTEMPTS)
+            work = self._planning.plan(_home(call.run), call, attempts.own, attempts.progress)
+            return await _answered(work, attempts)
 
     @activity.defn(name=contracts.CONCLUDE.name)
     async def conclude(self, call: ConcludeCall) -> Conclusion:
@@ -116,30 +120,31 @@ class Host:
         return run_node
 
     async def _one(self, call: NodeCall) -> GroupReply:
-        said = [""]
-        async with beating(lambda: said[0]):
-            reply = await _answered(self._run(call, call.nodes[0], call.refs, said))
+        attempts = Attempts.of_this_activity()
+        async with beating(attempts.beat):
+            if activity.info().activity_type == contracts.LLM.name:
+                checked = await _answered(self._library.plan(_home(call.run), call.plan))
+                attempts.allow(checked.spec(parse_address(call.nodes[0]).id).attempts)
+            reply = await _answered(self._run(call, call.nodes[0], call.refs, attempts), attempts)
         return GroupReply(nodes=(reply,))
 
-    async def _run(self, call: NodeCall, path: str, refs: dict[str, str], said: list[str]) -> NodeReply:
-        def progress(line: str) -> None:
-            said[0] = line[:200]
-
-        attempt = activity.info().attempt
-        return await self._nodes.run(call, path, refs, home=_home(call.run), attempt=attempt, progress=progress)
+    async def _run(self, call: NodeCall, path: str, refs: dict[str, str], attempts: Attempts) -> NodeReply:
+        return await self._nodes.run(
+            call, path, refs, home=_home(call.run), attempt=attempts.own, progress=attempts.progress
+        )
 
     @activity.defn(name=contracts.GROUP.name)
     async def group(self, call: NodeCall) -> GroupReply:
         """Run several nodes with the edges among them. Never raises for a node."""
-        home, said = _home(call.run), [""]
+        home, attempts = _home(call.run), Attempts.of_this_activity()
         checked = await _answered(self._library.plan(home, call.plan))
 
         async def run_one(path: str, refs: dict[str, str]) -> NodeReply:
             reads = [checked.name_at(index) for index in checked.spec(parse_address(path).id).reads]
-            return await self._run(call, path, {name: refs[name] for name in reads if name in refs}, said)
+            return await self._run(call, path, {name: refs[name] for name in reads if name in refs}, attempts)
 
         group = GroupRun(checked, call.nodes, call.refs, run_one)
-        async with beating(lambda: group.progress):
+        async with beating(lambda: (group.progress,)):
             try:
                 await _answered(group.run(lambda digest: self._library.value(home, digest), checked.wanted))
             except asyncio.CancelledError:
@@ -153,14 +158,14 @@ def _shutting_down() -> bool:
     return details is not None and details.worker_shutdown
 
 
-async def _answered(work: Awaitable[T]) -> T:
+async def _answered(work: Awaitable[T], attempts: Attempts | None = None) -> T:
     """The activity boundary: whatever goes wrong leaves as a typed, short, honest failure."""
     try:
         return await work
     except ApplicationError:
         raise
     except Exception as error:  # noqa: BLE001  the one boundary where anything may arrive
-        raise failure(error, attempt=activity.info().attempt) from None
+        raise (attempts or Attempts.of_this_activity()).failed(error) from None
 
 
 def _home(run: str) -> str:

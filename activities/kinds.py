@@ -1,25 +1,22 @@
 """What each kind of node does when its turn comes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from activities.binding import Address, Binder
 from activities.charter import CheckedPlan, Library
 from activities.documents import DocumentRule
-from activities.providers import ModelReply, ModelRequest, Provider, ProviderError, Usage
+from activities.providers import ModelReply, ModelRequest, Usage
+from activities.providers.models import Models
 from activities.toolbox import Registry, ToolContext
 from workflows.contracts import NodeCall
-from workflows.plan import edges, schema
+from workflows.plan import edges
 from workflows.plan.model import JoinNode, ModelCall, ToolCall
-from workflows.plan.problems import place_of
 
-DEFAULT_MODEL = "offline"
-
-
-class SchemaMismatch(ProviderError):
-    """A model's output does not fit the schema it was asked for."""
+OFFLINE = ("offline",)
+"""What serves a role for which a run has no models: it was opened before there were any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,7 @@ class Kinds:
     """Runs a turn by the kind of its node; holds what a worker offers."""
 
     registry: Registry
-    providers: dict[str, Provider]
+    models: Models
     library: Library
     cache: Path
     documents: DocumentRule
@@ -81,19 +78,21 @@ class Kinds:
 
     async def _model(self, turn: Turn, work: ModelCall) -> ModelReply:
         node = turn.checked.node(turn.address.id)
-        model = work.model or DEFAULT_MODEL
+        models = (work.model,) if work.model else turn.checked.models.get(work.role) or OFFLINE
         request = ModelRequest(
             role=work.role,
-            model=model,
+            model="",
             goal=turn.checked.goal,
             prompt=str(turn.binder.bound(f"{work.prompt} ")).rstrip(),
             template=work.prompt,
             inputs=turn.binder.inputs(node),
             output_schema=work.output_schema,
             progress=turn.progress,
+            seconds=turn.checked.spec(turn.address.id).timeout / 1000,
         )
-        reply = await self.providers[model.partition(":")[0]].complete(request)
-        _fits(reply.output, work.output_schema)
+        reply = await self.models.complete(request, models, turn.attempt)
+        if reply.stop == "length":
+            return replace(reply, output=f"{reply.text}\n[cut at {request.max_output_tokens:,} tokens]")
         return reply
 
     async def _join(self, turn: Turn, node: JoinNode) -> Any:
@@ -108,11 +107,6 @@ class Kinds:
 def _settled(name: str, values: dict[str, Any], lost: dict[str, tuple[str, str | None]]) -> dict[str, Any]:
     status, error = lost.get(name, ("succeeded", None))
     return {"id": name, "status": status, "value": values.get(name), "error": error}
-
-
-def _fits(output: Any, wanted: dict[str, Any] | None) -> None:
-    for where, sentence in schema.faults(output, wanted) if wanted else ():
-        raise SchemaMismatch(f"the model's output {place_of(where)}: {sentence}", retryable=True)
 
 
 def usage_of(usage: Usage) -> tuple[int, int, int]:

@@ -1,11 +1,13 @@
 """Asks a model for a plan of the run's goal."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from activities.artifacts import ArtifactStore, encode
 from activities.charter import Library
-from activities.kinds import DEFAULT_MODEL, usage_of
-from activities.providers import ModelRequest, Provider
+from activities.kinds import OFFLINE, usage_of
+from activities.providers import ModelRequest
+from activities.providers.models import Models
 from workflows.contracts import PlanCall, Planned
 
 
@@ -15,19 +17,20 @@ class Planning:
 
     store: ArtifactStore
     library: Library
-    providers: dict[str, Provider]
+    models: Models
 
-    async def plan(self, home: str, call: PlanCall) -> Planned:
+    async def plan(self, home: str, call: PlanCall, attempt: int, progress: Callable[[str], None]) -> Planned:
         """Store the planner's draft, unchecked. Raises ProviderError, BodyMissing, StoreUnavailable."""
         charter = await self.library.charter(home, call.charter)
         request = ModelRequest(
             role="planner",
-            model=DEFAULT_MODEL,
+            model="",
             goal=charter.goal,
             prompt=charter.goal,
             template=charter.goal,
             tools=tuple(charter.catalogue),
+            progress=progress,
         )
-        reply = await self.providers[DEFAULT_MODEL].complete(request)
+        reply = await self.models.complete(request, charter.models.get("planner") or OFFLINE, attempt)
         draft = await self.store.put(home, encode(reply.output, canonical=False))  # people read arguments as written
         return Planned(draft=draft, usage=usage_of(reply.usage))

@@ -1,12 +1,14 @@
 """Opens a run and checks its plans: what the workflow must not do itself, because it is I/O or takes long."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from activities.artifacts import ArtifactStore, digest_of, encode
 from activities.charter import Charter, CheckedPlan, Library
 from activities.documents import DocumentRule
-from activities.kinds import DEFAULT_MODEL
+from activities.kinds import OFFLINE
+from activities.providers.models import Models, unpriced
 from activities.toolbox import Registry
 from workflows import queues
 from workflows.contracts import CheckCall, Checked, LoadCall, PrepareCall, Prepared
@@ -16,7 +18,7 @@ from workflows.plan.beginning import continued, startable
 from workflows.plan.facts import facts_of
 from workflows.plan.forecast import forecast
 from workflows.plan.inputs import bind_inputs, input_problems
-from workflows.plan.model import Node, Plan
+from workflows.plan.model import ModelCall, Node, Plan
 from workflows.plan.packing import unpack_plan
 from workflows.plan.problems import InvalidPlan, Problem
 from workflows.plan.validate import parse_plan, problems_of
@@ -33,11 +35,22 @@ class Preparing:
     library: Library
     registry: Registry
     documents: DocumentRule
-    models: tuple[str, ...]
+    models: Models
 
     async def prepare(self, home: str, call: PrepareCall) -> Prepared:
-        """Store the charter and, when the run brings its plan, check it. Raises DocsNotFound, StoreUnavailable."""
+        """Store the charter and, when the run brings its plan, check it.
+
+        The models are chosen here, once, so that every worker calls the same. Raises DocsNotFound, StoreUnavailable,
+        and ProviderError when a model must be chosen and cannot.
+        """
         folder = self.documents.folder(call.docs)
+        given = call.plan is not None or call.plan_packed is not None
+        try:
+            plan = call.plan if call.plan is not None else _unpack(call.plan_packed or "") if given else None
+            refused: Checked | None = None
+        except InvalidPlan as error:
+            plan, refused = {}, _refused(error.problems)
+        models = await self.models.chosen() if plan is None or _leaves_models(plan) else self.models.wanted()
         charter = Charter(
             goal=call.goal,
             inputs=call.inputs,
@@ -46,18 +59,15 @@ class Preparing:
             catalogue=[
                 entry for entry in self.registry.catalogue() if call.tools is None or entry["name"] in call.tools
             ],
+            models={role: list(names) for role, names in models.items()},
         )
         digest = await self.library.keep(home, charter)
         unknown = [name for name in call.tools or () if name not in self.registry]
         if unknown:
             return Prepared(charter=digest, checked=Checked(problems=(f"tools: unknown tool {', '.join(unknown)}",)))
-        if call.plan is None and call.plan_packed is None:
-            return Prepared(charter=digest, planner=queues.llm_queue(DEFAULT_MODEL))
-        try:
-            plan = call.plan if call.plan is not None else _unpack(call.plan_packed or "")
-        except InvalidPlan as error:
-            return Prepared(charter=digest, checked=_refused(error.problems))
-        return Prepared(charter=digest, checked=await self._check(home, digest, charter, plan))
+        if plan is None:
+            return Prepared(charter=digest, planner=queues.llm_queue(charter.models["planner"][0]))
+        return Prepared(charter=digest, checked=refused or await self._check(home, digest, charter, plan))
 
     async def check(self, home: str, call: CheckCall) -> Checked:
         """Check a draft that lies in the store. Raises BodyMissing, StoreUnavailable."""
@@ -114,7 +124,7 @@ class Preparing:
         return checked.model_copy(update={"continues": True}) if longer is not None else checked
 
     async def _checked(self, home: str, digest: str, charter: Charter, plan: Plan) -> Checked:
-        problems = problems_of(plan, charter.catalogue, models=self.models)
+        problems = problems_of(plan, charter.catalogue, models=self.models.providers)
         problems += input_problems(plan, charter.inputs)
         if problems:
             return _refused(tuple(problems))
@@ -130,7 +140,8 @@ class Preparing:
             plan=plan,
             skeleton=skeleton,
             wanted=edges.facts_wanted(plan),
-            warnings=_warnings(plan),
+            models=charter.models,
+            warnings=(*_warnings(plan), *_prices(charter, plan)),
         )
         return Checked(plan=await self.library.keep(home, checked), skeleton=skeleton, warnings=checked.warnings)
 
@@ -147,7 +158,7 @@ class Preparing:
             inputs=bind_inputs(plan, charter.inputs),
             keep=keep,
             goal=charter.goal or plan.goal,
-            queues=_queue,
+            queues=partial(_queue, charter.models),
             approval=charter.approval,
         )
         packed = annotator.skeleton(None).pack()
@@ -156,11 +167,29 @@ class Preparing:
         return packed
 
 
-def _queue(node: Node) -> str:
+def _queue(models: dict[str, list[str]], node: Node) -> str:
     work = edges.work_of(node)
     if work is None or work.kind == "tool":
         return queues.TOOLS
-    return queues.llm_queue(work.model or DEFAULT_MODEL)
+    return queues.llm_queue(work.model or (models.get(work.role) or OFFLINE)[0])
+
+
+def _leaves_models(plan: dict[str, Any]) -> bool:
+    """Whether a node of a plan, not yet checked, calls a model without naming it."""
+    nodes = plan.get("nodes")
+    works = [node.get("do", node) for node in nodes if isinstance(node, dict)] if isinstance(nodes, list) else []
+    return any(isinstance(work, dict) and work.get("kind") == "llm" and not work.get("model") for work in works)
+
+
+def _called(models: dict[str, list[str]], plan: Plan) -> list[str]:
+    """Return the models that a plan's nodes call, without those that only take over."""
+    calls = [work for node in plan.nodes if isinstance(work := edges.work_of(node), ModelCall)]
+    return [call.model or (models.get(call.role) or OFFLINE)[0] for call in calls]
+
+
+def _prices(charter: Charter, plan: Plan) -> tuple[str, ...]:
+    told = unpriced(_called(charter.models, plan))
+    return (told,) if told else ()
 
 
 def _refused(problems: tuple[Problem, ...]) -> Checked:

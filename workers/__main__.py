@@ -39,13 +39,14 @@ def main(arguments: Sequence[str]) -> int:
 
 def catalogue() -> int:
     """Write one JSON object to stdout: the tools a worker with these settings has, the roles, the models."""
-    from workers.roles import MODELS, ROLES
+    from activities.providers.settings import PROVIDERS
+    from workers.roles import ROLES
     from workers.settings import read_settings
     from workers.work import load_registry
 
     with contextlib.redirect_stdout(sys.stderr):
         tools = load_registry(read_settings()).catalogue()
-    json.dump({"tools": tools, "roles": list(ROLES), "models": list(MODELS)}, sys.stdout)
+    json.dump({"tools": tools, "roles": list(ROLES), "models": list(PROVIDERS)}, sys.stdout)
     sys.stdout.write("\n")
     return 0
 

@@ -5,12 +5,10 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Literal
 
+from activities.providers.settings import PROVIDERS
 from workflows import queues
 
 Serves = Literal["runs", "tools", "llm"]
-
-MODELS = ("offline",)
-"""Model providers that are built; each has a queue of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class Role:
 
 _BUILT = {
     "workflow": (Seat(queues.WORKFLOW, "runs", 16),),
-    "llm": tuple(Seat(queues.llm_queue(model), "llm", 100) for model in MODELS),
+    "llm": tuple(Seat(queues.llm_queue(model), "llm", 100) for model in PROVIDERS),
     "tools": (Seat(queues.TOOLS, "tools", 100),),
 }
 _NOT_BUILT = ("sandbox",)

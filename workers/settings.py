@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar, get_args
 
+from activities.providers.settings import ModelSettings
+
 LogForm = Literal["auto", "json", "text"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 T = TypeVar("T")
@@ -51,6 +53,7 @@ class WorkerSettings:
     build_id: str | None
     log: LogForm
     log_level: LogLevel
+    models: ModelSettings
 
 
 def read_settings(env: Mapping[str, str] = os.environ) -> WorkerSettings:
@@ -75,7 +78,15 @@ def read_settings(env: Mapping[str, str] = os.environ) -> WorkerSettings:
         build_id=build_id,
         log=_value(env, "WEFT_LOG", _log_form) or "auto",
         log_level=_value(env, "WEFT_LOG_LEVEL", _log_level) or "info",
+        models=_model_settings(env),
     )
+
+
+def _model_settings(env: Mapping[str, str]) -> ModelSettings:
+    try:
+        return ModelSettings.read(env)
+    except ValueError as problem:
+        raise WrongSetting(str(problem)) from None
 
 
 def _value(env: Mapping[str, str], name: str, parse: Callable[[str], T]) -> T | None:

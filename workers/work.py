@@ -48,6 +48,8 @@ def load_registry(settings: WorkerSettings) -> "Registry":
 
 def _with_activities(runs: Sequence[type], settings: WorkerSettings, identity: str) -> Work:
     from activities.host import Host, Places
+    from activities.metering import CallMeter
+    from activities.providers.models import Models
 
     places = Places(
         artifacts=settings.artifacts,
@@ -58,7 +60,7 @@ def _with_activities(runs: Sequence[type], settings: WorkerSettings, identity: s
     )
     registry = load_registry(settings)
     try:
-        host = Host(places, registry, identity=identity)
+        host = Host(places, registry, Models.of(settings.models, CallMeter()), identity=identity)
     except OSError as problem:
         where = f"WEFT_ARTIFACTS='{settings.artifacts}' or WEFT_INDEX='{settings.index}'"
         raise WrongSetting(f"{where} cannot be used: {problem.strerror}: {problem.filename}") from None

@@ -17,6 +17,9 @@ HEARTBEAT = timedelta(seconds=10)
 OVERHEAD = timedelta(seconds=5)
 PATIENCE = timedelta(hours=24)
 USUAL_PRIORITY = 3
+SERVICE_ATTEMPTS = 5
+REFUSALS = 60
+"""Times that a busy provider may put a model call off, beside its attempts."""
 
 
 class Options(TypedDict, total=False):
@@ -41,7 +44,7 @@ def node_options(specs: list[Spec], *, item: bool, own_work: bool) -> Options:
         start_to_close_timeout=limit,
         schedule_to_close_timeout=max(PATIENCE, 2 * limit),
         heartbeat_timeout=min(HEARTBEAT, limit / 2),
-        retry_policy=_retry(max(spec.attempts for spec in specs) if own_work else 4),
+        retry_policy=_retry(_attempts(specs) if own_work else 4),
     )
     if first.priority != USUAL_PRIORITY:
         options["priority"] = Priority(priority_key=first.priority)
@@ -58,12 +61,18 @@ def service_options(summary: str, *, queue: str = queues.TOOLS, beats: bool = Fa
         task_queue=queue,
         start_to_close_timeout=timedelta(seconds=150 if beats else 60),
         schedule_to_close_timeout=PATIENCE,
-        retry_policy=_retry(5),
+        retry_policy=_retry(SERVICE_ATTEMPTS + (REFUSALS if beats else 0)),
         summary=summary,
     )
     if beats:
         options["heartbeat_timeout"] = HEARTBEAT
     return options
+
+
+def _attempts(specs: list[Spec]) -> int:
+    """Return the most that Temporal may count; a model call counts its own attempts itself."""
+    most = max(spec.attempts for spec in specs)
+    return most + REFUSALS if specs[0].queue.startswith(queues.LLM_PREFIX) else most
 
 
 def _retry(attempts: int) -> RetryPolicy:

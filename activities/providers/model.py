@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from workflows.plan.model import Role
 
 OUTPUT_TOKENS = 4096
 """What a reply may be long unless the request says otherwise: fits the context of small local models too."""
+
+CALL_SECONDS = 120.0
 
 Stop = Literal["end", "tools", "length"]
 """Why a reply ended: it was complete, it asks for tools, or it was cut at `max_output_tokens`."""
@@ -19,6 +21,9 @@ class ProviderError(Exception):
 
     The class name is the error type that people see; the message is at most 500 characters, useful words first.
     """
+
+    pressure: ClassVar[float] = 0.0
+    """How much such an error slows the provider's other calls; see `limiter`."""
 
     def __init__(self, message: str, *, retryable: bool = False, retry_after: float | None = None) -> None:
         super().__init__(message[:500])
@@ -48,12 +53,16 @@ class ToolRequest:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn after the prompt. `calls` are those of an assistant, `call_id` is the call that a tool answers."""
+    """One turn after the prompt. `calls` are those of an assistant, `call_id` is the call that a tool answers.
+
+    `thinking` is that of the assistant's reply, given back as it came: some models refuse a turn without it.
+    """
 
     role: Literal["assistant", "tool", "user"]
     text: str = ""
     calls: tuple[ToolRequest, ...] = ()
     call_id: str = ""
+    thinking: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +70,10 @@ class ModelRequest:
     """One call. `prompt` is the bound text; `template` is the same before references were replaced.
 
     `inputs` maps each referenced node id to its whole output, in the order of the references. `messages` are the turns
-    after the prompt. `tools` are catalogue entries `{name, description, parameters}` (a catalogue's own `schema` is read
-    as `parameters`): what a planner may plan with, for every other role what the model may call in its reply.
-    `progress` is told in words how far the call is; `on_text` is given each piece of `ModelReply.text` as it arrives,
-    and must not block.
+    after the prompt. `tools` are catalogue entries `{name, description, parameters}` (the `schema` of a catalogue is
+    read as `parameters`): what a planner may plan with, for every other role what the model may call in its reply.
+    `seconds` is the longest the whole call may take. `progress` is told in words how far the call is; `on_text` is
+    given each piece of `ModelReply.text` as it arrives, and must not block.
     """
 
     role: Role
@@ -80,6 +89,7 @@ class ModelRequest:
     system: str = ""
     max_output_tokens: int = OUTPUT_TOKENS
     temperature: float | None = None
+    seconds: float = CALL_SECONDS
     on_text: Callable[[str], None] = lambda _: None
 
 
@@ -87,14 +97,15 @@ class ModelRequest:
 class ModelReply:
     """`output` is the JSON value the node gets: text, or an object when the role or a schema asks for one.
 
-    `text` is what the model wrote, `calls` the tools it asks for, `first_token_ms` the time from sending the request
-    to the first piece of the reply.
+    `text` is what the model wrote, `calls` the tools it asks for, `thinking` what `Message` must give back with them,
+    `first_token_ms` the time from sending the request to the first piece of the reply.
     """
 
     output: Any
     usage: Usage = Usage()
     text: str = ""
     calls: tuple[ToolRequest, ...] = ()
+    thinking: tuple[dict[str, Any], ...] = ()
     stop: Stop = "end"
     first_token_ms: int = 0
 
@@ -104,4 +115,8 @@ class Provider(Protocol):
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Answer one call. Raises ProviderError."""
+        ...
+
+    async def default_model(self) -> str:
+        """Return the model, `provider:name`, that the provider's bare name means. Raises ProviderError."""
         ...

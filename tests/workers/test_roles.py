@@ -2,7 +2,8 @@
 
 import pytest
 
-from workers.roles import MODELS, ROLES, UnknownRole, role_named
+from activities.providers.settings import PROVIDERS
+from workers.roles import ROLES, UnknownRole, role_named
 from workflows import queues
 
 
@@ -10,7 +11,7 @@ def test_each_role_polls_its_own_queues() -> None:
     polled = {name: role.queues for name, role in ROLES.items() if name != "all"}
     assert polled == {
         "workflow": (queues.WORKFLOW,),
-        "llm": tuple(queues.llm_queue(model) for model in MODELS),
+        "llm": tuple(queues.llm_queue(model) for model in PROVIDERS),
         "tools": (queues.TOOLS,),
     }
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from activities.providers.settings import ModelSettings
 from workers.settings import Endpoint, WorkerSettings, WrongSetting, read_settings
 
 HOME = {"HOME": "/home/ada"}
@@ -27,6 +28,7 @@ DEFAULTS = WorkerSettings(
     build_id=None,
     log="auto",
     log_level="info",
+    models=ModelSettings.read({}),
 )
 
 

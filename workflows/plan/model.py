@@ -35,7 +35,7 @@ FORM_TAGS = (WORD, "<fallback>", "<instead>", "<quorum>")
 """Names of the forms that `on_error` and `policy` may take, as they stand in the paths of pydantic's errors."""
 
 NodeId = Annotated[str, Field(pattern=ID_PATTERN)]
-Role = Literal["planner", "worker", "critic", "judge", "joiner"]
+Role = Literal["planner", "worker", "critic", "judge", "joiner", "summariser"]
 OnFailure = Literal["park", "partial", "fail"]
 Priority = Annotated[int, Field(strict=True, ge=1, le=5)]
 

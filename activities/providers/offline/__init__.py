@@ -47,7 +47,13 @@ class Offline:
         for where, sentence in faults(output, request.output_schema) if request.output_schema else ():
             place = ".".join(map(str, where)) or "the output"
             raise OfflineCannot(f"the offline rules cannot fill this output_schema: {place} {sentence}; set a model")
-        return ModelReply(output, Usage(_tokens(request.prompt), _tokens(output)))
+        text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+        request.on_text(text)
+        return ModelReply(output, Usage(_tokens(request.prompt), _tokens(output)), text=text)
+
+    async def default_model(self) -> str:
+        """Return `offline`: there is one set of rules."""
+        return "offline"
 
 
 def _tokens(value: Any) -> int:
@@ -78,7 +84,7 @@ def _refusal(error: NotUnderstood) -> str:
     why = f" ({error.why})" if error.why else ""
     return (
         f'The offline rules do not understand {which}: "{said}"{why}. They are rules, no model, and can plan: '
-        f"{_EXAMPLES}. Anything else needs a language model, which is not built yet."
+        f"{_EXAMPLES}. Anything else needs a language model: set WEFT_MODEL."
     )
 
 

@@ -1,0 +1,57 @@
+"""Model calls as metrics of the worker's SDK: on /metrics beside Temporal's own."""
+
+import asyncio
+from functools import cached_property
+
+from temporalio.common import MetricMeter
+from temporalio.runtime import Runtime
+
+from activities.providers.limiter import CALM, Limiter
+from activities.providers.model import ModelReply
+
+REFRESH_SECONDS = 1.0
+
+
+class _Instruments:
+    def __init__(self, meter: MetricMeter) -> None:
+        self.calls = meter.create_counter("weft_model_calls", "Model calls by outcome")
+        self.tokens = meter.create_counter("weft_model_tokens", "Tokens of model calls")
+        self.cost = meter.create_counter("weft_model_cost", "Cost of model calls in millionths of a US dollar")
+        self.first = meter.create_histogram("weft_model_first_token", "Time to the first piece of a reply", "ms")
+        self.pressure = meter.create_gauge_float("weft_model_pressure", "How much failures slow a provider's calls")
+
+
+class CallMeter:
+    """Counts model calls, their tokens, cost and time to the first token by provider, and shows its pressure."""
+
+    def __init__(self) -> None:
+        self._falling: set[str] = set()
+
+    @cached_property
+    def _see(self) -> _Instruments:
+        """Made at the first call: before that, the process may still have to choose its runtime."""
+        return _Instruments(Runtime.default().metric_meter)
+
+    def called(self, provider: str, outcome: str, reply: ModelReply | None) -> None:
+        """Count a call."""
+        self._see.calls.add(1, {"provider": provider, "outcome": outcome})
+        if reply is not None:
+            self._see.tokens.add(reply.usage.input_tokens, {"provider": provider, "direction": "input"})
+            self._see.tokens.add(reply.usage.output_tokens, {"provider": provider, "direction": "output"})
+            self._see.cost.add(reply.usage.cost, {"provider": provider})
+            self._see.first.record(reply.first_token_ms, {"provider": provider})
+
+    def pressed(self, limiter: Limiter) -> None:
+        """Show a provider's pressure now, and as it falls."""
+        if limiter.provider not in self._falling:
+            self._falling.add(limiter.provider)
+            self._follow(limiter)
+
+    def _follow(self, limiter: Limiter) -> None:
+        pressure = limiter.pressure
+        calm = pressure < CALM
+        self._see.pressure.set(0.0 if calm else pressure, {"provider": limiter.provider})
+        if calm:
+            self._falling.discard(limiter.provider)
+        else:
+            asyncio.get_running_loop().call_later(REFRESH_SECONDS, self._follow, limiter)

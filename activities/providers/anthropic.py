@@ -1,0 +1,149 @@
+"""Anthropic's Messages."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from activities.providers import structured
+from activities.providers.draft import Draft
+from activities.providers.model import Message, ModelRequest, Stop
+from activities.providers.settings import Server
+from activities.providers.wire import THINKING_TOKENS, Without, count, parameters_of
+
+_STOPS: dict[str, Stop] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tools",
+}
+
+
+class Anthropic:
+    """The format. Thinking is left to the model's default; its blocks are kept for the next turn of a tool loop."""
+
+    path: ClassVar[str] = "/v1/messages"
+    models_path: ClassVar[str] = "/v1/models"
+    schema: ClassVar[str] = "output_config"
+    optional: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "output_config": ("output_config", "output_format", "json_schema"),
+        "temperature": ("temperature",),
+        "max_tokens": ("max_tokens",),
+    }
+
+    def headers(self, server: Server) -> dict[str, str]:
+        """Return key and version."""
+        return {"anthropic-version": "2023-06-01"} | ({"x-api-key": server.key} if server.key else {})
+
+    def body(self, server: Server, request: ModelRequest, without: Without) -> dict[str, Any]:
+        """Return the request; a model that refuses the room for thinking is asked without."""
+        del server
+        body: dict[str, Any] = {
+            "model": request.model.partition(":")[2],
+            "max_tokens": request.max_output_tokens + (0 if "max_tokens" in without else THINKING_TOKENS),
+            "messages": _messages(request, without),
+            "stream": True,
+        }
+        if request.system:
+            body["system"] = request.system
+        if request.temperature is not None and "temperature" not in without:
+            body["temperature"] = request.temperature
+        if request.tools and request.role != "planner":
+            body["tools"] = [
+                {
+                    "name": entry["name"],
+                    "description": entry.get("description", ""),
+                    "input_schema": parameters_of(entry),
+                }
+                for entry in request.tools
+            ]
+        if request.output_schema is not None and self.schema not in without:
+            schema = structured.closed(structured.wrapped(request.output_schema))
+            body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
+        return body
+
+    def take(self, draft: Draft, data: Any) -> bool:
+        """Take an event by its type; unknown ones and pings are signs of life."""
+        kind = data["type"]
+        if kind == "message_start":
+            self._usage(draft, data["message"].get("usage") or {})
+        elif kind == "content_block_start":
+            self._block(draft, data["index"], data["content_block"])
+        elif kind == "content_block_delta":
+            self._delta(draft, data["index"], data["delta"])
+        elif kind == "message_delta":
+            self._usage(draft, data.get("usage") or {})
+            self._stop(draft, data["delta"].get("stop_reason"))
+        return bool(kind == "message_stop")
+
+    def take_whole(self, draft: Draft, data: Any) -> None:
+        """Take a message whose blocks are complete."""
+        for index, block in enumerate(data["content"]):
+            self._block(draft, index, block)
+        self._usage(draft, data.get("usage") or {})
+        self._stop(draft, data.get("stop_reason"))
+
+    def _block(self, draft: Draft, index: int, block: dict[str, Any]) -> None:
+        kind = block["type"]
+        if kind == "text":
+            draft.add_text(block.get("text") or "")
+        elif kind == "tool_use":
+            given = block.get("input") or {}  # complete here only when nothing is streamed
+            arguments = json.dumps(given, ensure_ascii=False) if given else ""
+            draft.add_call(index, name=block["name"], call_id=block["id"], arguments=arguments)
+        elif kind in ("thinking", "redacted_thinking"):
+            draft.thinking[index] = dict(block)
+
+    def _delta(self, draft: Draft, index: int, delta: dict[str, Any]) -> None:
+        kind = delta["type"]
+        if kind == "text_delta":
+            draft.add_text(delta["text"])
+        elif kind == "input_json_delta":
+            draft.add_call(index, arguments=delta["partial_json"])
+        elif kind in ("thinking_delta", "signature_delta") and index in draft.thinking:
+            name = kind.removesuffix("_delta")
+            draft.thinking[index][name] = draft.thinking[index].get(name, "") + delta[name]
+            draft.add_thought(delta.get("thinking", ""))
+
+    def _stop(self, draft: Draft, reason: str | None) -> None:
+        if reason == "refusal":
+            draft.refusal = draft.refusal or ""
+        if reason:
+            draft.stop = _STOPS.get(reason, "end")
+
+    def _usage(self, draft: Draft, usage: dict[str, Any]) -> None:
+        """Cached input is input: its price is another, but it fills the context as well."""
+        if isinstance(usage.get("input_tokens"), int):
+            cached = [usage.get(f"cache_{what}_input_tokens") for what in ("creation", "read")]
+            draft.input_tokens = usage["input_tokens"] + sum(tokens for tokens in cached if isinstance(tokens, int))
+        draft.output_tokens = count(usage.get("output_tokens"), draft.output_tokens)
+
+
+def _messages(request: ModelRequest, without: Without) -> list[dict[str, Any]]:
+    """Return the turns; neighbours of one role are one turn, as the API wants the results of parallel calls."""
+    prompt = request.prompt
+    if request.output_schema is not None and Anthropic.schema in without:
+        prompt = f"{prompt}\n\n{structured.in_words(request.output_schema)}"
+    turns: list[dict[str, Any]] = [{"role": "user", "content": [{"type": "text", "text": prompt}]}]
+    for message in request.messages:
+        role = "assistant" if message.role == "assistant" else "user"
+        blocks = _blocks(message)
+        if turns[-1]["role"] == role:
+            turns[-1]["content"] += blocks
+        else:
+            turns.append({"role": role, "content": blocks})
+    return turns
+
+
+def _blocks(message: Message) -> list[dict[str, Any]]:
+    if message.role == "tool":
+        return [{"type": "tool_result", "tool_use_id": message.call_id, "content": message.text}]
+    text = [{"type": "text", "text": message.text}] if message.text else []
+    calls = [
+        {
+            "type": "tool_use",
+            "id": call.id,
+            "name": call.name,
+            "input": call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments},
+        }
+        for call in message.calls
+    ]
+    return [*message.thinking, *text, *calls]

@@ -1,0 +1,205 @@
+"""What can go wrong in a model call, by name, and the one function from a server's refusal to its retry posture.
+
+Messages quote the server in at most 200 characters, and never a key.
+"""
+
+import json
+import math
+import re
+import time
+from collections.abc import Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from pydantic_core import from_json
+
+from activities.providers.model import ProviderError
+from activities.providers.settings import Server
+
+LONGEST_WAIT = 60.0
+"""Seconds: no server makes a node wait longer before its next attempt."""
+
+QUOTED = 200
+_RETRIED = frozenset({408, 409, 425, 429})
+_TOO_LONG = re.compile(
+    r"context[_ ](length|window|size)|prompt is too long|input is too long|too many (input )?tokens|"
+    r"reduce the length|exceed\w* .{0,40}context|maximum .{0,20}tokens .{0,60}(prompt|messages)"
+)
+_NO_MODEL = re.compile(
+    r"model[_ ]not[_ ]found|model .{0,120}(not found|does not exist|not supported|unknown)|no such model"
+)
+_USED_UP = re.compile(r"insufficient_quota|billing|credit balance|exceeded your current quota")
+_KEY = re.compile(r"\b(?:sk|pk|key)-[\w*.-]{3,}|\bBearer\s+\S+", re.IGNORECASE)
+_STATUS_OF = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+
+
+class KeyRefused(ProviderError):
+    """There is no key, or the server does not take it. Names the variable."""
+
+
+class UnknownModel(ProviderError):
+    """The server has no model of that name, or it is not clear which is meant."""
+
+
+class ContextTooLong(ProviderError):
+    """Prompt and reply do not fit into the model's context."""
+
+
+class CallRefused(ProviderError):
+    """The server does not take the call as it is. `said` is its answer in lower case."""
+
+    said = ""
+
+
+class QuotaUsedUp(ProviderError):
+    """The account has no money or quota left: waiting does not help."""
+
+
+class RateLimited(ProviderError):
+    """Too many calls or tokens just now."""
+
+    pressure = 2.0
+
+
+class ServerFailed(ProviderError):
+    """The server is overloaded or broken just now."""
+
+    pressure = 1.5
+
+
+class ServerUnreachable(ProviderError):
+    """No connection."""
+
+    pressure = 1.0
+
+
+class ModelTimeout(ProviderError):
+    """No reply, no next piece, or no end of it in time."""
+
+    pressure = 1.0
+
+
+class ReplyCut(ProviderError):
+    """The connection ended before the reply did."""
+
+    pressure = 1.0
+
+
+class BadReply(ProviderError):
+    """What came is no reply in the provider's format."""
+
+
+class ReplyTooLarge(ProviderError):
+    """The reply, unpacked, is larger than any that was asked for."""
+
+
+class ModelRefused(ProviderError):
+    """The model, or a filter, declined to answer."""
+
+
+class OutputCut(ProviderError):
+    """The reply ended at its token limit, where half of it is of no use."""
+
+
+class SchemaMismatch(ProviderError):
+    """A model's output does not fit the schema it was asked for."""
+
+    pressure = 0.5
+
+
+def error_of(server: Server, model: str, status: int, headers: Mapping[str, str], body: str) -> ProviderError:
+    """Return what a refusal means: its type, one sentence with what to do, whether and when to try again.
+
+    408, 409, 425, 429 and 5xx are tried again, unless the account is used up; every other status is final.
+    """
+    code, message = _said(body)
+    told = f"{code} {message}".lower()[:2000]
+    quote = f": {quoted(message, server)}" if message else ""
+    where = f"{server.provider} at {server.shown}"
+    if _USED_UP.search(told) and (status in (402, 429) or status < 404):
+        return QuotaUsedUp(f"{where} has no quota left for this account ({status}){quote}")
+    if status in (401, 403):
+        todo = f"check {server.key_variable}" if server.key else f"set {server.key_variable}"
+        return KeyRefused(f"{where} refuses the key ({status}); {todo}{quote}")
+    if status == 429:
+        return RateLimited(f"{where} limits the rate ({status}){quote}", retryable=True, retry_after=wait_of(headers))
+    if status in _RETRIED or status >= 500:
+        return ServerFailed(f"{where} failed ({status}){quote}", retryable=True, retry_after=wait_of(headers))
+    if status == 413 or (status in (400, 422) and _TOO_LONG.search(told)):
+        return ContextTooLong(f"the call is too long for {model} ({status}){quote}")
+    if _NO_MODEL.search(told) or (status == 404 and model.partition(":")[2].lower() in told):
+        todo = "change WEFT_MODEL, or `model` in the plan"
+        return UnknownModel(f"{where} has no model {model.partition(':')[2]!r} ({status}); {todo}{quote}")
+    if status in (404, 405) or 300 <= status < 400:
+        return CallRefused(f"{where} has nothing at this address ({status}); check {server.url_variable}{quote}")
+    refused = CallRefused(f"{where} refuses the call ({status}){quote}")
+    refused.said = told
+    return refused
+
+
+def error_within(server: Server, model: str, data: Any) -> ProviderError:
+    """Return what an error means that came inside a stream, after its status said that all is well."""
+    error = data.get("error", data) if isinstance(data, dict) else {}
+    kinds = [error.get(name) for name in ("code", "type")] if isinstance(error, dict) else []
+    status = next((kind for kind in kinds if isinstance(kind, int) and 400 <= kind < 600), None)
+    known = next((_STATUS_OF[kind] for kind in kinds if isinstance(kind, str) and kind in _STATUS_OF), 500)
+    return error_of(server, model, status or known, {}, error if isinstance(error, str) else json.dumps(error))
+
+
+def wait_of(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that a server asks to wait, at most 60; None when it says nothing that can be read."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    text = headers.get("retry-after", "")
+    seconds = milliseconds / 1000 if milliseconds is not None else _number(text)
+    if seconds is None and text:
+        try:
+            date = parsedate_to_datetime(text)
+        except (ValueError, OverflowError):
+            return None
+        seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - time.time()
+    return None if seconds is None else min(max(seconds, 0.0), LONGEST_WAIT)
+
+
+def quoted(text: str, server: Server) -> str:
+    """Return what a server said on one line, short, with anything like a key masked."""
+    line = " ".join(text.split())
+    for secret in server.secrets:
+        line = line.replace(secret, "[redacted]")
+    line = _KEY.sub("[redacted]", line)
+    return line if len(line) <= QUOTED else f"{line[: QUOTED - 1]}…"
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return None if math.isnan(value) else value
+
+
+def _said(body: str) -> tuple[str, str]:
+    """Return code and message of an error body of any of the usual forms."""
+    try:
+        data = from_json(body)
+    except ValueError:
+        page = re.search(r"<title[^>]*>(.*?)</title>", body, re.IGNORECASE | re.DOTALL)
+        return "", f"a web page, {page[1].strip()!r}" if page else re.sub(r"<[^>]*>", " ", body).strip()
+    error = data.get("error", data) if isinstance(data, dict) else data
+    if not isinstance(error, dict):
+        return "", str(error)
+    code = " ".join(str(error[name]) for name in ("code", "type", "param") if error.get(name))
+    message = next((error[name] for name in ("message", "detail", "error") if error.get(name)), "")
+    return code, message if isinstance(message, str) else json.dumps(message)

@@ -1,0 +1,137 @@
+"""OpenAI's chat completions, as they are served by OpenAI, vLLM, Ollama, llama.cpp and most gateways."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from activities.providers import structured
+from activities.providers.draft import Draft
+from activities.providers.model import Message, ModelRequest, Stop
+from activities.providers.settings import Server
+from activities.providers.wire import THINKING_TOKENS, Without, count, parameters_of
+
+_STOPS: dict[str, Stop] = {"length": "length", "tool_calls": "tools", "function_call": "tools"}
+
+
+class OpenAI:
+    """The format. Servers differ in what they leave out and what they refuse; every known way is read."""
+
+    path: ClassVar[str] = "/chat/completions"
+    models_path: ClassVar[str] = "/models"
+    schema: ClassVar[str] = "response_format"
+    optional: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "response_format": ("response_format", "json_schema"),
+        "stream_options": ("stream_options", "include_usage"),
+        "temperature": ("temperature",),
+        "max_tokens": ("max_tokens", "max_completion_tokens"),
+    }
+
+    def headers(self, server: Server) -> dict[str, str]:
+        """Return the key as a bearer token."""
+        return {"authorization": f"Bearer {server.key}"} if server.key else {}
+
+    def body(self, server: Server, request: ModelRequest, without: Without) -> dict[str, Any]:
+        """Return the request. OpenAI's own server wants `max_completion_tokens`, others know `max_tokens` alone;
+        either is exchanged for the other once it was refused.
+        """
+        body: dict[str, Any] = {
+            "model": request.model.partition(":")[2],
+            "messages": _messages(request, without),
+            "stream": True,
+        }
+        if server.official != ("max_tokens" in without):
+            body["max_completion_tokens"] = request.max_output_tokens + THINKING_TOKENS
+        else:
+            body["max_tokens"] = request.max_output_tokens
+        if "stream_options" not in without:
+            body["stream_options"] = {"include_usage": True}
+        if request.temperature is not None and "temperature" not in without:
+            body["temperature"] = request.temperature
+        if request.tools and request.role != "planner":
+            body["tools"] = [{"type": "function", "function": _function(entry)} for entry in request.tools]
+        if request.output_schema is not None and self.schema not in without:
+            schema = structured.wrapped(request.output_schema)
+            form = {"name": "output", "schema": schema, "strict": structured.is_strict(schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": form}
+        return body
+
+    def take(self, draft: Draft, data: Any) -> bool:
+        """Take a chunk. The stream ends with `[DONE]`, which is no JSON and never comes here."""
+        self._usage(draft, data.get("usage"))
+        for choice in data.get("choices") or ():
+            if choice.get("index"):
+                continue
+            self._message(draft, choice.get("delta") or choice.get("message") or {})
+            self._stop(draft, choice.get("finish_reason"))
+        return False
+
+    def take_whole(self, draft: Draft, data: Any) -> None:
+        """Take a completion; its message has the form of a chunk's delta."""
+        self.take(draft, data)
+
+    def _message(self, draft: Draft, message: dict[str, Any]) -> None:
+        content = message.get("content")
+        if isinstance(content, list):
+            content = "".join(part.get("text") or "" for part in content if isinstance(part, dict))
+        draft.add_text(content or "")
+        draft.add_thought(message.get("reasoning_content") or message.get("reasoning") or "")
+        if message.get("refusal"):
+            draft.refusal = f"{draft.refusal or ''}{message['refusal']}"
+        for piece in message.get("tool_calls") or ():
+            self._call(draft, piece)
+
+    def _call(self, draft: Draft, piece: dict[str, Any]) -> None:
+        """Take a piece of a call; servers that give no index, or one index to all calls, begin each with a new id."""
+        function = piece.get("function") or {}
+        name, call_id = function.get("name") or "", piece.get("id") or ""
+        index = piece.get("index")
+        last = max(draft.calls, default=-1)
+        if index is None:
+            index = last + 1 if name or last < 0 else last
+        elif index in draft.calls and call_id and name and call_id != draft.calls[index].id:
+            index = last + 1
+        arguments = function.get("arguments") or ""
+        draft.add_call(index, name=name, call_id=call_id, arguments=_written(arguments))
+
+    def _stop(self, draft: Draft, reason: str | None) -> None:
+        if reason == "content_filter":
+            draft.refusal = draft.refusal or "stopped by the server's content filter"
+        if reason:
+            draft.stop = _STOPS.get(reason, "end")
+
+    def _usage(self, draft: Draft, usage: Any) -> None:
+        if isinstance(usage, dict):
+            draft.input_tokens = count(usage.get("prompt_tokens"), draft.input_tokens)
+            draft.output_tokens = count(usage.get("completion_tokens"), draft.output_tokens)
+
+
+def _messages(request: ModelRequest, without: Without) -> list[dict[str, Any]]:
+    prompt = request.prompt
+    if request.output_schema is not None and OpenAI.schema in without:
+        prompt = f"{prompt}\n\n{structured.in_words(request.output_schema)}"
+    first = [{"role": "system", "content": request.system}] if request.system else []
+    return [*first, {"role": "user", "content": prompt}, *map(_turn, request.messages)]
+
+
+def _turn(message: Message) -> dict[str, Any]:
+    if message.role == "tool":
+        return {"role": "tool", "tool_call_id": message.call_id, "content": message.text}
+    turn: dict[str, Any] = {"role": message.role, "content": message.text}
+    if message.calls:
+        turn["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _written(call.arguments)}}
+            for call in message.calls
+        ]
+    return turn
+
+
+def _written(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def _function(entry: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": entry["name"],
+        "description": entry.get("description", ""),
+        "parameters": parameters_of(entry),
+    }

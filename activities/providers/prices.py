@@ -1,0 +1,31 @@
+"""What tokens cost: `prices.toml`, the one place with prices and with the models that bare provider names mean."""
+
+import re
+import tomllib
+from pathlib import Path
+
+from activities.providers.model import Usage
+
+_DATA = tomllib.loads(Path(__file__).with_name("prices.toml").read_text(encoding="utf-8"))
+_SNAPSHOT = re.compile(r"-(\d{4}-\d\d-\d\d|\d{8}|latest)\Z")
+
+DEFAULTS: dict[str, str] = _DATA["defaults"]
+
+
+def price_of(model: str) -> tuple[int, int] | None:
+    """Return micro-dollars per million input and output tokens of `provider:name`; a dated snapshot costs what its
+    model does. None where no price is known; the offline rules cost nothing.
+    """
+    provider, _, name = model.partition(":")
+    if provider == "offline":
+        return 0, 0
+    known = _DATA.get(provider, {})
+    found = known.get(name) or known.get(_SNAPSHOT.sub("", name))
+    return (found[0], found[1]) if found else None
+
+
+def priced(usage: Usage, model: str) -> Usage:
+    """Return usage with its cost in micro-dollars, rounded up; 0 where no price is known."""
+    given, written = price_of(model) or (0, 0)
+    total = usage.input_tokens * given + usage.output_tokens * written
+    return Usage(usage.input_tokens, usage.output_tokens, -(-total // 1_000_000))

@@ -1,0 +1,108 @@
+"""What a worker's environment says of models: which serve each role, where their servers are, and the keys.
+
+Keys stay in here and in the requests' headers: no repr, error or log shows one.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self, get_args
+from urllib.parse import urlsplit
+
+from workflows.plan.model import Role
+
+PROVIDERS = ("offline", "openai", "anthropic")
+OFFICIAL = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
+
+_NAME = re.compile(r"[^\s,]{1,110}")
+_KEY = re.compile(r"[\x21-\x7e]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where a provider's API is. `key` is empty for servers that need none."""
+
+    provider: str
+    url: str
+    key: str = field(default="", repr=False)
+
+    @property
+    def key_variable(self) -> str:
+        """The variable that holds the key."""
+        return f"{self.provider.upper()}_API_KEY"
+
+    @property
+    def url_variable(self) -> str:
+        """The variable that moves the provider to another server."""
+        return f"{self.provider.upper()}_BASE_URL"
+
+    @property
+    def official(self) -> bool:
+        """Whether this is the provider's own server."""
+        return self.url == OFFICIAL[self.provider]
+
+    @property
+    def shown(self) -> str:
+        """The address without anything in it that may be secret."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must never be shown."""
+        parts = urlsplit(self.url)
+        return tuple(secret for secret in (self.key, parts.password, parts.query) if secret)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """`roles` maps each role to its models in order of preference; a bare provider name is one too."""
+
+    roles: Mapping[Role, tuple[str, ...]] = field(default_factory=dict)
+    servers: Mapping[str, Server] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, env: Mapping[str, str]) -> Self:
+        """Return the settings in `env`. Raises ValueError naming variable and remedy, and the value unless secret."""
+        servers = {provider: _server(provider, env) for provider in OFFICIAL}
+        usual = _models("WEFT_MODEL", env) or (_usual(env),)
+        roles = {role: _models(f"WEFT_MODEL_{role.upper()}", env) or usual for role in get_args(Role)}
+        return cls(roles, servers)
+
+    def models(self, role: Role) -> tuple[str, ...]:
+        """Return a role's models, the offline rules where nothing is set."""
+        return self.roles.get(role, ("offline",))
+
+
+def _usual(env: Mapping[str, str]) -> str:
+    if env.get("OPENAI_BASE_URL", "").strip() or env.get("OPENAI_API_KEY", "").strip():
+        return "openai"
+    return "anthropic" if env.get("ANTHROPIC_API_KEY", "").strip() else "offline"
+
+
+def _models(variable: str, env: Mapping[str, str]) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in env.get(variable, "").split(",") if part.strip())
+    for name in names:
+        provider, colon, model = name.partition(":")
+        if provider not in PROVIDERS or (colon and not _NAME.fullmatch(model)):
+            forms = "offline, openai:NAME, anthropic:NAME"
+            raise ValueError(f"{variable}={name!r}: is no model; give {forms}, several with commas between")
+    return names
+
+
+def _server(provider: str, env: Mapping[str, str]) -> Server:
+    key = env.get(f"{provider.upper()}_API_KEY", "").strip()
+    if key and not _KEY.fullmatch(key):
+        raise ValueError(f"{provider.upper()}_API_KEY: has a space or another character that no key has")
+    variable = f"{provider.upper()}_BASE_URL"
+    url = env.get(variable, "").strip().rstrip("/") or OFFICIAL[provider]
+    url = url.removesuffix("/v1") if provider == "anthropic" else url
+    server = Server(provider, url, key)
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port)
+    except ValueError:
+        raise ValueError(f"{variable}: is no URL; give one like http://127.0.0.1:8000/v1") from None
+    if not good:
+        raise ValueError(f"{variable}={server.shown!r}: must be like http://127.0.0.1:8000/v1")
+    return server

@@ -1,0 +1,77 @@
+"""JSON of a given schema from a model: asked of the server where it can, in words where it cannot, and read."""
+
+import json
+import re
+from typing import Any
+
+from pydantic_core import from_json
+
+from activities.providers.errors import SchemaMismatch
+
+Schema = dict[str, Any]
+
+WRAP = "value"
+_FENCE = re.compile(r"\A```\w*\s*\n(?P<inside>.*?)\n?```\s*\Z", re.DOTALL)
+
+
+def wrapped(schema: Schema) -> Schema:
+    """Return a schema whose root is an object, as servers demand: anything else becomes its property `value`."""
+    if schema.get("type") == "object":
+        return schema
+    inner = {name: part for name, part in schema.items() if name != "$defs"}
+    outer: Schema = {
+        "type": "object",
+        "properties": {WRAP: inner},
+        "required": [WRAP],
+        "additionalProperties": False,
+    }
+    return outer | ({"$defs": schema["$defs"]} if "$defs" in schema else {})
+
+
+def closed(schema: Any) -> Any:
+    """Return a schema whose objects allow the properties they name and no others, as some servers demand."""
+    if isinstance(schema, list):
+        return [closed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inner = {name: part if name in ("enum", "const") else closed(part) for name, part in schema.items()}
+    return {"additionalProperties": False, **inner} if isinstance(schema.get("properties"), dict) else inner
+
+
+def is_strict(schema: Any) -> bool:
+    """Whether every object names its properties, requires them all and allows no others."""
+    if isinstance(schema, list):
+        return all(map(is_strict, schema))
+    if not isinstance(schema, dict):
+        return True
+    named = schema.get("properties")
+    if schema.get("type") == "object" or isinstance(named, dict):
+        complete = isinstance(named, dict) and sorted(named) == sorted(schema.get("required", ()))
+        if not complete or schema.get("additionalProperties") is not False:
+            return False
+    return all(is_strict(part) for name, part in schema.items() if name not in ("enum", "const"))
+
+
+def in_words(schema: Schema) -> str:
+    """Return the instruction for a model whose server cannot be given a schema."""
+    text = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    return f"Answer with one JSON value that fits this JSON Schema, and with nothing else:\n{text}"
+
+
+def read(text: str, schema: Schema, *, in_wrap: bool) -> Any:
+    """Return the JSON value in a reply: all of it, inside a code fence, or what stands between words.
+
+    `in_wrap` says that the server was given `wrapped(schema)`. Raises SchemaMismatch.
+    """
+    fence = _FENCE.match(text.strip())
+    tried = [text, fence["inside"] if fence else ""]
+    starts = [(text.find(opening), closing) for opening, closing in ("{}", "[]") if opening in text]
+    tried += [text[start : text.rfind(closing) + 1] for start, closing in sorted(starts)]
+    for piece in filter(None, tried):
+        try:
+            value = from_json(piece, allow_inf_nan=False)
+        except ValueError:
+            continue
+        wrap = in_wrap and schema.get("type") != "object" and isinstance(value, dict) and list(value) == [WRAP]
+        return value[WRAP] if wrap else value
+    raise SchemaMismatch(f"the model's output is not JSON: {' '.join(text.split())[:160]!r}", retryable=True)
