@@ -23,7 +23,7 @@ class Server:
     """Where a provider's API is. `key` is empty for servers that need none."""
 
     provider: str
-    url: str
+    url: str = field(repr=False)
     key: str = field(default="", repr=False)
 
     @property

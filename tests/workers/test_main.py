@@ -52,7 +52,7 @@ def test_the_catalogue_is_one_json_object_on_stdout() -> None:
     listed = json.loads(done.stdout)
     assert {"search", "read", "calculate"} <= {each["name"] for each in listed["tools"]}
     assert listed["roles"] == ["all", "workflow", "llm", "tools"]
-    assert listed["models"] == ["offline"]
+    assert listed["models"] == ["offline", "openai", "anthropic"]
 
 
 def test_the_catalogue_has_the_users_tools_and_nothing_they_print(tmp_path: Path) -> None:

@@ -1,0 +1,137 @@
+"""What a server's refusal means, and whether and when it is tried again."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+from doubles.model_bench import KEY, Bench
+from doubles.model_rules import Reply
+
+from activities.providers import ProviderError
+from activities.providers.errors import LONGEST_WAIT, error_of, error_within, wait_of
+from activities.providers.settings import Server
+
+SERVER = Server("openai", "http://models.test/v1", KEY)
+
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def at(seconds: float) -> str:
+    return format_datetime(NOW + timedelta(seconds=seconds), usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7),
+        ({"retry-after": "0.25"}, 0.25),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": at(20)}, 20),
+        ({"retry-after": at(-300)}, 0),
+        ({"retry-after": "-5"}, 0),
+        ({"retry-after": "1000000000"}, LONGEST_WAIT),
+        ({"retry-after": "inf"}, LONGEST_WAIT),
+        ({"retry-after": at(10**8)}, LONGEST_WAIT),
+        ({"retry-after-ms": "1e300"}, LONGEST_WAIT),
+    ],
+)
+def test_every_form_of_a_wait_is_read_and_capped(
+    headers: dict[str, str], seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("activities.providers.errors.time.time", NOW.timestamp)
+    assert wait_of(headers) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "nan", "Wed, 99 Foo 2026", "\x00", "Mon, 01 Jan 99999 00:00:00 GMT"])
+def test_a_wait_that_makes_no_sense_is_none(text: str) -> None:
+    assert wait_of({"retry-after": text}) is None
+
+
+CASES = [
+    (401, "Incorrect API key provided", "", "KeyRefused", False),
+    (403, "Country not supported", "", "KeyRefused", False),
+    (404, "The model `test-model` does not exist", "model_not_found", "UnknownModel", False),
+    (404, 'model "test-model" not found, try pulling it first', "", "UnknownModel", False),
+    (404, "model: test-model", "not_found_error", "UnknownModel", False),
+    (400, "test-model is not a valid model: no such model", "", "UnknownModel", False),
+    (404, "Not Found", "", "CallRefused", False),
+    (400, "This model's maximum context length is 8192 tokens.", "context_length_exceeded", "ContextTooLong", False),
+    (400, "prompt is too long: 210000 tokens > 200000 maximum", "", "ContextTooLong", False),
+    (400, "the request exceeds the available context size", "exceed_context_size_error", "ContextTooLong", False),
+    (413, "Request too large", "request_too_large", "ContextTooLong", False),
+    (400, "messages.0: unexpected field", "", "CallRefused", False),
+    (422, "temperature: not a number", "", "CallRefused", False),
+    (402, "Insufficient balance", "", "CallRefused", False),
+    (400, "Your credit balance is too low", "", "QuotaUsedUp", False),
+    (429, "You exceeded your current quota", "insufficient_quota", "QuotaUsedUp", False),
+    (429, "Rate limit reached", "rate_limit_exceeded", "RateLimited", True),
+    (408, "Timed out", "", "ServerFailed", True),
+    (409, "Conflict", "", "ServerFailed", True),
+    (425, "Too early", "", "ServerFailed", True),
+    (500, "Internal error", "", "ServerFailed", True),
+    (502, "Bad gateway", "", "ServerFailed", True),
+    (503, "The model is loading", "", "ServerFailed", True),
+    (529, "Overloaded", "overloaded_error", "ServerFailed", True),
+    (599, "?", "", "ServerFailed", True),
+    (307, "", "", "CallRefused", False),
+    (418, "I'm a teapot", "", "CallRefused", False),
+]
+
+
+@pytest.mark.parametrize(("status", "message", "code", "kind", "retryable"), CASES)
+async def test_a_status_has_its_type_and_its_posture(
+    bench: Bench, status: int, message: str, code: str, kind: str, retryable: bool
+) -> None:
+    bench.server.on("", Reply(status=status, text=message, code=code, headers={"retry-after": "3"}))
+    with pytest.raises(ProviderError) as caught:
+        await bench.ask()
+    assert (type(caught.value).__name__, caught.value.retryable) == (kind, retryable)
+    assert caught.value.retry_after == (3.0 if retryable else None)
+    assert str(status) in str(caught.value)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "quote"),
+    [
+        ('{"error": "model is loading"}', "model is loading"),
+        ('{"message": "plain", "object": "error"}', "plain"),
+        ('{"detail": [{"msg": "field required"}]}', "field required"),
+        ("<html><head><title>502 Bad Gateway</title></head></html>", "a web page, '502 Bad Gateway'"),
+        ("upstream <b>timed</b> out", "upstream timed out"),
+        ("", ""),
+        ("[]", ""),
+        ('"text"', "text"),
+        ("{" * 5000, "{{{"),
+    ],
+)
+def test_any_form_of_an_error_body_is_quoted_short(body: str, quote: str) -> None:
+    error = error_of(SERVER, "openai:m", 502, {}, body)
+    assert quote in str(error)
+    assert len(str(error)) <= 320
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        ({"error": {"message": "slow down", "code": 429}}, "RateLimited"),
+        ({"error": {"message": "no", "type": "overloaded_error"}}, "ServerFailed"),
+        ({"error": {"message": "no", "type": "authentication_error"}}, "KeyRefused"),
+        ({"error": "broke"}, "ServerFailed"),
+        ({"type": "error"}, "ServerFailed"),
+        ({"error": {"message": "context length exceeded", "type": "invalid_request_error"}}, "ContextTooLong"),
+    ],
+)
+def test_an_error_inside_a_stream_has_the_same_types(data: dict[str, object], kind: str) -> None:
+    assert type(error_within(SERVER, "openai:m", data)).__name__ == kind
+
+
+def test_a_key_is_never_quoted() -> None:
+    server = Server("openai", "http://ada:hush-hush@models.test/v1", KEY)
+    told = f"Incorrect key {KEY}, sk-proj-ab12****9xyz or Bearer {KEY} at ada:hush-hush@models.test"
+    error = error_of(server, "openai:m", 400, {}, json.dumps({"error": {"message": told}}))
+    for secret in (KEY, "ab12", "9xyz", "hush-hush"):
+        assert secret not in str(error)
+        assert secret not in repr(server)

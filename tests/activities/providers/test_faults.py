@@ -1,0 +1,127 @@
+"""A server that misbehaves costs a call its time at most: a short, typed error, and nothing more in memory."""
+
+import asyncio
+import json
+import time
+import tracemalloc
+
+import pytest
+from doubles.model_bench import KEY, Bench, MakeRemote
+from doubles.model_rules import Reply
+
+from activities.providers import ProviderError
+
+WORDS = "one two three four five six seven eight nine ten"
+LATE = 1.5  # seconds that a loaded machine may add
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "retryable", "seconds"),
+    [
+        ("hang", "ModelTimeout", True, 2.0),
+        ("slow head", "ModelTimeout", True, 2.0),
+        ("hang in stream", "ModelTimeout", True, 2.0),
+        ("slow loris", "ModelTimeout", True, 2.0),
+        ("cut", "ReplyCut", True, 1.0),
+        ("reset", "ReplyCut", True, 1.0),
+        ("huge", "ReplyTooLarge", False, 3.0),
+        ("bomb", "ReplyTooLarge", False, 3.0),
+        ("html", "BadReply", False, 1.0),
+        ("wrong type", "BadReply", False, 1.0),
+        ("not utf-8", "BadReply", True, 1.0),
+        ("not json", "BadReply", True, 1.0),
+        ("odd json", "BadReply", True, 1.0),
+        ("error event", "ServerFailed", True, 1.0),
+    ],
+)
+async def test_a_fault_is_a_short_typed_error_in_time(
+    bench: Bench, fault: str, kind: str, retryable: bool, seconds: float
+) -> None:
+    bench.server.on("", Reply(text=WORDS, fault=fault))  # type: ignore[arg-type]
+    start = time.monotonic()
+    with pytest.raises(ProviderError) as caught:
+        await bench.ask(seconds=3.0)
+    assert (type(caught.value).__name__, caught.value.retryable) == (kind, retryable)
+    assert time.monotonic() - start < seconds + LATE
+    assert 10 < len(str(caught.value)) <= 300
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("fault", ["huge", "bomb"])
+async def test_a_flood_is_bounded_in_memory(bench: Bench, fault: str) -> None:
+    bench.server.on("", Reply(fault=fault))  # type: ignore[arg-type]
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProviderError, match=r"sent over [\d,]+ bytes"):
+            await bench.ask()
+        grown = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # the server in this process holds one block of 64 KB at a time, or compresses 50 MB it has built
+    assert grown < (32 if fault == "huge" else 150) * 1024 * 1024
+
+
+async def test_a_complete_reply_without_an_end_is_taken(bench: Bench) -> None:
+    bench.server.on("", Reply(text=WORDS, fault="no end"))
+    assert (await bench.ask(seconds=20)).output == WORDS
+
+
+async def test_a_stream_that_goes_on_for_ever_ends_with_the_call(bench: Bench) -> None:
+    bench.server.on("", Reply(text="word " * 1000, rate=10))
+    start = time.monotonic()
+    with pytest.raises(ProviderError, match="the reply took too long"):
+        await bench.ask(seconds=1.2)
+    assert time.monotonic() - start < 1.2 + LATE
+
+
+async def test_a_cancelled_call_closes_its_connection(bench: Bench) -> None:
+    bench.server.on("", Reply(text="word " * 1000, rate=10))
+    call = asyncio.create_task(bench.ask(seconds=60))
+    async with asyncio.timeout(5):
+        while not bench.pieces:
+            await asyncio.sleep(0.01)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        while bench.server.open:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_server_that_is_down_is_named_with_its_variable(make_remote: MakeRemote, unused_tcp_port: int) -> None:
+    remote = make_remote("openai", f"http://127.0.0.1:{unused_tcp_port}/v1")
+    with pytest.raises(ProviderError) as caught:
+        await remote.default_model()
+    assert (type(caught.value).__name__, caught.value.retryable) == ("ServerUnreachable", True)
+    assert f"http://127.0.0.1:{unused_tcp_port}/v1 cannot be reached" in str(caught.value)
+    assert str(caught.value).endswith("check OPENAI_BASE_URL")
+
+
+async def test_a_wrong_key_is_named_and_not_told(bench: Bench) -> None:
+    bench.server.key = "another"
+    with pytest.raises(ProviderError) as caught:
+        await bench.ask()
+    variable = f"{bench.format.upper()}_API_KEY"
+    assert (type(caught.value).__name__, caught.value.retryable) == ("KeyRefused", False)
+    assert f"refuses the key (401); check {variable}" in str(caught.value)
+    assert KEY not in str(caught.value)
+
+
+async def test_an_unknown_model_is_named(bench: Bench) -> None:
+    with pytest.raises(ProviderError, match=r"has no model 'nobody' \(404\); change WEFT_MODEL") as caught:
+        await bench.ask(model="nobody")
+    assert not caught.value.retryable
+
+
+async def test_an_answer_of_another_place_is_no_list_of_models(bench: Bench) -> None:
+    bench.server.models = ("a", "b")
+    with pytest.raises(ProviderError, match=r"has 2 models \(a, b\); set WEFT_MODEL=\w+:NAME"):
+        await bench.remote.default_model()
+    bench.server.models = ("only",)
+    assert await bench.remote.default_model() == f"{bench.format}:only"
+
+
+async def test_deep_json_breaks_nothing(bench: Bench) -> None:
+    deep = json.dumps({"choices": "[" * 10_000}) + "[" * 100_000
+    bench.server.on("", Reply(body=f"data: {deep}\n\n", headers={"content-type": "text/event-stream"}))
+    with pytest.raises(ProviderError, match="what is no JSON"):
+        await bench.ask()

@@ -1,0 +1,219 @@
+"""What both wire formats give: text as it arrives, calls, JSON of a schema, usage, why the reply ended."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from doubles.model_bench import Bench
+from doubles.model_rules import Call, Reply
+
+from activities.providers import Message, ToolRequest, Usage
+from activities.providers.errors import BadReply, CallRefused, ModelRefused, OutputCut, SchemaMismatch
+
+TEXT = "Grüße aus dem Süden: 6,650 km — “long”, sagt man.\n"
+SCHEMA = {"type": "object", "properties": {"km": {"type": "number"}}, "required": ["km"]}
+SEARCH = {"name": "search", "description": "Search.", "parameters": {"type": "object", "properties": {}}}
+
+
+@pytest.mark.parametrize("cut", ["event", "random", 1, 3])
+async def test_text_arrives_piece_by_piece_however_it_is_cut(bench: Bench, cut: Any) -> None:
+    bench.server.on("Hello", Reply(text=TEXT, cut=cut, seed=7, usage=(12, 34)))
+    reply = await bench.ask(system="Be short.")
+    assert reply.output == reply.text == "".join(bench.pieces) == TEXT
+    assert len(bench.pieces) > 5
+    assert (reply.usage, reply.stop, reply.calls) == (Usage(12, 34), "end", ())
+    assert bench.server.asked[0].system == "Be short."
+    assert bench.server.asked[0].turns == (("user", "Hello"),)
+    assert bench.said[-1] == f"about {len(TEXT) // 4} tokens so far"
+
+
+async def test_the_first_token_is_timed(bench: Bench) -> None:
+    bench.server.on("", Reply(text="late", first_token=0.2))
+    assert (await bench.ask()).first_token_ms >= 200
+
+
+async def test_usage_is_estimated_where_the_server_counts_nothing(bench: Bench) -> None:
+    bench.server.on("", Reply(text="x" * 30, fault="no usage"))
+    assert (await bench.ask("p" * 60)).usage == Usage(20, 10)
+
+
+async def test_calls_of_tools_come_whole(bench: Bench) -> None:
+    wanted = (Call("search", {"query": "the Nile “now”"}), Call("calculate", {"expression": "1 + 1"}))
+    bench.server.on("", Reply(text="I look.", calls=wanted, cut=5))
+    reply = await bench.ask(tools=(SEARCH,))
+    assert (reply.text, reply.stop) == ("I look.", "tools")
+    assert [(call.name, call.arguments) for call in reply.calls] == [(call.name, call.arguments) for call in wanted]
+    assert len({call.id for call in reply.calls}) == 2
+    assert bench.server.asked[0].tools == ("search",)
+
+
+async def test_arguments_that_are_no_json_come_as_they_were_written(bench: Bench) -> None:
+    bench.server.on("", Reply(calls=(Call("search", '{"query": '),)))
+    assert (await bench.ask()).calls[0].arguments == '{"query": '
+
+
+async def test_a_planner_is_given_no_tools_to_call(bench: Bench) -> None:
+    await bench.ask(role="planner", tools=(SEARCH,))
+    assert "tools" not in bench.sent
+
+
+async def test_a_tool_loop_goes_on_with_what_the_tools_gave(bench: Bench) -> None:
+    """The server refuses turns that are out of order, and results of calls that nobody made."""
+    asks = Reply(calls=(Call("search", {"q": "a"}), Call("search", {"q": "b"})), thinking="two at once")
+    bench.server.on("", asks, results=0)
+    bench.server.on("", "Both found.", results=2)
+    first = await bench.ask(tools=(SEARCH,))
+    turns = (
+        Message("assistant", first.text, first.calls, thinking=first.thinking),
+        *(Message("tool", f"result {call.arguments['q']}", call_id=call.id) for call in first.calls),
+        Message("user", "Now answer."),
+    )
+    assert (await bench.ask(tools=(SEARCH,), messages=turns)).output == "Both found."
+    assert bench.server.asked[1].results == ("result a", "result b")
+    assert bench.server.asked[1].turns[-1] == ("user", "Now answer.")
+
+
+async def test_thinking_is_given_back_signed(bench: Bench) -> None:
+    bench.server.on("", Reply(text="done", thinking="step by step", cut=2))
+    reply = await bench.ask()
+    assert reply.output == "done"
+    if bench.format == "anthropic":
+        assert reply.thinking == ({"type": "thinking", "thinking": "step by step ", "signature": "c2lnbmVk"},)
+        await bench.ask(messages=(Message("assistant", "done", thinking=reply.thinking),))
+        assert bench.sent["messages"][1]["content"][0] == reply.thinking[0]
+
+
+async def test_a_schema_is_given_to_the_server(bench: Bench) -> None:
+    bench.server.on("", Reply(text='{"km": 6650}', cut=3))
+    reply = await bench.ask(output_schema=SCHEMA)
+    assert (reply.output, reply.text) == ({"km": 6650}, '{"km": 6650}')
+    asked = bench.server.asked[0]
+    assert asked.schema is not None
+    assert asked.schema["properties"] == SCHEMA["properties"]
+    assert "JSON Schema" not in asked.text
+
+
+async def test_a_schema_that_is_no_object_is_wrapped_for_the_server_alone(bench: Bench) -> None:
+    bench.server.on("", '{"value": [1, 2]}')
+    reply = await bench.ask(output_schema={"type": "array", "items": {"type": "integer"}})
+    assert reply.output == [1, 2]
+    assert bench.server.asked[0].schema is not None
+    assert bench.server.asked[0].schema["type"] == "object"
+
+
+@pytest.mark.parametrize("answer", ['{"km": 1}', '```json\n{"km": 1}\n```', 'Here it is: {"km": 1}. Done.'])
+async def test_a_server_without_schemas_gets_it_in_words_and_is_remembered(bench: Bench, answer: str) -> None:
+    parameter = "response_format" if bench.format == "openai" else "output_config"
+    bench.server.refuse[parameter] = f"'{parameter}' is not supported by this model"
+    bench.server.on("", answer)
+    assert (await bench.ask(output_schema=SCHEMA)).output == {"km": 1}
+    assert (await bench.ask(output_schema=SCHEMA)).output == {"km": 1}
+    assert [parameter in asked.body for asked in bench.server.asked] == [True, False, False]
+    assert '"required":["km"]' in bench.server.asked[1].text
+
+
+async def test_a_server_that_does_not_heed_the_schema_gets_it_in_words_next_time(bench: Bench) -> None:
+    bench.server.on("", "About 6,650 km.", '{"km": 6650}')
+    with pytest.raises(SchemaMismatch, match="is not JSON: 'About 6,650 km") as caught:
+        await bench.ask(output_schema=SCHEMA)
+    assert caught.value.retryable
+    assert (await bench.ask(output_schema=SCHEMA)).output == {"km": 6650}
+    assert "JSON Schema" in bench.server.asked[1].text
+
+
+@pytest.mark.parametrize("parameter", ["temperature", "stream_options"])
+async def test_what_a_server_does_not_know_is_left_out(bench: Bench, parameter: str) -> None:
+    bench.server.refuse[parameter] = f"Unsupported parameter: {parameter}"
+    assert (await bench.ask(temperature=0.2)).output.startswith("no rule")
+    assert parameter not in bench.sent
+
+
+async def test_a_server_that_wants_another_limit_gets_it(bench: Bench) -> None:
+    bench.server.on("", Reply(status=400, text="max_tokens is not supported here"), "fine")
+    assert (await bench.ask(max_output_tokens=100)).output == "fine"
+    first, second = (asked.body for asked in bench.server.asked)
+    if bench.format == "openai":
+        assert (first["max_tokens"], "max_tokens" in second) == (100, False)
+        assert second["max_completion_tokens"] > 100
+    else:
+        assert first["max_tokens"] > second["max_tokens"] == 100
+
+
+async def test_a_refused_call_is_made_once(bench: Bench) -> None:
+    bench.server.on("", Reply(status=400, text="tools[0].name: does not match"))
+    with pytest.raises(CallRefused, match=r"refuses the call \(400\): tools\[0\]") as caught:
+        await bench.ask(output_schema=SCHEMA, temperature=1.0)
+    assert not caught.value.retryable
+    assert len(bench.server.asked) == 1
+
+
+async def test_a_model_may_refuse(bench: Bench) -> None:
+    bench.server.on("", Reply(refusal="I cannot help with that."))
+    with pytest.raises(ModelRefused, match="declined to answer: I cannot help") as caught:
+        await bench.ask()
+    assert not caught.value.retryable
+
+
+async def test_a_text_cut_at_its_limit_says_so(bench: Bench) -> None:
+    bench.server.on("", Reply(text="Once upon", stop="length"))
+    reply = await bench.ask()
+    assert (reply.output, reply.stop) == ("Once upon", "length")
+
+
+@pytest.mark.parametrize(("text", "schema"), [('{"km": 6', SCHEMA), ("", None)])
+async def test_half_of_json_or_nothing_at_all_is_an_error(bench: Bench, text: str, schema: Any) -> None:
+    bench.server.on("", Reply(text=text, stop="length"))
+    with pytest.raises(OutputCut, match="did not fit into 4,096 tokens"):
+        await bench.ask(output_schema=schema)
+
+
+async def test_an_empty_reply_is_tried_again(bench: Bench) -> None:
+    bench.server.on("", Reply())
+    with pytest.raises(BadReply, match="is empty") as caught:
+        await bench.ask()
+    assert caught.value.retryable
+
+
+async def test_a_server_that_does_not_stream_is_understood(bench: Bench) -> None:
+    whole: dict[str, Any] = (
+        {"choices": [{"message": {"content": "all at once"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 3}}
+        if bench.format == "openai"
+        else {"content": [{"type": "text", "text": "all at once"}], "stop_reason": "end_turn", "usage": {}}
+    )
+    bench.server.on("", Reply(body=json.dumps(whole), headers={"content-type": "application/json; charset=utf-8"}))
+    assert (await bench.ask()).output == "all at once"
+
+
+async def test_connections_are_kept(bench: Bench) -> None:
+    bench.server.on("", Reply(status=400, text="no"))
+    for _ in range(3):
+        with pytest.raises(CallRefused):
+            await bench.ask()
+    assert bench.server.most_open == 1
+
+
+@pytest.mark.parametrize("index", [0, None])
+async def test_calls_without_an_index_of_their_own_are_told_apart(bench: Bench, index: int | None) -> None:
+    """Ollama gives every call the index 0, others give none."""
+    if bench.format == "anthropic":
+        pytest.skip("only OpenAI's format has such servers")
+    calls = [
+        {"index": index, "id": f"call_{name}", "type": "function", "function": {"name": name, "arguments": "{}"}}
+        for name in ("first", "second")
+    ]
+    deltas = [{"tool_calls": [call]} for call in calls]
+    chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    body = "".join(f"data: {json.dumps(chunk)}\r\n\r\n" for chunk in chunks)
+    bench.server.on("", Reply(body=body, headers={"content-type": "text/event-stream"}))
+    reply = await bench.ask()
+    assert reply.calls == (ToolRequest("call_first", "first", {}), ToolRequest("call_second", "second", {}))
+    assert reply.stop == "tools"
+
+
+async def test_many_calls_at_once_do_not_wait_for_each_other(bench: Bench) -> None:
+    bench.server.on("", Reply(text="ok", first_token=0.2))
+    replies = await asyncio.gather(*(bench.ask() for _ in range(40)))
+    assert {reply.output for reply in replies} == {"ok"}
+    assert bench.server.most_open == 40

@@ -1,0 +1,48 @@
+"""A provider before a model server, with limits short enough for tests."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from doubles.models import ModelServer
+
+from activities.providers import ModelReply, ModelRequest
+from activities.providers.remote import Remote
+from activities.providers.transport import Limits
+
+KEY = "sk-canary-93f1c07e"
+QUICK = Limits(connect=2.0, first=1.0, idle=0.5)
+
+MakeRemote = Callable[..., Remote]
+
+
+@dataclass
+class Bench:
+    """A provider before a model server; `pieces` is the text as it was streamed, `said` the progress."""
+
+    server: ModelServer
+    remote: Remote
+    format: str
+    pieces: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    async def ask(self, prompt: str = "Hello", **fields: Any) -> ModelReply:
+        """Make a call with these fields of a request."""
+        given = {"role": "worker", "seconds": 4.0, **fields}
+        model = f"{self.format}:{given.pop('model', 'test-model')}"
+        return await self.remote.complete(
+            ModelRequest(
+                model=model,
+                goal=prompt,
+                prompt=prompt,
+                template=prompt,
+                on_text=self.pieces.append,
+                progress=self.said.append,
+                **given,
+            )
+        )
+
+    @property
+    def sent(self) -> dict[str, Any]:
+        """The body of the last request."""
+        return self.server.asked[-1].body

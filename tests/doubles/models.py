@@ -1,0 +1,263 @@
+"""A model server for tests: real HTTP, both wire formats, answers by rules, faults on command.
+
+By hand, from the repository:
+
+    PYTHONPATH=tests .venv/bin/python -m doubles.models --port 8777 --rules rules.json --first-token 0.3 --rate 60
+    OPENAI_BASE_URL=http://127.0.0.1:8777/v1 weft ask "..."
+    ANTHROPIC_BASE_URL=http://127.0.0.1:8777 ANTHROPIC_API_KEY=any weft ask "..."
+
+Without a rule that fits it says `no rule for: ` and the last thing it was told.
+"""
+
+import argparse
+import asyncio
+import gzip
+import json
+import socket
+import struct
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from doubles.model_formats import AnthropicFormat, BadRequest, Format, OpenAIFormat
+from doubles.model_rules import Asked, Reply, Rule, load_rules, paced, pieces, rule
+
+FORMATS: dict[str, Format] = {"/v1/chat/completions": OpenAIFormat(), "/v1/messages": AnthropicFormat()}
+HUGE = 50 * 1024 * 1024
+LORIS_SECONDS = 0.2
+
+
+@dataclass
+class ModelServer:
+    """A running server. `asked` has every request in order, `paths` every path, `dropped` how many left early."""
+
+    rules: list[Rule] = field(default_factory=list)
+    models: tuple[str, ...] = ("test-model",)
+    first_token: float = 0.0
+    rate: float = 0.0
+    key: str | None = None
+    refuse: dict[str, str] = field(default_factory=dict)
+    port: int = 0
+    asked: list[Asked] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    open: int = 0
+    most_open: int = 0
+    dropped: int = 0
+
+    @property
+    def url(self) -> str:
+        """The address without a path: what ANTHROPIC_BASE_URL wants."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def openai_url(self) -> str:
+        """What OPENAI_BASE_URL wants."""
+        return f"{self.url}/v1"
+
+    def on(self, match: str | Callable[[Asked], bool], *replies: Any, **fields: Any) -> Rule:
+        """Add a rule, and return it."""
+        self.rules.append(rule(match, *replies, **fields))
+        return self.rules[-1]
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of one connection until it closes or a fault ends it."""
+        self.open += 1
+        self.most_open = max(self.most_open, self.open)
+        try:
+            while await _Exchange(self, reader, writer).run():
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError):
+            self.dropped += 1
+        finally:
+            self.open -= 1
+            writer.close()
+
+    def reply_to(self, asked: Asked) -> Reply:
+        """Return the reply of the first rule that takes the request."""
+        for each in self.rules:
+            if each.takes(asked):
+                return paced(each.reply(asked), self.first_token, self.rate)
+        return paced(Reply(text=f"no rule for: {asked.turns[-1][1][:200]}"), self.first_token, self.rate)
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(self, server: ModelServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._server = server
+        self._reader = reader
+        self._writer = writer
+
+    async def run(self) -> bool:
+        """Answer; whether the connection stays."""
+        line = (await self._reader.readline()).decode()
+        if not line:
+            return False
+        method, path, _ = line.split()
+        headers: dict[str, str] = {}
+        while (line := (await self._reader.readline()).decode().strip()) != "":
+            name, _, value = line.partition(":")
+            headers[name.lower()] = value.strip()
+        body = await self._reader.readexactly(int(headers.get("content-length", "0")))
+        self._server.paths.append(f"{method} {path}")
+        path = path.partition("?")[0]
+        wire = FORMATS.get(path) or FORMATS["/v1/messages" if "x-api-key" in headers else "/v1/chat/completions"]
+        key = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
+        if self._server.key is not None and key != self._server.key:
+            told = Reply(text=f"Incorrect API key provided: {key}", status=401, code="authentication_error")
+            return await self._status(wire.error(told), 401)
+        if method == "GET" and path == "/v1/models":
+            listed = [{"id": name, "object": "model", "type": "model"} for name in self._server.models]
+            return await self._status({"object": "list", "data": listed, "has_more": False}, 200)
+        if path not in FORMATS:
+            return await self._status({"detail": "Not Found"}, 404)
+        return await self._call(wire, json.loads(body), headers)
+
+    async def _call(self, wire: Format, body: dict[str, Any], headers: dict[str, str]) -> bool:
+        try:
+            asked = wire.read(body, headers)
+        except BadRequest as problem:
+            return await self._status(wire.error(Reply(text=str(problem))), 400)
+        self._server.asked.append(asked)
+        for name in self._server.refuse:
+            if name in body:
+                return await self._status(wire.error(Reply(text=self._server.refuse[name])), 400)
+        if asked.model not in self._server.models:
+            told = Reply(text=f"The model `{asked.model}` does not exist", code="not_found_error")
+            return await self._status(wire.error(told), 404)
+        reply = self._server.reply_to(asked)
+        if reply.body is not None:
+            return await self._send(reply.status, reply.body.encode(), reply.headers)
+        if reply.status != 200:
+            return await self._status(wire.error(reply), reply.status, reply.headers)
+        number = len(self._server.asked)
+        if reply.fault == "hang":
+            await self._reader.read()
+            return False
+        if not asked.stream:
+            await asyncio.sleep(reply.first_token)
+            return await self._status(wire.whole(reply, asked, number), 200)
+        return await self._stream(wire, reply, list(wire.stream(reply, asked, number)))
+
+    async def _stream(self, wire: Format, reply: Reply, events: list[tuple[str, bool]]) -> bool:
+        if reply.fault in ("html", "wrong type"):
+            body = b"<html><title>Sign in</title></html>" if reply.fault == "html" else events[0][0].encode()
+            kind = "text/html" if reply.fault == "html" else "text/plain"
+            return await self._send(200, body, {"content-type": kind})
+        head = self._head(200, {"content-type": "text/event-stream", "connection": "close"})
+        if reply.fault == "bomb":
+            head = self._head(200, {"content-type": "text/event-stream", "content-encoding": "gzip"})
+        if reply.fault == "slow head":
+            return await self._slowly(head)
+        self._writer.write(head)
+        if reply.fault in ("huge", "bomb"):
+            return await self._flood(reply.fault)
+        await asyncio.sleep(reply.first_token)
+        half = len(events) // 2
+        for number, (event, token) in enumerate(events):
+            if reply.fault and number == half and await self._fault(reply.fault, wire):
+                return False
+            if reply.fault == "no end" and event.startswith(("data: [DONE]", "event: message_stop")):
+                await self._reader.read()
+                return False
+            await self._paced(event, reply, number, slow=reply.fault == "slow loris")
+            if token and reply.rate:
+                await asyncio.sleep(1 / reply.rate)
+        return False
+
+    async def _paced(self, event: str, reply: Reply, number: int, *, slow: bool) -> None:
+        for piece in pieces(event.encode(), 1 if slow else reply.cut, reply.seed + number):
+            self._writer.write(piece)
+            await self._writer.drain()
+            await asyncio.sleep(LORIS_SECONDS if slow else 0)
+
+    async def _fault(self, fault: str, wire: Format) -> bool:
+        """Do what happens in the middle of a stream; whether it ends there."""
+        if fault == "hang in stream":
+            await self._reader.read()
+        elif fault == "reset":
+            linger = struct.pack("ii", 1, 0)
+            self._writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            self._writer.transport.abort()
+        elif fault == "error event":
+            told = wire.error_event(Reply(text="the engine is overloaded", code="overloaded_error"))
+            self._writer.write(told.encode())
+            await self._writer.drain()
+        elif fault in ("not utf-8", "not json", "odd json"):
+            data = {"not utf-8": b'"\xff\xfe"', "not json": b"{oops", "odd json": b'["a", 1]'}[fault]
+            self._writer.write(b"data: " + data + b"\n\n")
+            await self._writer.drain()
+            return False
+        elif fault != "cut":
+            return False
+        return True
+
+    async def _slowly(self, head: bytes) -> bool:
+        for byte in head:
+            self._writer.write(bytes([byte]))
+            await self._writer.drain()
+            await asyncio.sleep(LORIS_SECONDS)
+        return False
+
+    async def _flood(self, fault: str) -> bool:
+        block = b": " + b"x" * 65_533 + b"\n"
+        if fault == "bomb":
+            self._writer.write(gzip.compress(block * (HUGE // len(block))))
+            await self._writer.drain()
+            return False
+        for _ in range(HUGE // len(block)):
+            self._writer.write(block)
+            await self._writer.drain()
+        return False
+
+    async def _status(self, data: Any, status: int, headers: dict[str, str] | None = None) -> bool:
+        kind = {"content-type": "application/json"}
+        return await self._send(status, json.dumps(data).encode(), kind | (headers or {}))
+
+    async def _send(self, status: int, body: bytes, headers: dict[str, str]) -> bool:
+        self._writer.write(self._head(status, {**headers, "content-length": str(len(body))}) + body)
+        await self._writer.drain()
+        return True
+
+    def _head(self, status: int, headers: dict[str, str]) -> bytes:
+        lines = [f"HTTP/1.1 {status} Said", *(f"{name}: {value}" for name, value in headers.items())]
+        return "\r\n".join([*lines, "", ""]).encode()
+
+
+@asynccontextmanager
+async def model_server(*rules: Rule, port: int = 0, **fields: Any) -> AsyncIterator[ModelServer]:
+    """Serve on 127.0.0.1 until the block ends."""
+    found = ModelServer(rules=list(rules), **fields)
+    listener = await asyncio.start_server(found.serve, "127.0.0.1", port)
+    found.port = listener.sockets[0].getsockname()[1]
+    try:
+        yield found
+    finally:
+        listener.close()
+        listener.close_clients() if hasattr(listener, "close_clients") else None
+
+
+async def _forever(rules: Iterable[Rule], **fields: Any) -> None:
+    async with model_server(*rules, **fields) as server:
+        print(f"OPENAI_BASE_URL={server.openai_url}  ANTHROPIC_BASE_URL={server.url}", flush=True)
+        await asyncio.Event().wait()
+
+
+def main() -> None:
+    """Serve until interrupted; the first line on stdout says where."""
+    parser = argparse.ArgumentParser(prog="doubles.models", description="A model server for tests.")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--rules", type=Path, help="a JSON file of rules")
+    parser.add_argument("--model", action="append", help="a model it has; may be repeated")
+    parser.add_argument("--first-token", type=float, default=0.0, help="seconds to the first token")
+    parser.add_argument("--rate", type=float, default=0.0, help="tokens a second, 0 for all at once")
+    given = parser.parse_args()
+    rules = load_rules(given.rules) if given.rules else []
+    models = tuple(given.model or ("test-model",))
+    asyncio.run(_forever(rules, models=models, first_token=given.first_token, rate=given.rate, port=given.port))
+
+
+if __name__ == "__main__":
+    main()
