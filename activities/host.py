@@ -24,6 +24,7 @@ from activities.preparing import Preparing
 from activities.providers.models import Models
 from activities.providers.settings import ModelSettings
 from activities.toolbox import Registry
+from activities.visibility import Visibility
 from workflows import contracts
 from workflows.contracts import (
     CheckCall,
@@ -67,6 +68,7 @@ class Host:
         self._models = models or Models.of(ModelSettings())
         documents = DocumentRule(places.docs, places.docs_roots, places.any_docs, identity)
         self._preparing = Preparing(store, self._library, registry, documents, self._models)
+        self._visibility = Visibility()
         self._planning = Planning(store, self._library, self._models)
         self._concluding = Concluding(store, self._library)
         self._nodes = NodeRunner(
@@ -86,7 +88,9 @@ class Host:
     @activity.defn(name=contracts.PREPARE.name)
     async def prepare(self, call: PrepareCall) -> Prepared:
         """Open a run. Safe to repeat."""
-        return await _answered(self._preparing.prepare(_home(call.run), call))
+        prepared = await _answered(self._preparing.prepare(_home(call.run), call))
+        names = await self._visibility.attributes(activity.client())
+        return prepared.model_copy(update={"attributes": names}) if names else prepared
 
     @activity.defn(name=contracts.CHECK_PLAN.name)
     async def check_plan(self, call: CheckCall) -> Checked:

@@ -143,6 +143,7 @@ def _starting(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--window", type=_typed(_window, "window"), metavar="N", help="nodes in flight at most (default: 100)"
     )
+    command.add_argument("--tenant", metavar="NAME", help="whom the run is for; queues serve tenants in turn")
     command.add_argument("--tools", metavar="A,B", help="the tools the run may use (default: all)")
 
 

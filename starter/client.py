@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from temporalio.client import Client, WorkflowExecutionStatus
-from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -50,6 +50,7 @@ class Weft:
         approval: Literal["writes", "never"] | None = None,
         on_failure: OnFailure | None = None,
         window: int | None = None,
+        tenant: str | None = None,
         id: str | None = None,  # noqa: A002  # the name it has as `--id`
         again: bool = False,
         title: str = "",
@@ -58,7 +59,8 @@ class Weft:
 
         With `id` at most one run is started, however often this is called: a run of that id that goes on is joined,
         and one that is over is returned as it ended, unless `again` starts it anew. `title` names a run without a
-        goal. Raises Refused for what the run would refuse by its form, Stop when the server does not take it.
+        goal; queues serve `tenant` in turn with others. Raises Refused for what the run would refuse by its form, Stop
+        when the server does not take it.
         """
         request = build_request(
             goal=goal,
@@ -69,6 +71,7 @@ class Weft:
             approval=approval,
             on_failure=on_failure,
             window=window,
+            tenant=tenant,
         )
         name = goal or str((plan or {}).get("goal") or "") or title
         return await self._start(
@@ -86,6 +89,7 @@ class Weft:
                 task_queue=WORKFLOW,
                 id_reuse_policy=reuse,
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                priority=Priority(fairness_key=request.get("tenant")),  # what a run starts inherits it
                 static_summary=line or None,
                 rpc_timeout=START_TIMEOUT,
             )

@@ -40,9 +40,15 @@ class Place:
 
     def link(self, run: str, run_id: str) -> str | None:
         """Return the page of a run in the web UI."""
-        if self.ui is None:
-            return None
-        return f"{self.ui.rstrip('/')}/namespaces/{quote(self.namespace, '')}/workflows/{quote(run, '')}/{run_id}"
+        return None if self.ui is None else f"{self._workflows}/{quote(run, '')}/{run_id}"
+
+    def list_link(self, query: str) -> str | None:
+        """Return the page that lists what a query of Temporal's list filter finds."""
+        return None if self.ui is None else f"{self._workflows}?query={quote(query, '')}"
+
+    @property
+    def _workflows(self) -> str:
+        return f"{(self.ui or '').rstrip('/')}/namespaces/{quote(self.namespace, '')}/workflows"
 
 
 def configured_place(address: str | None = None, namespace: str | None = None) -> Place | None:

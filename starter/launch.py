@@ -42,6 +42,7 @@ async def launch(args: argparse.Namespace, terminal: Terminal, *, docs: str | No
         approval=args.approval,
         on_failure=args.on_failure,
         window=args.window,
+        tenant=args.tenant,
         id=args.id,
         again=args.again,
     )

@@ -74,6 +74,7 @@ class AgentRun(Inbox):
                 self._cancelled()
             elif isinstance(error, ApplicationError):
                 self._stillborn = "failed"
+                self._publish()
             raise
         return await self._end(engine)
 
@@ -165,6 +166,7 @@ class AgentRun(Inbox):
             usage=self._spent(),
             replans=engine.replans,
             runs=(self._carry.runs if self._carry else 1) + 1,
+            attributes=opening.attributes.names,
         )
         following = request.model_copy(update={"carry": carry})
         if len(following.model_dump_json()) > CARRIED_BYTES:  # the plan is in the store; only a copied form misses it
@@ -177,6 +179,7 @@ class AgentRun(Inbox):
         if self._engine is not None and self._engine.status is None:
             self._engine.post(Stopped("cancelled"))
             self._draw(self._engine)
+        self._publish()
 
     async def _end(self, engine: Engine) -> RunReport:
         self._opening.phase = "concluding"
@@ -185,16 +188,13 @@ class AgentRun(Inbox):
             found = await self._conclude(engine)
         self._opening.phase = "ended"
         self._draw(engine)
+        self._publish()
         await workflow.wait_condition(workflow.all_handlers_finished)
         info = workflow.info()
-        report = report_of(engine.state, engine.shown_status, found, self._unanswered).model_copy(
-            update={
-                "id": info.workflow_id,
-                "run_id": info.run_id,
-                "usage": usage_of(self._spent()),
-                "warnings": self._checked.warnings,
-            }
-        )
+        told = report_of(engine.state, engine.shown_status, found, self._unanswered)
+        ids = {"id": info.workflow_id, "run_id": info.run_id}
+        update = {**ids, "usage": usage_of(self._spent()), "warnings": self._checked.warnings}
+        report = told.model_copy(update=update)
         if engine.status == "failed":
             raise ApplicationError(report.problem or "the run failed", report, type="RunFailed", non_retryable=True)
         return report
@@ -213,6 +213,8 @@ class AgentRun(Inbox):
     def _changed(self) -> None:
         """Draw the board at the end of a turn, at most once a second unless hardly anything runs."""
         engine = self._engine
+        if engine is not None and engine.status is None:  # the end is published once, with the answer
+            self._publish()
         if engine is not None and (engine.state.running < 5 or workflow.now() - self._drawn_at >= BOARD_EVERY):
             self._draw(engine)
 
@@ -226,6 +228,12 @@ class AgentRun(Inbox):
         """Return what the run has used: by its planner, and by its nodes."""
         planning, nodes = self._opening.spent, self._engine.usage if self._engine else (0, 0, 0, 0)
         return planning[0] + nodes[0], planning[1] + nodes[1], planning[2] + nodes[2], planning[3] + nodes[3]
+
+    def _publish(self) -> None:
+        """Let lists know how the run stands."""
+        engine = self._engine
+        state, started = (engine.state, engine.started) if engine else (None, 0)
+        self._opening.attributes.publish(self._status(), self._opening.phase, state, self._spent(), started)
 
     def _status(self) -> RunStatus:
         return self._engine.shown_status if self._engine is not None else self._stillborn

@@ -63,13 +63,14 @@ class Checked(Message):
 
 class Prepared(Message):
     """`charter` is the artifact of all a run is bound to: catalogue, inputs, documents. A planner that `streams` sends
-    the beginning of its plan while it writes the rest.
+    the beginning of its plan while it writes the rest. `attributes` are the search attributes that the namespace has.
     """
 
     charter: Digest
     planner: str = ""
     streams: bool = False
     checked: Checked | None = None
+    attributes: tuple[str, ...] = ()
 
 
 class PlanCall(Message):

@@ -90,6 +90,11 @@ class Engine:
         blocked = self.state.parked or (self.state.waiting and not self.state.running)
         return "blocked" if blocked else "running"
 
+    @property
+    def started(self) -> int:
+        """How many activities were started so far."""
+        return self._fanout.started
+
     def inline_answer(self) -> tuple[Any, str] | None:
         """Return (value, digest) of the answering node when this run still has both."""
         nodes = self.state.graph.skeleton.answer

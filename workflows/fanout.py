@@ -54,6 +54,7 @@ class Fanout:
         self._ended: deque[Flight] = deque()
         self._waiting: deque[tuple[Units, Units]] = deque()
         self._put_back: list[Settled] = []
+        self.started = 0
         self.replans = 0
         self.objections: dict[int, tuple[str, ...]] = {}
         self._task = -1
@@ -96,6 +97,7 @@ class Fanout:
         state = self._state
         call = self._told(node_call(state, self._run, self._plan, units), units[0])
         self._starts += 1
+        self.started += 1
         self._bytes += weight(call)
         first = units[0]
         spec, item = state.spec_of(first), state.is_item(first)

@@ -16,6 +16,8 @@ from workflows.plan.problems import named, nearest, place_of, printable, shown
 MAX_REQUEST_BYTES = 1536 * 1024
 """With what a continued run carries besides, a request must stay below the 2 MiB that one payload may have."""
 PACK_ABOVE_BYTES = 64 * 1024
+MAX_TENANT_BYTES = 64
+"""A tenant is also the fairness key of its runs, for which the server has so much room."""
 EXAMPLE = '{"goal": "Which is longer, the Nile or the Amazon?"}'
 
 
@@ -39,6 +41,7 @@ class Carry(BaseModel):
     usage: tuple[int, int, int, int]
     replans: int = 0
     runs: int = 1
+    attributes: tuple[str, ...] = ()
 
 
 class RunRequest(BaseModel):
@@ -58,6 +61,7 @@ class RunRequest(BaseModel):
     budget: Limits | None = None
     max_replans: int = Field(default=2, strict=True, ge=0, le=20)
     window: int = Field(default=100, strict=True, ge=1, le=500)
+    tenant: str = ""
     carry: Carry | None = None
 
 
@@ -81,6 +85,8 @@ def parse_request(request: Any, *more: Any) -> RunRequest:
     if len(parsed.goal.encode()) > MAX_GOAL_BYTES:
         size = len(parsed.goal.encode())
         raise InvalidRequest(f"goal is {size} bytes; at most {MAX_GOAL_BYTES}. Put long text in a document")
+    if len(parsed.tenant.encode()) > MAX_TENANT_BYTES or not parsed.tenant.isprintable():
+        raise InvalidRequest(f"tenant is a name of at most {MAX_TENANT_BYTES} bytes of printable text")
     if not has_work(parsed) and parsed.carry is None:
         raise InvalidRequest(f"a run needs a `goal` or a `plan`; for example {EXAMPLE}")
     if parsed.plan is not None and parsed.plan_packed is not None:

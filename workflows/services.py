@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
+from workflows.attributes import Attributes
 from workflows.contracts import (
     CHECK_PLAN,
     CONCLUDE,
@@ -45,17 +46,19 @@ class Opening:
     phase: str = "preparing"
     charter: str = ""
     spent: tuple[int, int, int, int] = (0, 0, 0, 0)
+    attributes: Attributes = field(default_factory=Attributes)
     calls: dict[str, int] = field(default_factory=dict)
 
     async def load(self, carry: Carry) -> Checked:
         """Return the plan that the last run of the chain worked on."""
-        self.charter, self.spent = carry.charter, carry.usage
+        self.charter, self.spent, self.attributes.names = carry.charter, carry.usage, carry.attributes
         return await self._do(LOAD_PLAN, LoadCall(run=self.home, plan=carry.plan), "load the plan")
 
     async def prepare(self, request: RunRequest) -> Prepared:
         """Open the run; the request's own plan comes back checked. Raises ApplicationError."""
+        self.attributes.tenant = request.tenant
         prepared = await self._do(PREPARE, PrepareCall(run=self.home, **_given(request)), "prepare the run")
-        self.charter = prepared.charter
+        self.charter, self.attributes.names = prepared.charter, prepared.attributes
         return prepared
 
     async def ask(self, prepared: Prepared, check: Callable[[str], Awaitable[Checked]]) -> Checked:
@@ -64,6 +67,7 @@ class Opening:
         Raises ApplicationError of type InvalidPlan.
         """
         self.phase = "planning"
+        self.attributes.publish("running", self.phase, None, self.spent)
         call = PlanCall(run=self.home, charter=self.charter, **({"stream": True} if prepared.streams else {}))
         for _ in range(1 + REPAIRS):
             planned = await self._do(PLAN, call, "plan the goal", queue=prepared.planner, beats=True)

@@ -1,4 +1,4 @@
-"""`weft setup`: create the search attributes that a namespace lacks."""
+"""`weft setup`: create the search attributes that a namespace lacks, and name the lists they make possible."""
 
 import argparse
 from collections.abc import Mapping
@@ -8,12 +8,23 @@ from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSe
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from starter.client import Weft
-from starter.dev.server import SEARCH_ATTRIBUTES
-from starter.exits import Exit, Refused
+from starter.client import WORKFLOW_TYPE, Weft
+from starter.connection import Place
+from starter.exits import Exit, Refused, Stop
 from starter.faults import meaning
 from starter.launch import connect
 from starter.terminal import Terminal
+from workflows.attributes import KINDS
+
+# A terminated run keeps the WeftStatus it had, so a list of open runs has to ask Temporal's own status too.
+_OPEN = f'`WorkflowType`="{WORKFLOW_TYPE}" AND `ExecutionStatus`="Running"'
+VIEWS = {
+    "blocked": f'{_OPEN} AND `WeftStatus`="blocked"',
+    "running": f'{_OPEN} AND `WeftStatus`="running"',
+    "with failed nodes": f'`WorkflowType`="{WORKFLOW_TYPE}" AND `WeftNodesFailed` > 0',
+}
+"""Filters of lists worth saving, written as the web UI writes them, so that it shows each part as a chip."""
+NO_VIEW = {"over budget": "not yet: runs have no budget; what they cost is in WeftCostUsd"}
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
@@ -22,38 +33,50 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     there = await _attributes(weft)
     wrong = mistyped(there)
     if wrong:
-        raise Refused(f"search attributes of another type are in the way: {', '.join(wrong)}; see docs of your server")
-    missing = {name: kind for name, kind in SEARCH_ATTRIBUTES.items() if name not in there}
+        remedy = "remove them with `temporal operator search-attribute remove`, or use another namespace"
+        raise Refused(f"search attributes of another type are in the way: {', '.join(wrong)}; {remedy}")
+    missing = {name: kind for name, kind in KINDS.items() if name not in there}
     if missing:
         await _create(weft, missing)
     if terminal.output in ("json", "jsonl"):
-        terminal.answer_json({"namespace": weft.place.namespace, "created": list(missing), "kept": _kept(missing)})
+        views = {name: {"query": query, "url": weft.place.list_link(query)} for name, query in VIEWS.items()}
+        done = {"namespace": weft.place.namespace, "created": list(missing), "kept": _kept(missing)}
+        terminal.answer_json({**done, "views": views})
     else:
-        terminal.answer(told(weft.place.namespace, missing))
+        terminal.answer("\n".join([*told(weft.place.namespace, missing), "", *listed(weft.place)]))
     return Exit.ANSWER
 
 
-def told(namespace: str, missing: Mapping[str, str]) -> str:
+def told(namespace: str, missing: Mapping[str, str]) -> list[str]:
     """Return what was done, a line for each kind of thing."""
     lines = []
     if missing:
         lines.append(f"created in {namespace}: " + ", ".join(f"{name} ({kind})" for name, kind in missing.items()))
+        lines.append("runs that start from a minute on set them; those that go on already do not")
     if _kept(missing):
         lines.append(f"already in {namespace}: " + ", ".join(_kept(missing)))
-    return "\n".join(lines)
+    return lines
+
+
+def listed(place: Place) -> list[str]:
+    """Return the views to save in the web UI: links, or their filters where nobody said where the UI is."""
+    where = (
+        "open one, then Save as New" if place.ui else "paste as filter; with WEFT_UI=http://HOST:PORT they are links"
+    )
+    lines = [f"views for the web UI ({where}):"]
+    lines += [f"  {name:<17} {place.list_link(query) or query}" for name, query in VIEWS.items()]
+    return lines + [f"  {name:<17} {why}" for name, why in NO_VIEW.items()]
 
 
 def mistyped(there: Mapping[str, int]) -> list[str]:
     """Return those of our attributes that exist with another type."""
     return [
-        f"{name} should be {kind}"
-        for name, kind in SEARCH_ATTRIBUTES.items()
-        if name in there and there[name] != _value_type(kind)
+        f"{name} should be {kind}" for name, kind in KINDS.items() if name in there and there[name] != _value_type(kind)
     ]
 
 
 def _kept(missing: Mapping[str, str]) -> list[str]:
-    return [name for name in SEARCH_ATTRIBUTES if name not in missing]
+    return [name for name in KINDS if name not in missing]
 
 
 def _value_type(kind: str) -> IndexedValueType.ValueType:
@@ -65,7 +88,7 @@ async def _attributes(weft: Weft) -> Mapping[str, int]:
     try:
         return (await weft.client.operator_service.list_search_attributes(request)).custom_attributes
     except RPCError as error:
-        raise _no_operator(weft.client, error) or meaning(error) from None
+        raise _refusal(weft.client, error) from None
 
 
 async def _create(weft: Weft, missing: Mapping[str, str]) -> None:
@@ -74,12 +97,14 @@ async def _create(weft: Weft, missing: Mapping[str, str]) -> None:
     try:
         await weft.client.operator_service.add_search_attributes(request)
     except RPCError as error:
-        raise _no_operator(weft.client, error) or meaning(error) from None
+        raise _refusal(weft.client, error) from None
 
 
-def _no_operator(client: Client, error: RPCError) -> Refused | None:
-    """Return what to do where attributes can only be made by other means, as on Temporal Cloud."""
-    if error.status not in (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED):
-        return None
-    wanted = ", ".join(f"{name} ({kind})" for name, kind in SEARCH_ATTRIBUTES.items())
-    return Refused(f"this server lets no client create search attributes; have {client.namespace} given {wanted}")
+def _refusal(client: Client, error: RPCError) -> Stop:
+    """Return what to do where a namespace is full, or attributes are made by other means, as on Temporal Cloud."""
+    if error.status in (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED):
+        wanted = ", ".join(f"{name} ({kind})" for name, kind in KINDS.items())
+        return Refused(f"this server lets no client create search attributes; have {client.namespace} given {wanted}")
+    if "cannot have more than" in error.message:
+        return Refused(f"{error.message.rstrip('.')} in namespace {client.namespace}; use a namespace with room")
+    return meaning(error)

@@ -15,21 +15,11 @@ from temporalio.service import RPCError
 from starter.dev.ports import HOST, choose_port
 from starter.dev.process import Process
 from starter.dev.watched import last_lines
+from workflows.attributes import KINDS
 
 NAMESPACE = "default"
 PORT = 7233
 UI_PORT = 8233
-SEARCH_ATTRIBUTES = {
-    "WeftStatus": "Keyword",
-    "WeftPhase": "Keyword",
-    "WeftTenant": "Keyword",
-    "WeftBlockedOn": "Keyword",
-    "WeftNodesTotal": "Int",
-    "WeftNodesDone": "Int",
-    "WeftNodesFailed": "Int",
-    "WeftTokens": "Double",
-    "WeftCostUsd": "Double",
-}
 DYNAMIC_CONFIG = {
     "history.transferProcessorMaxPollRPS": "2000",  # at the default of 20 the one shard holds short hops back
     "history.timerProcessorMaxPollRPS": "2000",
@@ -162,7 +152,7 @@ class DevServer:
                 yield from ("--sqlite-pragma", pragma)
         for name, value in DYNAMIC_CONFIG.items():
             yield from ("--dynamic-config-value", f"{name}={value}")
-        for name, kind in SEARCH_ATTRIBUTES.items():
+        for name, kind in KINDS.items():
             yield from ("--search-attribute", f"{name}={kind}")
 
     async def _ready(self, before: int) -> None:
@@ -193,7 +183,7 @@ async def has_search_attributes(client: Client) -> bool:
     await client.workflow_service.describe_namespace(namespace, timeout=limit)
     request = ListSearchAttributesRequest(namespace=client.namespace)
     answer = await client.operator_service.list_search_attributes(request, timeout=limit)
-    return answer.custom_attributes.keys() >= SEARCH_ATTRIBUTES.keys()
+    return answer.custom_attributes.keys() >= KINDS.keys()
 
 
 async def _listens(port: int) -> bool:

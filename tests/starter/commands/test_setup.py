@@ -1,18 +1,26 @@
 """Search attributes: created where they are missing, on a real server."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
+from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest
 from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
 
 from starter.arguments import parse
 from starter.commands import setup
-from starter.dev.server import SEARCH_ATTRIBUTES
+from starter.connection import local_place
 from starter.exits import Refused
+from workflows.attributes import KINDS
+
+INT = IndexedValueType.INDEXED_VALUE_TYPE_INT
 
 
 def test_an_attribute_of_another_type_is_named() -> None:
@@ -20,9 +28,16 @@ def test_an_attribute_of_another_type_is_named() -> None:
 
 
 def test_what_was_done_is_told() -> None:
-    assert setup.told("agents", {"WeftTokens": "Double"}).splitlines()[0] == "created in agents: WeftTokens (Double)"
-    assert setup.told("agents", SEARCH_ATTRIBUTES).count("\n") == 0
-    assert setup.told("agents", {}).startswith("already in agents: WeftStatus, ")
+    assert setup.told("agents", {"WeftTokens": "Double"})[0] == "created in agents: WeftTokens (Double)"
+    assert "already in" not in " ".join(setup.told("agents", KINDS))
+    assert [line[:30] for line in setup.told("agents", {})] == ["already in agents: WeftStatus,"]
+
+
+def test_views_are_links_only_where_the_web_ui_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 'AND `WeftStatus`="blocked"' in setup.listed(local_place("h:1", None, "a b"))[1]
+    line = setup.listed(local_place("h:1", "http://ui/", "a b"))[1]
+    assert line.endswith("%20AND%20%60WeftStatus%60%3D%22blocked%22")
+    assert "http://ui/namespaces/a%20b/workflows?query=%60WorkflowType%60%3D%22AgentRun%22%20AND" in line
 
 
 @pytest.mark.server
@@ -30,8 +45,6 @@ def test_what_was_done_is_told() -> None:
 async def test_what_is_missing_is_created_once(
     server_address: str, client: Client, make_terminal: Callable[..., Any]
 ) -> None:
-    from google.protobuf.duration_pb2 import Duration
-
     await client.workflow_service.register_namespace(
         RegisterNamespaceRequest(namespace="agents", workflow_execution_retention_period=Duration(seconds=86_400))
     )
@@ -42,4 +55,34 @@ async def test_what_is_missing_is_created_once(
         with suppress(Refused):  # the server learns of a new namespace a moment later
             await setup.run(args, terminal)
             created.append(json.loads(terminal.out.getvalue())["created"])
-    assert created == [list(SEARCH_ATTRIBUTES), []]
+    assert created == [list(KINDS), []]
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("query", setup.VIEWS.values(), ids=list(setup.VIEWS))
+async def test_the_server_takes_the_filters(client: Client, query: str) -> None:
+    assert (await client.count_workflows(query)).count == 0
+
+
+@pytest.mark.server
+async def test_a_namespace_without_room_is_named(
+    server_address: str, client: Client, make_terminal: Callable[..., Any]
+) -> None:
+    await client.workflow_service.register_namespace(
+        RegisterNamespaceRequest(namespace="full", workflow_execution_retention_period=Duration(seconds=86_400))
+    )
+    taken = AddSearchAttributesRequest(namespace="full", search_attributes={"A": INT, "B": INT})
+    async with asyncio.timeout(30):
+        while True:
+            with suppress(RPCError):  # the server learns of a new namespace a moment later
+                await client.operator_service.add_search_attributes(taken)
+                break
+    with pytest.raises(Refused, match="more than 3 search attribute of type Int in namespace full; use a"):
+        await setup.run(parse(["setup", "--address", server_address, "--namespace", "full"]), make_terminal())
+
+
+@pytest.mark.parametrize("status", [RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED])
+async def test_who_may_not_create_is_told_what_to_ask_for(client: Client, status: RPCStatusCode) -> None:
+    refusal = setup._refusal(client, RPCError("no", status, b""))
+    assert isinstance(refusal, Refused)
+    assert "have default given WeftStatus (Keyword), " in str(refusal)
