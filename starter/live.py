@@ -20,13 +20,13 @@ from starter.render import (
     blocked_lines,
     closing_lines,
     counts_text,
-    duration_text,
     fit_label,
     id_width,
     label,
     usage_text,
 )
 from starter.terminal import Terminal
+from workflows.plan.durations import duration_text
 from workflows.result import RunReport
 from workflows.view import BlockedOn, NodeView, RunView
 

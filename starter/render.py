@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.cells import cell_len
 
 from starter.printable import as_json, clean, fit, flat
+from workflows.plan.durations import duration_text
 from workflows.result import NodeLine, RunReport, Usage
 from workflows.view import BlockedOn, NodeView, RunView
 
@@ -20,20 +21,6 @@ GLYPHS = {
 }
 ORDER = ("succeeded", "running", "waiting", "pending", "failed", "skipped", "cancelled")
 SETTLED = ("succeeded", "failed", "skipped", "cancelled")
-
-
-def duration_text(ms: float | None) -> str:
-    """Return milliseconds as people read them: `230 ms`, `3.4 s`, `2 m 05 s`, `1 h 02 m`; nothing for None."""
-    if ms is None:
-        return ""
-    if ms < 1000:
-        return f"{ms:.0f} ms"
-    if ms < 59_950:
-        return f"{ms / 1000:.1f} s"
-    minutes, seconds = divmod(round(ms / 1000), 60)
-    if minutes < 60:
-        return f"{minutes} m {seconds:02} s"
-    return f"{minutes // 60} h {minutes % 60:02} m"
 
 
 def counts_text(counts: Mapping[str, int]) -> str:

@@ -18,6 +18,7 @@ PASSED_THROUGH = (
     "workflows.admissible",
     "workflows.board",
     "workflows.contracts",
+    "workflows.drawing",
     "workflows.evidence",
     "workflows.policies",
     "workflows.queues",

@@ -1,51 +1,205 @@
-"""The board: what the web UI shows under Current Details, as Markdown within a few kilobytes."""
+"""The board: what the web UI shows under Current Details, as Markdown around a picture.
 
-from workflows.plan.state import SHOWN, RunState
-from workflows.reporting import blocked_on, counts, error_of, kind_of, shown_units
+The page asks its server to render it in a GET request, so its size counts as it travels, percent-encoded: many proxies
+stop at 8 KB. In steps it gives up what can be asked for elsewhere: what boxes tell when pointed at, rows of the table,
+questions beyond the first, boxes for single nodes.
+"""
 
-MOST_ROWS = 40
-MOST_BYTES = 6 * 1024
-_ORDER = {"waiting": 0, "failed": 1, "running": 2, "pending": 3, "skipped": 4, "cancelled": 5, "succeeded": 6}
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from workflows.drawing.lettering import plain
+from workflows.drawing.nodes import Mark
+from workflows.drawing.picture import picture
+from workflows.plan.durations import duration_text
+from workflows.plan.layout import Layout, layout_of
+from workflows.plan.state import BLOCKED, ENDED, OPENED, SHOWN, RunState
+from workflows.reporting import blocked_on, error_of, kind_of, shown_units
+from workflows.view import BlockedOn
+
+USUAL_SENT = 7_900
+"""Bytes as sent up to which nothing is in the way; about 6 KB of text."""
+MOST_SENT = 24 * 1024
+_LONGEST_CODE = 400
+_FIRST = ("waiting", "failed", "running", "blocked", "skipped", "cancelled", "pending", "succeeded")
+_PLACE = {status: place for place, status in enumerate(_FIRST)}
+_UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~*'()"
+_MARKUP = re.compile(r"[<>|`*_\[\]&\\~${}:(]|--|(?<=\d)/(?=\d)")
+_LONG_WORD = re.compile(r"(\S{32})(?=\S{8})")
+_SPACE = "\u2003"  # cells of a table have no room around them
 
 
-def board(state: RunState, *, run: str, title: str) -> str:
-    """Return the board. Of a big plan the rows that need a look come first, and the rest are counted."""
-    lines = [f"**{_cell(title, 200)}**", "", ", ".join(f"{count} {status}" for status, count in counts(state).items())]
-    for item in blocked_on(state, run):
-        example = str(item.example).replace("'", '"')
-        lines += ["", f"**{item.node}** {_cell(item.question, 300)}", ""]
-        lines += [f"- update `{item.update}` with `{_code(example)}`", f"- `{_code(item.command)}`"]
-    lines += ["", *_table(state)]
-    text = "\n".join(lines)
-    while len(text.encode()) > MOST_BYTES and len(lines) > 4:
-        lines = [*lines[:-2], "| … | | | | |"] if lines[-1] != "| … | | | | |" else [*lines[:-3], lines[-1]]
-        text = "\n".join(lines)
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """How much is shown: titles of nodes in these statuses, rows, questions, nodes or only layers. The first step with
+    at most `limit` bytes as sent is taken, or the last."""
+
+    titles: tuple[str, ...]
+    rows: int
+    questions: int
+    whole: bool = True
+    limit: int = USUAL_SENT
+
+
+_STEPS = (
+    _Step(_FIRST, rows=40, questions=6),
+    _Step(_FIRST[:4], rows=12, questions=6),
+    _Step(_FIRST[:2], rows=8, questions=3),
+    _Step((), rows=4, questions=2, limit=MOST_SENT),
+    _Step((), rows=4, questions=1, whole=False),
+)
+
+
+def board(state: RunState, *, run: str, title: str, notes: Sequence[str] = ()) -> str:
+    """Return the board, at most 24 KB as sent: what is blocked and what to do, the picture, the nodes, `notes`.
+
+    Text from users is escaped: it can neither leave its place nor become markup.
+    """
+    units = shown_units(state)
+    statuses = [_status(state, unit) for unit in units]
+    counts = {status: statuses.count(status) for status in _FIRST if status in statuses}
+    blocked = blocked_on(state, run)
+    layout = layout_of(state.graph)
+    head = _head(run, title, counts)
+    ranked = sorted(zip(units, statuses, strict=True), key=lambda pair: (_PLACE[pair[1]], pair[0]))
+    text, drawn, svg = "", None, ""
+    for step in _STEPS:
+        titles = step.titles if layout.whole else ()
+        if drawn != (titles, step.whole):
+            drawn = (titles, step.whole)
+            svg = picture(layout, _marks(state, layout, step), counts=counts, whole=step.whole)
+        asked, table = _questions(blocked, step.questions), _table(state, ranked, step.rows)
+        text = "\n".join([*head, *asked, f"<div>{svg}</div>", "", *table, *_notes(notes)])
+        if sent(text) <= step.limit:
+            break
     return text
 
 
-def _table(state: RunState) -> list[str]:
-    units = shown_units(state)
-    if len(units) > MOST_ROWS:
-        units = sorted(units, key=lambda unit: (_ORDER[SHOWN[state.status[unit]]], unit))[:MOST_ROWS]
-    rows = [_row(state, unit) for unit in units]
-    return ["| node | kind | status | ms | |", "|---|---|---|---|---|", *rows]
+def sent(text: str) -> int:
+    """Return how many bytes the web UI sends for this text: all but letters, digits and a few signs count thrice."""
+    data = text.encode()
+    return len(data) + 2 * len(data.translate(None, _UNRESERVED))
 
 
-def _row(state: RunState, unit: int) -> str:
+def _status(state: RunState, unit: int) -> str:
+    status = state.status[unit]
+    return "blocked" if status == BLOCKED and not state.ended else SHOWN[status]
+
+
+def _head(run: str, title: str, counts: dict[str, int]) -> list[str]:
+    done = sum(counts.get(SHOWN[status], 0) for status in ENDED)
+    total = sum(counts.values())
+    place = f"namespaces/{{namespace}}/workflows/{quote(run, safe='')}/{{runId}}"
+    links = [f"[timeline]({place}/timeline)"]
+    if counts.get("running"):
+        links.insert(0, f"[pending activities]({place}/pending-activities)")
+    told = f"{done:,} of {total:,} node{'s' * (total != 1)} ended"
+    return [f"**{prose(title, 200)}**", "", " · ".join([told, *links]), ""]
+
+
+def _questions(blocked: Sequence[BlockedOn], most: int) -> list[str]:
+    lines: list[str] = []
+    for item in blocked[:most]:
+        asks = {"gate": "asks", "approval": "needs approval"}.get(item.why, "failed")
+        lines += [f"**{prose(item.node, 60)} {asks}:** {prose(item.question, 300)}", ""]
+        lines.append(f"- Send an Update: `{item.update}` with {_code(json.dumps(item.example, ensure_ascii=False))}")
+        instead = {"approval": "refuse it: `reject`", "failed": "go on without it: `skip_node`"}.get(item.why)
+        if instead:
+            lines.append(f"- to {instead} with {_code(json.dumps({'node': item.node}))}")
+        lines += [f"- in a shell: {_code(item.command)}", ""]
+    if len(blocked) > most:
+        lines += [f"and {len(blocked) - most} more: query `plan` tells all.", ""]
+    return lines
+
+
+def _marks(state: RunState, layout: Layout, step: _Step) -> list[Mark]:
+    """Return the nodes as they are drawn; of a graph drawn by layers only the statuses count."""
+    specs = state.graph.specs
+    statuses = [_status(state, node) for node in range(len(specs))]
+    if not (layout.whole and step.whole):
+        return [Mark(spec.id, status=status) for spec, status in zip(specs, statuses, strict=True)]
+    return [
+        Mark(
+            spec.id,
+            what=plain(_what(spec.summary), 60),
+            status=status,
+            note=_note(state, node),
+            share=_share(state, node),
+            title=_title(state, node, status) if status in step.titles else "",
+            dotted=(spec.instead,) if spec.instead >= 0 else (),
+        )
+        for node, (spec, status) in enumerate(zip(specs, statuses, strict=True))
+    ]
+
+
+def _what(summary: str) -> str:
+    """Return a summary without id and sources, which the picture shows."""
+    return summary.partition(" ")[2].rpartition(" <- ")[0] or summary.partition(" ")[2]
+
+
+def _note(state: RunState, node: int) -> str:
+    """Return what stands beside a node's name: how many items of a map have ended, or the time it took."""
+    items = state.items.get(node, ())
+    if items and state.status[node] == OPENED:
+        return f"{_ended(state, items)}/{len(items)}"
+    return duration_text(state.millis[node]) if state.attempts[node] else ""
+
+
+def _time(state: RunState, unit: int) -> str:
     attempts = state.attempts[unit]
-    spent = str(state.millis[unit]) if attempts else ""
-    tries = f" x{attempts}" if attempts > 1 else ""
-    note = error_of(state, unit) or (state.spec_of(unit).summary.partition(" ")[2] if not state.is_item(unit) else "")
-    status = SHOWN[state.status[unit]] + tries
-    return f"| `{state.path(unit)}` | {kind_of(state, unit)} | {status} | {spent} | {_cell(note, 90)} |"
+    tries = f", {attempts} tries" if attempts > 1 else ""
+    return duration_text(state.millis[unit]) + tries if attempts else ""
 
 
-def _cell(text: str, most: int) -> str:
-    """Return text that stays inside one table cell and renders as itself: no markup, no links, no line breaks."""
-    line = " ".join(text.split())
-    line = line if len(line) <= most else line[: most - 1] + "…"
-    return "".join(f"&#{ord(char)};" if char in "<>|`*_[]()#&\\!~$" else char for char in line)
+def _ended(state: RunState, items: Sequence[int]) -> int:
+    return sum(state.status[item] in ENDED for item in items)
+
+
+def _share(state: RunState, node: int) -> float:
+    items = state.items.get(node, ())
+    return _ended(state, items) / len(items) if items else 0.0
+
+
+def _title(state: RunState, node: int, status: str) -> str:
+    told = [state.graph.specs[node].summary, status, _time(state, node), error_of(state, node) or ""]
+    return plain(" · ".join(filter(None, told)), 200)
+
+
+def _table(state: RunState, ranked: Sequence[tuple[int, str]], most: int) -> list[str]:
+    rows = [_row(state, unit, status) for unit, status in ranked[:most]]
+    if len(ranked) > most:
+        rows.append(f"| … | {_SPACE}{len(ranked) - most:,} more | | | |")
+    return [f"| node | {_SPACE}status | {_SPACE}time | {_SPACE}kind | |", "|:--|:--|--:|:--|:--|", *rows, ""]
+
+
+def _row(state: RunState, unit: int, status: str) -> str:
+    spec = state.spec_of(unit)
+    note = error_of(state, unit) or ("" if state.is_item(unit) else _what(spec.summary))
+    rest = (status, _time(state, unit), kind_of(state, unit), prose(note, 80))
+    return " | ".join([f"| `{state.path(unit)}`", *(_SPACE + cell if cell else "" for cell in rest)]) + " |"
+
+
+def _notes(notes: Sequence[str]) -> Iterator[str]:
+    for note in notes:
+        yield prose(note, 300)
+        yield ""
+
+
+def prose(text: str, most: int) -> str:
+    """Return text from anybody as Markdown that renders as just that text, on one line that can be broken."""
+    line = _LONG_WORD.sub("\\1\u200b", plain(text, most))
+    turned = any(unicodedata.bidirectional(sign) in ("R", "AL") for sign in line) if not line.isascii() else False
+    shown = _MARKUP.sub(lambda found: "".join(f"&#{ord(sign)};" for sign in found[0]), line)
+    return f"\u2068{shown}\u2069" if turned else shown
 
 
 def _code(text: str) -> str:
-    return " ".join(text.split()).replace("`", "'").replace("|", "¦")[:300]
+    """Return text to be copied, exactly as it is; what is too long to paste is only named."""
+    if len(text) > _LONGEST_CODE or not text.isprintable():
+        return "its input, too long to show here: query `plan` has it"
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence} {text} {fence}" if len(fence) > 1 else f"`{text}`"

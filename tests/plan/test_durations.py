@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflows.plan.durations import format_duration, parse_duration
+from workflows.plan.durations import duration_text, format_duration, parse_duration
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,21 @@ def test_every_duration_is_read_back_as_it_was_written(millis: int) -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(86_400, "1d"), (5_400, "90m"), (1_234.567, "1234567ms"), (90, "90s")])
 def test_the_longest_unit_that_is_exact_is_written(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (None, ""),
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1000, "1.0 s"),
+        (59_940, "59.9 s"),
+        (59_960, "1 m 00 s"),
+        (125_000, "2 m 05 s"),
+        (3_600_000, "1 h 00 m"),
+        (90_061_000, "25 h 01 m"),
+    ],
+)
+def test_durations_read_well(ms: float | None, text: str) -> None:
+    assert duration_text(ms) == text

@@ -13,7 +13,6 @@ from starter.render import (
     blocked_lines,
     closing_lines,
     counts_text,
-    duration_text,
     fit_label,
     node_line,
     report_of,
@@ -26,24 +25,6 @@ from workflows.result import NodeLine, RunReport, Usage
 from workflows.view import BlockedOn, NodeView, RunView
 
 LONG = 'n2 search "' + "length of the Nile " * 12 + '" <- n1,n3'
-
-
-@pytest.mark.parametrize(
-    ("ms", "text"),
-    [
-        (None, ""),
-        (0, "0 ms"),
-        (999, "999 ms"),
-        (1000, "1.0 s"),
-        (59_940, "59.9 s"),
-        (59_960, "1 m 00 s"),
-        (125_000, "2 m 05 s"),
-        (3_600_000, "1 h 00 m"),
-        (90_061_000, "25 h 01 m"),
-    ],
-)
-def test_durations_read_well(ms: float | None, text: str) -> None:
-    assert duration_text(ms) == text
 
 
 @pytest.mark.parametrize(

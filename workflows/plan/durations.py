@@ -1,4 +1,4 @@
-"""Durations as people write them (`500ms`, `30s`, `5m`, `24h`), held as seconds."""
+"""Durations: as people write them (`500ms`, `30s`, `5m`), held as seconds; and as people read them."""
 
 import re
 from typing import Annotated, Any
@@ -26,6 +26,20 @@ def format_duration(seconds: float) -> str:
     millis = round(seconds * 1000)
     unit = next(name for name, size in _MILLIS.items() if millis % size == 0)
     return f"{millis // _MILLIS[unit]}{unit}"
+
+
+def duration_text(ms: float | None) -> str:
+    """Return milliseconds as people read them: `230 ms`, `3.4 s`, `2 m 05 s`, `1 h 02 m`; nothing for None."""
+    if ms is None:
+        return ""
+    if ms < 1000:
+        return f"{ms:.0f} ms"
+    if ms < 59_950:
+        return f"{ms / 1000:.1f} s"
+    minutes, seconds = divmod(round(ms / 1000), 60)
+    if minutes < 60:
+        return f"{minutes} m {seconds:02} s"
+    return f"{minutes // 60} h {minutes % 60:02} m"
 
 
 Duration = Annotated[

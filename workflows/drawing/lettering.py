@@ -1,0 +1,85 @@
+"""Text in a picture: made harmless, measured without a font, clipped to its room.
+
+The font is monospace, so a letter's width is known. Signs that monospace fonts lack come from another one; text with
+such signs is told its width, and so cannot run into its neighbour whatever the font.
+"""
+
+import re
+import unicodedata
+
+CELL = 9.65
+"""The width of a letter in a monospace font of 16 units, rounded up."""
+_FAMILIAR = 0x530  # Latin, Greek, Cyrillic: in every monospace font
+_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "{": "&#123;"}
+_MARKS = re.compile(r"[&<>{]")
+
+
+def plain(text: str, most: int) -> str:
+    """Return at most `most` characters of `text` on one line, the last an ellipsis if it was longer.
+
+    What does not print, turns the direction of writing or piles up on a letter is left out.
+    """
+    start = text[: 2 * most + 200]
+    if not start.isascii() or not start.isprintable():
+        start = _tame(start)
+    line = " ".join(start.split())
+    return line if len(line) <= most and len(text) <= 2 * most + 200 else line[: most - 1] + "…"
+
+
+def _tame(text: str) -> str:
+    kept: list[str] = []
+    piled = 0
+    for sign in text:
+        piled = piled + 1 if unicodedata.combining(sign) else 0
+        if piled <= 2:
+            kept.append(sign if sign.isprintable() else " ")
+    return "".join(kept)
+
+
+def cells(text: str) -> float:
+    """Return the width of `text` in letters."""
+    return float(len(text)) if text.isascii() else sum(map(_cell, text))
+
+
+def _cell(sign: str) -> float:
+    code = ord(sign)
+    if code < _FAMILIAR or sign == "…":
+        return 1.0
+    if unicodedata.category(sign) in ("Mn", "Me"):
+        return 0.0
+    if code >= 0x1F000 and unicodedata.category(sign) == "So":
+        return 2.2
+    return 1.7 if unicodedata.east_asian_width(sign) in ("W", "F") else 1.0
+
+
+def clip(text: str, room: float) -> str:
+    """Return `text`, or as much of its start as fits into `room` letters with an ellipsis."""
+    if cells(text) <= room:
+        return text
+    used, kept = 1.0, 0
+    for sign in text:
+        used += _cell(sign)
+        if used > room:
+            break
+        kept += 1
+    return text[:kept].rstrip() + "…"
+
+
+def clip_name(name: str, room: int) -> str:
+    """Return an id, or its start and its end around an ellipsis: numbered ids differ at the end."""
+    if len(name) <= room:
+        return name
+    tail = (room - 1) // 2
+    return f"{name[: room - 1 - tail]}…{name[len(name) - tail :]}"
+
+
+def escaped(text: str) -> str:
+    """Return text as it stands in SVG inside a page that fills in `{names}`."""
+    return _MARKS.sub(lambda found: _SPECIAL[found[0]], text)
+
+
+def text_at(x: float, y: float, text: str, attributes: str = "") -> str:
+    """Return a text element that is as wide as `cells` says."""
+    if not all(ord(sign) < _FAMILIAR or sign == "…" for sign in text):
+        attributes += f" textLength='{cells(text) * CELL:.0f}' lengthAdjust='spacingAndGlyphs'"
+    return f"<text x='{x:.0f}' y='{y:.0f}'{attributes}>{escaped(text)}</text>"
