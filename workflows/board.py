@@ -2,13 +2,13 @@
 
 The page asks its server to render it in a GET request, so its size counts as it travels, percent-encoded: many proxies
 stop at 8 KB. In steps it gives up what can be asked for elsewhere: what boxes tell when pointed at, rows of the table,
-questions beyond the first, boxes for single nodes.
+questions beyond the first few, boxes for single nodes.
 """
 
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -18,7 +18,7 @@ from workflows.drawing.picture import picture
 from workflows.plan.durations import duration_text
 from workflows.plan.layout import Layout, layout_of
 from workflows.plan.state import BLOCKED, ENDED, OPENED, SHOWN, RunState
-from workflows.reporting import blocked_on, error_of, kind_of, shown_units
+from workflows.reporting import blocked_on, error_of, shown_units
 from workflows.view import BlockedOn
 
 USUAL_SENT = 7_900
@@ -26,38 +26,40 @@ USUAL_SENT = 7_900
 MOST_SENT = 24 * 1024
 _LONGEST_CODE = 400
 _FIRST = ("waiting", "failed", "running", "blocked", "skipped", "cancelled", "pending", "succeeded")
+_URGENT = _FIRST[:2]
 _PLACE = {status: place for place, status in enumerate(_FIRST)}
 _UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~*'()"
 _MARKUP = re.compile(r"[<>|`*_\[\]&\\~${}:(]|--|(?<=\d)/(?=\d)")
 _LONG_WORD = re.compile(r"(\S{32})(?=\S{8})")
-_SPACE = "\u2003"  # cells of a table have no room around them
+_SPACE = "\u2007"  # cells of a table have no room around them; unlike others this one never breaks a line
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """How much is shown: titles of nodes in these statuses, rows, questions, nodes or only layers. The first step with
-    at most `limit` bytes as sent is taken, or the last."""
+    """How much is shown: nodes of which statuses are told about in titles and rows, how many rows and questions, nodes
+    or only layers. The first step with at most `limit` bytes as sent is taken, or the last."""
 
-    titles: tuple[str, ...]
+    statuses: tuple[str, ...]
     rows: int
     questions: int
+    titles: bool = True
     whole: bool = True
     limit: int = USUAL_SENT
 
 
 _STEPS = (
-    _Step(_FIRST, rows=40, questions=6),
+    _Step(_FIRST, rows=20, questions=6),
     _Step(_FIRST[:4], rows=12, questions=6),
-    _Step(_FIRST[:2], rows=8, questions=3),
-    _Step((), rows=4, questions=2, limit=MOST_SENT),
-    _Step((), rows=4, questions=1, whole=False),
+    _Step(_URGENT, rows=6, questions=3),
+    _Step(_URGENT, rows=4, questions=2, titles=False, limit=MOST_SENT),
+    _Step(_URGENT, rows=4, questions=1, titles=False, whole=False),
 )
 
 
 def board(state: RunState, *, run: str, title: str, notes: Sequence[str] = ()) -> str:
     """Return the board, at most 24 KB as sent: what is blocked and what to do, the picture, the nodes, `notes`.
 
-    Text from users is escaped: it can neither leave its place nor become markup.
+    Text from users is escaped: it can neither leave its place nor become markup. Notes are short Markdown of our own.
     """
     units = shown_units(state)
     statuses = [_status(state, unit) for unit in units]
@@ -65,15 +67,18 @@ def board(state: RunState, *, run: str, title: str, notes: Sequence[str] = ()) -
     blocked = blocked_on(state, run)
     layout = layout_of(state.graph)
     head = _head(run, title, counts)
-    ranked = sorted(zip(units, statuses, strict=True), key=lambda pair: (_PLACE[pair[1]], pair[0]))
+    ranked = sorted(
+        (pair for pair in zip(units, statuses, strict=True) if not state.is_item(pair[0]) or pair[1] in _URGENT),
+        key=lambda pair: (_PLACE[pair[1]], pair[0]),
+    )
     text, drawn, svg = "", None, ""
     for step in _STEPS:
-        titles = step.titles if layout.whole else ()
-        if drawn != (titles, step.whole):
-            drawn = (titles, step.whole)
-            svg = picture(layout, _marks(state, layout, step), counts=counts, whole=step.whole)
-        asked, table = _questions(blocked, step.questions), _table(state, ranked, step.rows)
-        text = "\n".join([*head, *asked, f"<div>{svg}</div>", "", *table, *_notes(notes)])
+        how = (step.whole, step.titles and step.statuses) if layout.whole else None
+        if how != drawn or not svg:
+            drawn, svg = how, picture(layout, _marks(state, layout, step), counts=counts, whole=step.whole)
+        listed = [pair for pair in ranked if pair[1] in step.statuses]
+        asked, table = _questions(blocked, step.questions), _table(state, listed, len(units), step.rows)
+        text = "\n".join([*head, *asked, f"<div>{svg}</div>", "", *table, *notes])
         if sent(text) <= step.limit:
             break
     return text
@@ -93,24 +98,26 @@ def _status(state: RunState, unit: int) -> str:
 def _head(run: str, title: str, counts: dict[str, int]) -> list[str]:
     done = sum(counts.get(SHOWN[status], 0) for status in ENDED)
     total = sum(counts.values())
-    place = f"namespaces/{{namespace}}/workflows/{quote(run, safe='')}/{{runId}}"
+    name = quote(run, safe="")
+    place = f"namespaces/{{namespace}}/workflows/{name if name != run else '{workflowId}'}/{{runId}}"
     links = [f"[timeline]({place}/timeline)"]
     if counts.get("running"):
         links.insert(0, f"[pending activities]({place}/pending-activities)")
     told = f"{done:,} of {total:,} node{'s' * (total != 1)} ended"
-    return [f"**{prose(title, 200)}**", "", " · ".join([told, *links]), ""]
+    return [f"**{prose(title, 200)}**", " · ".join([told, *links]), ""]
 
 
 def _questions(blocked: Sequence[BlockedOn], most: int) -> list[str]:
+    """Return what is asked and how to answer. The page keeps line breaks inside a paragraph."""
     lines: list[str] = []
     for item in blocked[:most]:
         asks = {"gate": "asks", "approval": "needs approval"}.get(item.why, "failed")
-        lines += [f"**{prose(item.node, 60)} {asks}:** {prose(item.question, 300)}", ""]
-        lines.append(f"- Send an Update: `{item.update}` with {_code(json.dumps(item.example, ensure_ascii=False))}")
-        instead = {"approval": "refuse it: `reject`", "failed": "go on without it: `skip_node`"}.get(item.why)
+        lines.append(f"**{prose(item.node, 60)} {asks}:** {prose(item.question, 300)}")
+        lines.append(f"→ Send an Update: `{item.update}` with {_code(json.dumps(item.example, ensure_ascii=False))}")
+        instead = {"approval": "refuse: `reject`", "failed": "go on without it: `skip_node`"}.get(item.why)
         if instead:
-            lines.append(f"- to {instead} with {_code(json.dumps({'node': item.node}))}")
-        lines += [f"- in a shell: {_code(item.command)}", ""]
+            lines.append(f"→ or {instead} with {_code(json.dumps({'node': item.node}))}")
+        lines += [f"→ in a shell: {_code(item.command)}", ""]
     if len(blocked) > most:
         lines += [f"and {len(blocked) - most} more: query `plan` tells all.", ""]
     return lines
@@ -129,7 +136,7 @@ def _marks(state: RunState, layout: Layout, step: _Step) -> list[Mark]:
             status=status,
             note=_note(state, node),
             share=_share(state, node),
-            title=_title(state, node, status) if status in step.titles else "",
+            title=_title(state, node, status) if step.titles and status in step.statuses else "",
             dotted=(spec.instead,) if spec.instead >= 0 else (),
         )
         for node, (spec, status) in enumerate(zip(specs, statuses, strict=True))
@@ -169,24 +176,19 @@ def _title(state: RunState, node: int, status: str) -> str:
     return plain(" · ".join(filter(None, told)), 200)
 
 
-def _table(state: RunState, ranked: Sequence[tuple[int, str]], most: int) -> list[str]:
-    rows = [_row(state, unit, status) for unit, status in ranked[:most]]
-    if len(ranked) > most:
-        rows.append(f"| … | {_SPACE}{len(ranked) - most:,} more | | | |")
-    return [f"| node | {_SPACE}status | {_SPACE}time | {_SPACE}kind | |", "|:--|:--|--:|:--|:--|", *rows, ""]
+def _table(state: RunState, listed: Sequence[tuple[int, str]], total: int, most: int) -> list[str]:
+    rows = [_row(state, unit, status) for unit, status in listed[:most]]
+    if not rows:
+        return []
+    if total > len(rows):
+        rows.append(f"| … | {_SPACE}{total - len(rows):,}\u00a0more | | |")
+    return [f"| node | {_SPACE}status | {_SPACE}time | |", "|:--|:--|--:|:--|", *rows, ""]
 
 
 def _row(state: RunState, unit: int, status: str) -> str:
-    spec = state.spec_of(unit)
-    note = error_of(state, unit) or ("" if state.is_item(unit) else _what(spec.summary))
-    rest = (status, _time(state, unit), kind_of(state, unit), prose(note, 80))
+    note = error_of(state, unit) or ("" if state.is_item(unit) else _what(state.spec_of(unit).summary))
+    rest = (status, _time(state, unit).replace(" ", "\u00a0"), prose(note, 80))
     return " | ".join([f"| `{state.path(unit)}`", *(_SPACE + cell if cell else "" for cell in rest)]) + " |"
-
-
-def _notes(notes: Sequence[str]) -> Iterator[str]:
-    for note in notes:
-        yield prose(note, 300)
-        yield ""
 
 
 def prose(text: str, most: int) -> str:

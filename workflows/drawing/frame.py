@@ -17,7 +17,7 @@ NOTE = 9
 _NAME_ROOMS = (18, 12, 8)
 _READABLE = 0.62
 _BADGE = 32
-_GAPS = ((46, 14), (38, 18))
+_GAPS = ((46, 10), (38, 18))
 """Between layers and inside a layer; from left to right, from top to bottom."""
 _LANE = 6
 

@@ -82,4 +82,5 @@ def text_at(x: float, y: float, text: str, attributes: str = "") -> str:
     """Return a text element that is as wide as `cells` says."""
     if not all(ord(sign) < _FAMILIAR or sign == "…" for sign in text):
         attributes += f" textLength='{cells(text) * CELL:.0f}' lengthAdjust='spacingAndGlyphs'"
-    return f"<text x='{x:.0f}' y='{y:.0f}'{attributes}>{escaped(text)}</text>"
+    place = "".join(f" {axis}='{value:.0f}'" for axis, value in (("x", x), ("y", y)) if round(value))
+    return f"<text{place}{attributes}>{escaped(text)}</text>"

@@ -69,7 +69,7 @@ Spots = dict[str, list[tuple[int, int]]]
 def badges(spots: Mapping[str, Sequence[tuple[int, int]]]) -> str:
     """Return each status's badge, defined once, and put at all of its spots as a marker at the corners of a line."""
     return "".join(
-        stamped(f"w{number}", f"{look.ink} stroke-linecap='round'", look.badge, spots[status])
+        stamped(f"w{number}", look.ink, look.badge, spots[status])
         for number, (status, look) in enumerate(LOOKS.items())
         if look.badge and status in spots
     )

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from workflows.drawing.frame import NOTE, SMALL, Box, Frame
 from workflows.drawing.lettering import CELL, clip, clip_name, escaped, text_at
 from workflows.drawing.looks import LOOKS, STIRRING, Look, Spots, stamped
-from workflows.plan.layout import Layout
+from workflows.plan.layout import Layout, neighbours
 
 CURVED = 40
 """More links than these get a simpler curve, for the bytes it saves."""
+COMB = 6
+"""From so many links on they are drawn as a comb, where they can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +42,14 @@ def drawn(layout: Layout, frame: Frame, marks: Sequence[Mark], top: int, spots: 
 
 
 def _edges(layout: Layout, boxes: Sequence[Box], marks: Sequence[Mark], down: bool) -> str:
-    """Return the links as curves, with an arrow's head where they reach a node."""
-    solid: list[str] = []
+    """Return the links as curves, or as combs where many meet, with an arrow's head where they reach a node."""
+    solid, rest = _combs(layout, boxes, down)
     dotted: list[str] = []
-    terse = len(layout.links) > CURVED
-    for source, node in layout.links:
-        curve = _curve(boxes[source], boxes[node], down, lane=node >= layout.count, terse=terse)
+    for source, node in rest:
+        curve = _curve(boxes[source], boxes[node], down, terse=len(rest) > CURVED)
         exception = source < layout.count and node in marks[source].dotted
         (dotted if exception else solid).append(curve)
+    solid += [_through(boxes[cell], down) for layer in layout.layers for cell in layer if cell >= layout.count]
     lines = "".join(
         f"<path{dash} d='{''.join(curves)}'/>"
         for curves, dash in ((solid, ""), (dotted, " stroke-dasharray='2 5'"))
@@ -57,21 +59,58 @@ def _edges(layout: Layout, boxes: Sequence[Box], marks: Sequence[Mark], down: bo
         return ""
     ends = [boxes[node] for node in dict.fromkeys(node for _, node in layout.links if node < layout.count)]
     tip = f"<path d='M0 0l{'-4-8h8' if down else '-8-4v8'}z'/>"
-    heads = stamped(
-        "d" if down else "r", "fill='currentColor' fill-opacity='.6'", tip, [_entry(box, down) for box in ends]
-    )
+    heads = stamped("d" if down else "r", "fill='currentColor' fill-opacity='.6'", tip, [_entry(e, down) for e in ends])
     return f"<g fill='none' stroke='currentColor' stroke-opacity='.45'>{lines}</g>{heads}"
+
+
+def _combs(layout: Layout, boxes: Sequence[Box], down: bool) -> tuple[list[str], list[tuple[int, int]]]:
+    """Return combs, and the links they leave: many links out of one cell, or into one, each the other end's only one.
+
+    A comb takes half the bytes of so many curves and is easier to follow.
+    """
+    above, below = neighbours(layout.links)
+    drawn: dict[tuple[int, int], None] = {}
+    combs = []
+    for cell, beside, others, out in [
+        *((cell, beside, above, True) for cell, beside in below.items()),
+        *((cell, beside, below, False) for cell, beside in above.items()),
+    ]:
+        if len(beside) >= COMB and all(len(others[other]) == 1 for other in beside):
+            combs.append(_comb(boxes[cell], [boxes[other] for other in beside], down, out=out))
+            drawn |= dict.fromkeys((cell, other) if out else (other, cell) for other in beside)
+    return combs, [link for link in layout.links if link not in drawn]
+
+
+def _comb(spine: Box, teeth: Sequence[Box], down: bool, *, out: bool) -> str:
+    """Return a comb: a bar across the layers' gap, a line to the one end, a tooth for each of the others."""
+    ends = [(_entry if out else _exit)(box, down) for box in teeth]
+    x, y = (_exit if out else _entry)(spine, down)
+    half = ((ends[0][1] - y) if down else (ends[0][0] - x)) // 2
+    if down:
+        bar, span = y + half, sorted([x, *(end[0] for end in ends)])
+        lines = [f"M{x} {y}V{bar}M{span[0]} {bar}H{span[-1]}", *(f"M{end[0]} {bar}V{end[1]}" for end in ends)]
+    else:
+        bar, span = x + half, sorted([y, *(end[1] for end in ends)])
+        lines = [f"M{x} {y}H{bar}M{bar} {span[0]}V{span[-1]}", *(f"M{bar} {end[1]}H{end[0]}" for end in ends)]
+    return "".join(lines)
 
 
 def _entry(box: Box, down: bool) -> tuple[int, int]:
     return (box.x + box.width // 2, box.y) if down else (box.x, box.y + box.height // 2)
 
 
-def _curve(source: Box, node: Box, down: bool, *, lane: bool, terse: bool) -> str:
-    """Return a curve from one box to the next, and on through it if it is a lane."""
-    x, y = _entry(source, down)
-    x, y = (x, y + source.height) if down else (x + source.width, y)
-    end = _entry(node, down)
+def _exit(box: Box, down: bool) -> tuple[int, int]:
+    return (box.x + box.width // 2, box.y + box.height) if down else (box.x + box.width, box.y + box.height // 2)
+
+
+def _through(lane: Box, down: bool) -> str:
+    x, y = _entry(lane, down)
+    return f"M{x} {y}v{lane.height}" if down else f"M{x} {y}h{lane.width}"
+
+
+def _curve(source: Box, node: Box, down: bool, *, terse: bool) -> str:
+    """Return a curve from one box to the next."""
+    (x, y), end = _exit(source, down), _entry(node, down)
     across, along = (end[0] - x, end[1] - y) if down else (end[1] - y, end[0] - x)
     half = along // 2
     if down:
@@ -80,8 +119,7 @@ def _curve(source: Box, node: Box, down: bool, *, lane: bool, terse: bool) -> st
         start, bend = f"{half} 0 ", f"{half} {across} {along} {across}"
     curve = f"s{bend}" if terse else f"c{start}{bend}"
     path = curve if across else f"v{along}" if down else f"h{along}"
-    through = (f"v{node.height}" if down else f"h{node.width}") if lane else ""
-    return f"M{x} {y}{path}{through}".replace(" -", "-")
+    return f"M{x} {y}{path}".replace(" -", "-")
 
 
 def _group(members: Sequence[tuple[Mark, Box]], look: Look, *, stirring: bool) -> str:
@@ -107,11 +145,12 @@ def _outline(box: Box) -> str:
 
 def _names(frame: Frame, marks: Sequence[Mark], boxes: Sequence[Box]) -> str:
     """Return the texts: pointing at one points at the box below it."""
-    names, rest = [], []
+    names: dict[int, list[tuple[int, int, str]]] = {}
+    rest = []
     for mark, box in zip(marks, boxes, strict=False):
         left = box.x + (32 if LOOKS[mark.status].badge else 12)
         base = box.y + (21 if frame.two_lines else 20)
-        names.append(text_at(left, base, clip_name(mark.name, frame.name_room)))
+        names.setdefault(base if frame.down else left, []).append((left, base, clip_name(mark.name, frame.name_room)))
         if frame.two_lines:
             room = (box.x + box.width - 8 - left) / (CELL * SMALL)
             if mark.what:
@@ -120,4 +159,13 @@ def _names(frame: Frame, marks: Sequence[Mark], boxes: Sequence[Box]) -> str:
                 end = (box.x + box.width - 8) / SMALL
                 rest.append(text_at(end, base / SMALL, clip(mark.note, NOTE), " text-anchor='end'"))
     small = f"<g transform='scale({SMALL})' fill-opacity='.75'>{''.join(rest)}</g>" if rest else ""
-    return f"<g pointer-events='none'>{''.join(names)}{small}</g>"
+    return f"<g pointer-events='none'>{''.join(_row(row, frame.down) for row in names.values())}{small}</g>"
+
+
+def _row(names: Sequence[tuple[int, int, str]], down: bool) -> str:
+    """Return the names of one layer; of many the common place is said once."""
+    if len(names) < 5:
+        return "".join(text_at(*name) for name in names)
+    moved = "".join(text_at(x if down else 0, 0 if down else y, name) for x, y, name in names)
+    x, y, _ = names[0]
+    return f"<g transform='translate({0 if down else x} {y if down else 0})'>{moved}</g>"
