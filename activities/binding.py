@@ -89,7 +89,11 @@ class Binder:
 def content_key(node: Node, address: Address, refs: dict[str, str], call: NodeCall, version: str) -> str:
     """Return the key of a node's outcome: equal calls of one generation share it, nothing else does."""
     work = edges.work_of(node) if address.item is not None or not isinstance(node, MapNode) else None
-    what = work.model_dump(mode="json", by_alias=True) if isinstance(work, ToolCall | ModelCall) else node.kind
     read = {name: refs[name] for name in sorted(refs)}
-    extra = [dict(sorted(call.lost.items())), call.items, call.answer] if work is None else []
+    if isinstance(work, ToolCall | ModelCall):
+        what: Any = work.model_dump(mode="json", by_alias=True)
+        extra: list[Any] = []
+    else:
+        what, extra = node.kind, [dict(sorted(call.lost.items())), call.items, call.answer]
+    extra += [call.replans, call.objections] if call.replans or call.objections else []
     return digest_of(encode([address.path, address.generation, what, version, read, extra]))

@@ -21,11 +21,15 @@ class OutputRefused(Exception):
     """A node's output cannot be kept: too large, or not JSON."""
 
 
+class SubAgentFailed(Exception):
+    """A sub-agent ended without an answer."""
+
+
 class NodeTimeout(Exception):
     """An attempt took longer than the node's timeout."""
 
 
-_FINAL = (BindError, BodyMissing, FactTooLarge, OutputRefused, ValidationError)
+_FINAL = (BindError, BodyMissing, FactTooLarge, OutputRefused, SubAgentFailed, ValidationError)
 
 
 def retryable(error: BaseException) -> bool:

@@ -18,6 +18,7 @@ from activities.documents import DocumentRule
 from activities.group import GroupRun
 from activities.heartbeat import beating
 from activities.kinds import Kinds
+from activities.llm import ModelCalls
 from activities.node import NodeRunner
 from activities.planning import Planning
 from activities.preparing import Preparing
@@ -31,6 +32,7 @@ from workflows.contracts import (
     Checked,
     ConcludeCall,
     Conclusion,
+    Delegation,
     GroupReply,
     LoadCall,
     NodeCall,
@@ -71,15 +73,19 @@ class Host:
         self._visibility = Visibility()
         self._planning = Planning(store, self._library, self._models)
         self._concluding = Concluding(store, self._library)
-        self._nodes = NodeRunner(
-            store, self._library, Kinds(registry, self._models, self._library, places.index, documents)
-        )
+        llm = ModelCalls(self._models, self._library)
+        self._nodes = NodeRunner(store, self._library, Kinds(registry, llm, self._library, places.index, documents))
+
+    @property
+    def providers(self) -> tuple[str, ...]:
+        """The model providers there are; each has a queue."""
+        return self._models.providers
 
     def tools(self) -> list[Callable[..., Any]]:
         """Return the activities of the tools queue."""
-        names = [call.name for call in (contracts.TOOL, contracts.JOIN, contracts.MAP, contracts.GATE)]
+        names = [call.name for call in (contracts.TOOL, contracts.JOIN, contracts.MAP, contracts.GATE, contracts.AGENT)]
         nodes = [self._node_activity(name) for name in names]
-        return [self.prepare, self.check_plan, self.load_plan, self.conclude, self.group, *nodes]
+        return [self.prepare, self.check_plan, self.load_plan, self.conclude, self.delegate, self.group, *nodes]
 
     def llm(self) -> list[Callable[..., Any]]:
         """Return the activities of a model provider's queue."""
@@ -115,6 +121,11 @@ class Host:
     async def conclude(self, call: ConcludeCall) -> Conclusion:
         """Bind the answer. Safe to repeat."""
         return await _answered(self._concluding.conclude(_home(call.run), call))
+
+    @activity.defn(name=contracts.DELEGATE.name)
+    async def delegate(self, call: NodeCall) -> Delegation:
+        """Bind what a sub-agent is started with. Safe to repeat."""
+        return await _answered(self._nodes.delegation(call, home=_home(call.run)))
 
     def _node_activity(self, name: str) -> Callable[[NodeCall], Awaitable[GroupReply]]:
         @activity.defn(name=name)

@@ -1,35 +1,19 @@
 """What each kind of node does when its turn comes."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from activities.binding import Address, Binder
-from activities.charter import CheckedPlan, Library
+from activities.charter import Library
 from activities.documents import DocumentRule
-from activities.providers import ModelReply, ModelRequest, Usage
-from activities.providers.models import Models
+from activities.faults import SubAgentFailed
+from activities.llm import ModelCalls
+from activities.providers import Usage
 from activities.toolbox import Registry, ToolContext
-from workflows.contracts import NodeCall
+from activities.turn import Made, Turn
+from workflows.contracts import Delegation
 from workflows.plan import edges
-from workflows.plan.model import JoinNode, ModelCall, ToolCall
-
-OFFLINE = ("offline",)
-"""What serves a role for which a run has no models: it was opened before there were any."""
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One node's turn: what is to run and with what."""
-
-    checked: CheckedPlan
-    address: Address
-    call: NodeCall
-    binder: Binder
-    home: str
-    attempt: int
-    progress: Callable[[str], None]
+from workflows.plan.model import AgentCall, AgentNode, JoinNode, ToolCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,30 +21,32 @@ class Kinds:
     """Runs a turn by the kind of its node; holds what a worker offers."""
 
     registry: Registry
-    models: Models
+    llm: ModelCalls
     library: Library
     cache: Path
     documents: DocumentRule
 
-    async def run(self, turn: Turn) -> ModelReply:
+    async def run(self, turn: Turn) -> Made:
         """Return the node's output, with usage where a model was called. Raises whatever went wrong."""
         node = turn.checked.node(turn.address.id)
         work = edges.work_of(node)
         if work is not None and (turn.address.item is not None or node.kind != "map"):
             await turn.binder.load(node, turn.address)
-            return await (self._tool(turn, work) if isinstance(work, ToolCall) else self._model(turn, work))
+            if isinstance(work, AgentCall):
+                return _answered(turn.call.answer)
+            return await (self._tool(turn, work) if isinstance(work, ToolCall) else self.llm.run(turn, work))
         if isinstance(node, JoinNode):
-            return ModelReply(await self._join(turn, node))
+            return Made(await self._join(turn, node))
         if node.kind == "map":
-            return ModelReply([await self.library.value(turn.home, item) for item in turn.call.items if item])
-        return ModelReply(turn.call.answer)
+            return Made([await self.library.value(turn.home, item) for item in turn.call.items if item])
+        return Made(turn.call.answer)
 
     def version(self, turn: Turn) -> str:
         """Return the version of the tool behind a node; part of its content key."""
         work = edges.work_of(turn.checked.node(turn.address.id))
         return self.registry.get(work.tool).version if isinstance(work, ToolCall) else ""
 
-    async def _tool(self, turn: Turn, work: ToolCall) -> ModelReply:
+    async def _tool(self, turn: Turn, work: ToolCall) -> Made:
         tool = self.registry.get(work.tool)
         arguments = turn.binder.bound(work.args)
         path, generation = turn.address.path, turn.address.generation
@@ -74,26 +60,25 @@ class Kinds:
             idempotency_key=f"{turn.call.run}/{path}/{generation}",
             progress=turn.progress,
         )
-        return ModelReply(await tool.call(arguments, context))
+        return Made(await tool.call(arguments, context))
 
-    async def _model(self, turn: Turn, work: ModelCall) -> ModelReply:
+    async def delegation(self, turn: Turn) -> Delegation:
+        """Return what the sub-agent of a node is started with. Raises BindError, BodyMissing, StoreUnavailable."""
         node = turn.checked.node(turn.address.id)
-        models = (work.model,) if work.model else turn.checked.models.get(work.role) or OFFLINE
-        request = ModelRequest(
-            role=work.role,
-            model="",
-            goal=turn.checked.goal,
-            prompt=str(turn.binder.bound(f"{work.prompt} ")).rstrip(),
-            template=work.prompt,
-            inputs=turn.binder.inputs(node),
-            output_schema=work.output_schema,
-            progress=turn.progress,
-            seconds=turn.checked.spec(turn.address.id).timeout / 1000,
+        assert isinstance(node, AgentNode)
+        await turn.binder.load(node, turn.address)
+        charter = await self.library.charter(turn.home, turn.checked.charter)
+        allowed = [entry["name"] for entry in charter.catalogue]
+        return Delegation(
+            request={
+                "goal": str(turn.binder.bound(f"{node.goal} ")).rstrip(),
+                "tools": [name for name in allowed if node.tools is None or name in node.tools],
+                "docs": charter.docs,
+                "approval": charter.approval,
+                "budget": node.budget.model_dump(mode="json", exclude_none=True) if node.budget else None,
+                "on_failure": "partial",
+            }
         )
-        reply = await self.models.complete(request, models, turn.attempt)
-        if reply.stop == "length":
-            return replace(reply, output=f"{reply.text}\n[cut at {request.max_output_tokens:,} tokens]")
-        return reply
 
     async def _join(self, turn: Turn, node: JoinNode) -> Any:
         refs, lost = turn.call.refs, turn.call.lost
@@ -107,6 +92,17 @@ class Kinds:
 def _settled(name: str, values: dict[str, Any], lost: dict[str, tuple[str, str | None]]) -> dict[str, Any]:
     status, error = lost.get(name, ("succeeded", None))
     return {"id": name, "status": status, "value": values.get(name), "error": error}
+
+
+def _answered(report: Any) -> Made:
+    """Return a sub-agent's answer as its node's output, paid with what its run has used."""
+    if not isinstance(report, dict) or report.get("answer") is None:
+        problem = report.get("problem") if isinstance(report, dict) else None
+        raise SubAgentFailed(f"the sub-agent gave no answer: {problem or 'it ended without one'}")
+    used = report.get("usage") or {}
+    cost = round(used.get("cost_usd", 0) * 1_000_000)
+    usage = Usage(used.get("input_tokens", 0), used.get("output_tokens", 0), cost)
+    return Made(report["answer"], usage, calls=used.get("calls", 0))
 
 
 def usage_of(usage: Usage) -> tuple[int, int, int]:

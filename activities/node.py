@@ -10,9 +10,10 @@ from activities.artifacts import ArtifactStore, encode
 from activities.binding import Binder, content_key, parse_address
 from activities.charter import Library
 from activities.faults import NodeTimeout
-from activities.kinds import Kinds, Turn, usage_of
+from activities.kinds import Kinds, usage_of
 from activities.outcomes import keep
-from workflows.contracts import NodeCall, NodeReply
+from activities.turn import Turn
+from workflows.contracts import Delegation, NodeCall, NodeReply
 from workflows.plan.references import parse_reference
 
 
@@ -53,6 +54,13 @@ class NodeRunner:
         marker = encode(reply.model_dump(mode="json", exclude_unset=True))
         return NodeReply.model_validate_json(await self.store.mark(home, key, marker))
 
+    async def delegation(self, call: NodeCall, *, home: str) -> Delegation:
+        """Return what a node's sub-agent is started with. Safe to repeat."""
+        checked = await self.library.plan(home, call.plan)
+        address = parse_address(call.nodes[0])
+        binder = Binder(self.library, home, checked, call, call.refs)
+        return await self.kinds.delegation(Turn(checked, address, call, binder, home, 1, lambda _: None))
+
     async def _done(self, home: str, key: str) -> NodeReply | None:
         """Return what a marker says; one that cannot be read, or whose body is gone, is taken back."""
         text = await self.store.marked(home, key)
@@ -80,8 +88,12 @@ class NodeRunner:
         wanted = turn.checked.wanted.get(turn.address.id, []) if turn.address.item is None else []
         whole = parse_reference(turn.checked.answer) if isinstance(turn.checked.answer, str) else None
         inline = whole is not None and whole.node == turn.address.id and turn.address.item is None and not whole.path
+        if answer.more:
+            wanted, inline = [], False
         reply = await keep(self.store, turn.home, answer.output, wanted, inline=inline)
         extra: dict[str, object] = {"attempt": turn.attempt} if turn.attempt > 1 else {}
         if any(usage_of(answer.usage)):
             extra["usage"] = usage_of(answer.usage)
+        if answer.more or answer.calls:
+            extra |= {"more": answer.more, "calls": answer.calls}
         return reply.model_copy(update=extra) if extra else reply

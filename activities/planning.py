@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from activities.artifacts import ArtifactStore, encode
 from activities.charter import Library
-from activities.kinds import OFFLINE, usage_of
+from activities.kinds import usage_of
+from activities.llm import OFFLINE
 from activities.providers import ModelRequest
 from activities.providers.models import Models
 from workflows.contracts import PlanCall, Planned

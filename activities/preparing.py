@@ -5,9 +5,10 @@ from functools import partial
 from typing import Any
 
 from activities.artifacts import ArtifactStore, digest_of, encode
+from activities.binding import parse_address
 from activities.charter import Charter, CheckedPlan, Library
 from activities.documents import DocumentRule
-from activities.kinds import OFFLINE
+from activities.llm import OFFLINE
 from activities.providers.models import Models, unpriced
 from activities.toolbox import Registry
 from workflows import queues
@@ -21,6 +22,7 @@ from workflows.plan.inputs import bind_inputs, input_problems
 from workflows.plan.model import ModelCall, Node, Plan
 from workflows.plan.packing import unpack_plan
 from workflows.plan.problems import InvalidPlan, Problem
+from workflows.plan.turns import expanded
 from workflows.plan.validate import parse_plan, problems_of
 
 SHOWN_PROBLEMS = 40
@@ -74,7 +76,11 @@ class Preparing:
         charter = await self.library.charter(home, call.charter)
         draft = await self.library.value(home, call.draft)
         base = await self.library.plan(home, call.base) if call.base else None
-        checked = await self._check(home, call.charter, charter, draft, base)
+        if base is not None and call.adds == "calls":
+            checked = await self._checked(home, call.charter, charter, _with_calls(base, charter, call, draft))
+            checked = checked.model_copy(update={"continues": True})
+        else:
+            checked = await self._check(home, call.charter, charter, draft, base)
         return await self._with_facts(home, call, base, checked) if base and checked.continues else checked
 
     async def begin(self, home: str, digest: str, nodes: list[dict[str, Any]]) -> Checked | None:
@@ -167,9 +173,16 @@ class Preparing:
         return packed
 
 
+def _with_calls(base: CheckedPlan, charter: Charter, call: CheckCall, body: dict[str, Any]) -> Plan:
+    """Return the plan with the tool calls that a model asks for in its transcript `body`."""
+    address = parse_address(call.node)
+    tools = {entry["name"]: entry for entry in charter.catalogue}
+    return expanded(base.plan, address.id, address.generation, body["calls"], call.draft, tools)
+
+
 def _queue(models: dict[str, list[str]], node: Node) -> str:
     work = edges.work_of(node)
-    if work is None or work.kind == "tool":
+    if not isinstance(work, ModelCall):
         return queues.TOOLS
     return queues.llm_queue(work.model or (models.get(work.role) or OFFLINE)[0])
 

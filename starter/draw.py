@@ -6,10 +6,17 @@ from rich.cells import cell_len
 
 from starter.printable import as_json, fit, flat
 from workflows.plan import edges
-from workflows.plan.model import GateNode, JoinNode, MapNode, Node, Plan, Quorum, ToolCall
+from workflows.plan.model import AgentCall, GateNode, JoinNode, MapNode, Node, Plan, Quorum, ToolCall
 
 _ESCAPES = {"&": "#amp;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "#": "#35;", "`": "#96;"}
-_SHAPES = {"tool": ("[", "]"), "llm": ("(", ")"), "map": ("[[", "]]"), "join": ("{{", "}}"), "gate": ("{", "}")}
+_SHAPES = {
+    "tool": ("[", "]"),
+    "llm": ("(", ")"),
+    "agent": ("[/", "/]"),
+    "map": ("[[", "]]"),
+    "join": ("{{", "}}"),
+    "gate": ("{", "}"),
+}
 
 
 def what(node: Node) -> str:
@@ -22,6 +29,8 @@ def what(node: Node) -> str:
     work = edges.work_of(node)
     if work is None:
         return node.kind
+    if isinstance(work, AgentCall):
+        return f'"{work.goal}"'
     call = f"{work.tool} {_arguments(work)}" if isinstance(work, ToolCall) else f'{work.role} "{work.prompt}"'
     return f"{node.over} as {node.as_}: {call}" if isinstance(node, MapNode) else call
 

@@ -112,6 +112,7 @@ class AgentRun(Inbox):
             state.growing = more
         engine = Engine(state, self._opening, checked.plan, self._changed)
         engine.allow_replans(carry.replans if carry else request.max_replans if not has_plan(request) else 0)
+        engine.nest(request.depth)
         if request.budget is not None and carry is None:
             engine.limit(request.budget)
             engine.charge(self._opening.spent)
@@ -141,7 +142,7 @@ class AgentRun(Inbox):
             self._engine.fail(error)
 
     async def _check(self, draft: str) -> Checked:
-        return await (self._engine.check(draft) if self._engine is not None else self._opening.check(draft))
+        return await (self._engine.extender.check(draft) if self._engine is not None else self._opening.check(draft))
 
     @workflow.signal(name="drafted", description="The beginning of a plan, from the planner that writes it")
     def drafted(self, request: Any = None, *more: Any) -> None:

@@ -110,14 +110,16 @@ class Planned(Message):
 
 class CheckCall(Message):
     """Checks a draft against the charter. With `base`, the plan that has run so far, the draft must continue it: as a
-    whole plan, or as a `delta` to be added. `refs` maps nodes that have ended to their outputs.
+    whole plan, or as what is to be added: a replan, or the tool calls that the model of `node` asks for. `refs` maps
+    nodes that have ended to their outputs.
     """
 
     run: str
     charter: Digest
     draft: Digest
     base: Digest = ""
-    delta: bool = False
+    adds: Literal["", "replan", "calls"] = ""
+    node: str = ""
     refs: dict[str, Digest] = Field(default_factory=dict)
 
 
@@ -161,7 +163,8 @@ class NodeReply(Message):
     """A node's outcome: the digest of its stored output with size, wanted facts and a preview, or an error.
 
     `value` is the output itself where the run's answer is made of it and it is small. `usage` counts input tokens,
-    output tokens and millionths of a dollar. With `replan` the output is a wish for more nodes, not an answer.
+    output tokens and millionths of a dollar. With `more` the output is no answer but
+    a wish for more nodes. `calls` counts model calls where they are more than one.
     """
 
     ref: Digest | None = None
@@ -171,7 +174,8 @@ class NodeReply(Message):
     value: JsonValue = None
     has_value: bool = False
     skipped: bool = False
-    replan: bool = False
+    more: Literal["", "replan", "calls"] = ""
+    calls: int = 0
     attempt: int = 1
     usage: tuple[int, int, int] = (0, 0, 0)
     error: NodeError | None = None
@@ -209,6 +213,12 @@ class Conclusion(Message):
     ref: Digest | None = None
 
 
+class Delegation(Message):
+    """What a sub-agent is started with: a run request with the goal bound."""
+
+    request: dict[str, JsonValue]
+
+
 PREPARE = Call("prepare", PrepareCall, Prepared)
 PLAN = Call("plan", PlanCall, Planned)
 CHECK_PLAN = Call("check_plan", CheckCall, Checked)
@@ -218,6 +228,8 @@ TOOL = Call("tool", NodeCall, GroupReply)
 LLM = Call("llm", NodeCall, GroupReply)
 JOIN = Call("join", NodeCall, GroupReply)
 MAP = Call("map", NodeCall, GroupReply)
+DELEGATE = Call("delegate", NodeCall, Delegation)
+AGENT = Call("agent", NodeCall, GroupReply)
 GATE = Call("gate", NodeCall, GroupReply)
 GROUP = Call("group", NodeCall, GroupReply)
-CALLS = (PREPARE, PLAN, CHECK_PLAN, LOAD_PLAN, CONCLUDE, TOOL, LLM, JOIN, MAP, GATE, GROUP)
+CALLS = (PREPARE, PLAN, CHECK_PLAN, LOAD_PLAN, CONCLUDE, TOOL, LLM, JOIN, MAP, GATE, DELEGATE, AGENT, GROUP)

@@ -6,18 +6,15 @@ order they come, so a replay, with the same events, does the same.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import ApplicationError
 
 from workflows.admissible import objection
 from workflows.contracts import Checked, NodeReply
-from workflows.fanout import Fanout, outcome_of
-from workflows.limits import Limits
+from workflows.extender import Extender
+from workflows.fanout import Fanout
 from workflows.plan.budget import Amounts
 from workflows.plan.decisions import (
     Begun,
@@ -28,17 +25,16 @@ from workflows.plan.decisions import (
     EndStatus,
     Event,
     Grown,
-    Outcome,
     Raised,
-    Settled,
     Start,
     Stopped,
     Ticked,
 )
 from workflows.plan.graph import Graph, Skeleton
 from workflows.plan.growth import shifted
+from workflows.plan.limits import Limits
 from workflows.plan.schedule import step
-from workflows.plan.state import ENDED, OVERTIME, RUNNING, SUCCEEDED, RunState
+from workflows.plan.state import OVERTIME, RUNNING, RunState
 from workflows.result import RunStatus
 from workflows.services import Opening
 from workflows.updates import Update
@@ -68,8 +64,8 @@ class Engine:
         self._latest = 0
         self._timer: asyncio.Task[None] | None = None
         self._opening = opening
-        self._growth = asyncio.Lock()
-        self._growing: dict[int, asyncio.Task[None]] = {}
+        self._depth = 0
+        self.extender = Extender(self, opening)
         self._broken: BaseException | None = None
         self._fanout = Fanout(state, opening.home, plan, self._wake)
 
@@ -105,7 +101,7 @@ class Engine:
     def quiet(self) -> bool:
         """Whether nothing is in flight: the only instants at which a run may continue as new."""
         return (
-            not (self._fanout.busy or self.state.running or self._growing or self.state.growing)
+            not (self._fanout.busy or self.state.running or self.extender.busy or self.state.growing)
             and workflow.all_handlers_finished()
         )
 
@@ -138,8 +134,8 @@ class Engine:
         for event, reply in self._fanout.settled():
             if reply is not None and self.state.generation[event.unit] == event.generation:
                 self._note(event.unit, reply)
-                if reply.replan:
-                    self._growing[event.unit] = asyncio.create_task(self._replan(event, reply))
+                if reply.more:
+                    self.extender.take(event, reply)
                     continue
             self._carry_out(step(self.state, event))
         due = self.state.next_due()
@@ -148,19 +144,9 @@ class Engine:
         self._fanout.start_waiting()
         self._changed()
 
-    async def check(self, draft: str, *, delta: bool = False) -> Checked:
-        """Check a plan that continues this one, or a delta to it, until every fact that it asks for is known."""
-        state = self.state
-        while True:
-            refs = {state.path(node): state.digest[node] or "" for node in self._nodes(SUCCEEDED)}
-            checked = await self._opening.check(draft, self.plan, delta=delta, refs=refs)
-            asked = [node for name in checked.awaits if (node := state.graph.by_id.get(name)) is not None]
-            await workflow.wait_condition(partial(self._ended, asked))
-            if not any(state.status[node] == SUCCEEDED for node in asked):
-                return checked
-
-    def _ended(self, nodes: list[int]) -> bool:
-        return all(self.state.status[node] in ENDED for node in nodes)
+    def ask_again(self, unit: int, problems: tuple[str, ...]) -> None:
+        """Tell the model what was wrong with its wish for more nodes when it is asked again."""
+        self._fanout.objections[unit] = problems
 
     def grow(self, checked: Checked, *, more: bool = False) -> None:
         """Go on with a longer plan. `more` says that it is not the whole yet."""
@@ -174,7 +160,7 @@ class Engine:
     def begin_again(self, checked: Checked) -> None:
         """Drop everything for another plan. Nodes start in a generation that nothing in flight has."""
         old = self.state
-        for unit in self._nodes(RUNNING, items=True):
+        for unit in [unit for unit, status in enumerate(old.status) if status == RUNNING]:
             self._fanout.cancel(unit, old.generation[unit])
             if old.budget is not None:
                 old.budget.settle(unit, None)
@@ -184,11 +170,16 @@ class Engine:
         self.plan, self.replies = checked.plan, {}
         self._fanout = Fanout(self.state, self._opening.home, checked.plan, self._wake)
         self.allow_replans(self.replans)
+        self.nest(self._depth)
         self.post(Begun())
 
     def allow_replans(self, times: int) -> None:
         """Let the model whose output is the answer ask for more nodes so many times."""
         self.replans = self._fanout.replans = times
+
+    def nest(self, depth: int) -> None:
+        """Say how many runs this one is a sub-agent of."""
+        self._depth = self._fanout.depth = depth
 
     def limit(self, limits: Limits) -> None:
         """Set what the run may spend, from now on and in all."""
@@ -205,34 +196,13 @@ class Engine:
         self._broken = error
         self.post(Stopped("cancelled"))
 
-    def _nodes(self, status: int, *, items: bool = False) -> list[int]:
-        units = range(len(self.state.status if items else self.state.graph.specs))
-        return [unit for unit in units if self.state.status[unit] == status]
-
-    async def _replan(self, event: Settled, reply: NodeReply) -> None:
-        """A model asked for more nodes: add them, or ask it again with what is wrong with its wish."""
-        outcome = outcome_of(reply)
-        async with self._growth:
-            try:
-                checked = await self.check(reply.ref or "", delta=True)
-            except ApplicationError as error:
-                checked = Checked(problems=(f"{error.type}: {error.message}",))
-            self.allow_replans(self.replans - 1)
-            if self.status is None and not checked.problems:
-                self.grow(checked)
-            elif self.status is None:
-                self._fanout.objections[event.unit] = checked.problems
-                outcome = Outcome(attempts=1, again=True)
-            self._growing.pop(event.unit)
-            self.post(replace(event, outcome=outcome))
-
     def _note(self, unit: int, reply: NodeReply) -> None:
         """Remember a reply for queries and the answer, and count what it used."""
         if len(self.replies) < KEPT_REPLIES or reply.has_value or unit in self.replies:
             self.replies[unit] = reply
         for index, count in enumerate(reply.usage):
             self.usage[index] += count
-        self.usage[3] += any(reply.usage)
+        self.usage[3] += reply.calls or any(reply.usage)
 
     def _carry_out(self, decisions: list[Decision]) -> None:
         for decision in decisions:

@@ -1,14 +1,14 @@
 """From an activity's failure to the outcome the scheduler takes."""
 
 from temporalio import exceptions
-from temporalio.exceptions import ActivityError, ApplicationError, CancelledError
+from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, ChildWorkflowError
 
 from workflows.plan.decisions import Outcome
 
 
 def failed_outcome(error: BaseException | None) -> Outcome:
     """Return the outcome for an activity that failed for good: its type, its sentence, its attempts."""
-    cause = error.cause if isinstance(error, ActivityError) else error
+    cause = error.cause if isinstance(error, ActivityError | ChildWorkflowError) else error
     if isinstance(cause, ApplicationError):
         attempt = cause.details[0] if cause.details and isinstance(cause.details[0], int) else 1
         return Outcome(error=(cause.type or "Failed", cause.message), attempts=attempt)

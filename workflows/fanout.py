@@ -4,6 +4,7 @@ A workflow task emits at most 500 starts and 1 MiB of them; the rest wait for th
 holds 4 MiB and a run that breaks that is terminated.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,20 +13,30 @@ from typing import Any
 
 from temporalio import workflow
 
-from workflows.contracts import GATE, GROUP, JOIN, LLM, MAP, TOOL, Call, GroupReply, NodeCall, NodeReply
+from workflows.contracts import AGENT, GATE, GROUP, JOIN, LLM, MAP, TOOL, Call, GroupReply, NodeCall, NodeReply
 from workflows.failures import failed_outcome
 from workflows.plan.decisions import Outcome, Settled
 from workflows.plan.state import RUNNING, SHOWN, SUCCEEDED, RunState
 from workflows.policies import as_keywords, node_options
+from workflows.subagent import remaining, run_subagent
 
 MOST_STARTS = 500
 MOST_BYTES = 1024 * 1024
 LOSS_CHARACTERS = 300
 LOST_CHARACTERS = 100_000
 """What a join is told of its lost inputs, each and all together: one payload holds 2 MiB."""
-_CALLS: dict[str, Call[NodeCall, GroupReply]] = {"tool": TOOL, "llm": LLM, "join": JOIN, "map": MAP, "gate": GATE}
+_CALLS: dict[str, Call[NodeCall, GroupReply]] = {
+    "tool": TOOL,
+    "llm": LLM,
+    "join": JOIN,
+    "map": MAP,
+    "gate": GATE,
+    "agent": AGENT,
+}
 
 Units = tuple[int, ...]
+Handle = asyncio.Task[GroupReply]
+"""What is under way: an activity's handle is a task, and so is a sub-agent with the activities around it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,7 +45,7 @@ class Flight:
 
     units: Units
     generations: Units
-    handle: workflow.ActivityHandle[GroupReply]
+    handle: Handle
 
     @property
     def keys(self) -> list[tuple[int, int]]:
@@ -55,6 +66,7 @@ class Fanout:
         self._waiting: deque[tuple[Units, Units]] = deque()
         self._put_back: list[Settled] = []
         self.started = 0
+        self.depth = 0
         self.replans = 0
         self.objections: dict[int, tuple[str, ...]] = {}
         self._task = -1
@@ -104,13 +116,18 @@ class Fanout:
         kind = spec.item_kind if item else spec.kind
         contract = GROUP if len(units) > 1 else _CALLS[kind]
         options = node_options(
-            [state.spec_of(unit) for unit in units], item=item, own_work=item or kind in ("tool", "llm")
+            [state.spec_of(unit) for unit in units], item=item, own_work=item or kind in ("tool", "llm", "agent")
         )
         name = state.address(first) if len(units) == 1 else f"{state.address(first)}+{len(units) - 1}"
         options.setdefault("summary", self._summary(units, name, spec.summary))
-        handle = workflow.start_activity(
-            contract.name, call, activity_id=name, result_type=contract.gives, **as_keywords(options)
-        )
+        handle: Handle
+        if kind == "agent":
+            left = remaining(state.budget)
+            handle = asyncio.create_task(run_subagent(call, name, options, left, self.depth))
+        else:
+            handle = workflow.start_activity(
+                contract.name, call, activity_id=name, result_type=contract.gives, **as_keywords(options)
+            )
         flight = Flight(units, tuple(state.generation[unit] for unit in units), handle)
         self._flights.update(dict.fromkeys(flight.keys, flight))
         handle.add_done_callback(partial(self._done, flight))
@@ -217,7 +234,8 @@ def outcome_of(reply: NodeReply) -> Outcome:
         again = reply.error.again
         return Outcome(error=(reply.error.type, reply.error.message), attempts=0 if again else 1, again=again)
     spent = reply.usage[0] + reply.usage[1], reply.usage[2]
-    return Outcome(reply.ref, reply.size, dict(reply.facts), None, reply.attempt, reply.skipped, spent=spent)
+    facts = dict(reply.facts)
+    return Outcome(reply.ref, reply.size, facts, None, reply.attempt, reply.skipped, spent=spent, calls=reply.calls)
 
 
 def _replies(handle: Any, count: int) -> list[NodeReply | Outcome]:

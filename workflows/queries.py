@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from workflows.engine import Engine
-from workflows.limits import ledger
+from workflows.plan.limits import ledger
 from workflows.reporting import blocked_on, counts, error_of, shown_units, usage_of, view_of
 from workflows.updates import UPDATES
 from workflows.view import PAGE, NodeView, RunView

@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import JsonValue
 
 from workflows.contracts import Conclusion, NodeReply
-from workflows.limits import Limits, ledger
 from workflows.plan.budget import Budget
 from workflows.plan.ending import unexcused
+from workflows.plan.limits import Limits, ledger
 from workflows.plan.state import SHOWN, WAITING, RunState
 from workflows.result import NodeLine, RunReport, RunStatus, Usage
 from workflows.view import BlockedOn, NodeView

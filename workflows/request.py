@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from workflows.limits import Limits
 from workflows.plan.durations import Duration
 from workflows.plan.fields import fault_of
+from workflows.plan.limits import Limits
 from workflows.plan.model import MAX_GOAL_BYTES, OnFailure
 from workflows.plan.packing import MAX_PACKED_BYTES
 from workflows.plan.plain import MAX_DEPTH, flaw
@@ -62,6 +62,7 @@ class RunRequest(BaseModel):
     max_replans: int = Field(default=2, strict=True, ge=0, le=20)
     window: int = Field(default=100, strict=True, ge=1, le=500)
     tenant: str = ""
+    depth: int = Field(default=0, strict=True, ge=0, le=100)
     carry: Carry | None = None
 
 

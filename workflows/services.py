@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel
 from temporalio import workflow
@@ -32,6 +32,7 @@ from workflows.policies import as_keywords, service_options
 from workflows.queues import TOOLS
 from workflows.request import Carry, RunRequest
 
+Adds = Literal["", "replan", "calls"]
 REPAIRS = 2
 """How often a planner is shown what is wrong with its plan."""
 In = TypeVar("In", bound=BaseModel)
@@ -79,11 +80,12 @@ class Opening:
         return sound(checked)
 
     async def check(
-        self, draft: str, base: str = "", *, delta: bool = False, refs: dict[str, str] | None = None
+        self, draft: str, base: str = "", *, adds: Adds = "", node: str = "", refs: dict[str, str] | None = None
     ) -> Checked:
         """Return the verdict on a draft. `base` and `refs` as in `CheckCall`."""
-        more = {"base": base, "delta": delta, "refs": refs or {}} if base else {}
-        call = CheckCall(run=self.home, charter=self.charter, draft=draft, **more)
+        call = CheckCall(run=self.home, charter=self.charter, draft=draft)
+        if base:
+            call = call.model_copy(update={"base": base, "adds": adds, "node": node, "refs": refs or {}})
         return await self._do(CHECK_PLAN, call, "check the plan")
 
     async def _do(self, call: Call[In, Out], given: In, summary: str, **options: Any) -> Out:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from workflows.limits import Limits
+from workflows.plan.limits import Limits
 from workflows.request import describe, flaw_in, shape_of
 
 NODE_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}(\[[0-9]{1,5}\])?$"

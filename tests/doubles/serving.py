@@ -35,7 +35,8 @@ async def serving(
     sometimes loses the task, which costs the 10 s after which the server gives it out again.
     """
     async with AsyncExitStack() as stack:
-        for queue, work in ((queues.TOOLS, host.tools()), (queues.llm_queue("offline"), host.llm())):
+        models = [(queues.llm_queue(provider), host.llm()) for provider in host.providers]
+        for queue, work in [(queues.TOOLS, host.tools()), *models]:
             worker = Worker(
                 client,
                 task_queue=queue,

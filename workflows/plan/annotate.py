@@ -10,6 +10,7 @@ from workflows.plan.facts import MISSING, FactTooLarge, facts_of
 from workflows.plan.forecast import ranks
 from workflows.plan.graph import Policy, Skeleton, Spec
 from workflows.plan.model import (
+    AgentCall,
     Fallback,
     GateNode,
     Instead,
@@ -38,6 +39,7 @@ Fallen = tuple[str, int, dict[str, Any]]
 
 MODEL_SECONDS = 120.0
 GATE_SECONDS = 86_400.0
+AGENT_SECONDS = 86_400.0
 MODEL_ATTEMPTS = 4
 READ_ATTEMPTS = 4
 WRITE_ATTEMPTS = 2
@@ -78,6 +80,7 @@ class Annotator:
             spec.rank = rank
             if spec.instead >= 0:
                 specs[spec.instead].lends = True
+        self._turns(specs)
         answer = edges.answer_of(self._plan)
         named = [reference.node for reference in references_in(answer)]
         nodes = [self._index[name] for name in dict.fromkeys(named) if name in self._index]
@@ -87,6 +90,16 @@ class Annotator:
             specs[nodes[0]].keeps = True
         islands = [[self._index[name] for name in members] for members in self._plan.islands]
         return Skeleton(specs, nodes, on_failure or self._plan.on_failure or "park", islands, direct)
+
+    def _turns(self, specs: list[Spec]) -> None:
+        """A turn of a tool loop stands in for the turn before; of a loop that ran again only the last one does."""
+        for index, node in enumerate(self._plan.nodes):
+            turn = edges.turn_of(node)
+            if turn is not None:
+                host = specs[self._index[turn.node]]
+                if host.instead >= 0:
+                    specs[host.instead].lends = False
+                host.instead, specs[index].lends = index, True
 
     def _spec(self, node: Node, links: edges.Links) -> Spec:
         spec = Spec(node.id, node.kind, summary=summary_of(node, links), queue=self._queues(node))
@@ -112,18 +125,21 @@ class Annotator:
     def _indices(self, names: list[str]) -> list[int]:
         return [self._index[name] for name in names]
 
-    def _work(self, spec: Spec, work: ToolCall | ModelCall) -> None:
+    def _work(self, spec: Spec, work: ToolCall | ModelCall | AgentCall) -> None:
         tool = self._tools.get(work.tool, {}) if isinstance(work, ToolCall) else {}
         if isinstance(work, ToolCall):
             spec.effect = tool.get("effect", "read")
             seconds = tool.get("timeout", 30.0)
             tries = WRITE_ATTEMPTS if spec.effect == "write" and not tool.get("idempotent") else READ_ATTEMPTS
+        elif isinstance(work, AgentCall):
+            seconds, tries, spec.effect = AGENT_SECONDS, 1, "read"
         else:
             seconds, tries, spec.effect = MODEL_SECONDS, MODEL_ATTEMPTS, "read"
         spec.timeout = _milliseconds(work.timeout or seconds)
         asked = work.retry.attempts if work.retry else tries
         spec.attempts = min(asked, tries) if tries == WRITE_ATTEMPTS else asked
-        spec.tokens = (work.estimate.tokens if work.estimate else None) or 0
+        budget = work.budget.tokens if isinstance(work, AgentCall) and work.budget else None
+        spec.tokens = budget or (work.estimate.tokens if work.estimate else None) or 0
         spec.locks = [(lock.name, lock.mode == "exclusive") for lock in work.locks]
         spec.approval = spec.effect == "write" and self._approval == "writes"
 

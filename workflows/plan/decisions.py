@@ -14,7 +14,8 @@ class Outcome:
     """How an attempt series of one node ended: `digest` names its output, or `error` is (type, message).
 
     `again` puts a group's member back to be started alone; `skipped` says that its condition was false. `spent` is what
-    it used in tokens and millionths of a dollar, None when nobody knows.
+    it used in tokens and millionths of a dollar, None when nobody knows; `calls` the model calls where they are more
+    than its attempts. `delegated` leaves the node's end to its stand-in.
     """
 
     digest: str | None = None
@@ -24,7 +25,9 @@ class Outcome:
     attempts: int = 1
     skipped: bool = False
     again: bool = False
+    delegated: bool = False
     spent: tuple[int, int] | None = (0, 0)
+    calls: int = 0
 
 
 @dataclass(slots=True)

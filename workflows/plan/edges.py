@@ -5,7 +5,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from workflows.plan.conditions import tests_of
-from workflows.plan.model import RESERVED_IDS, Instead, JoinNode, MapNode, ModelCall, Node, Plan, ToolCall
+from workflows.plan.model import (
+    RESERVED_IDS,
+    AgentCall,
+    Instead,
+    JoinNode,
+    MapNode,
+    ModelCall,
+    Node,
+    Plan,
+    ToolCall,
+    Turn,
+)
 from workflows.plan.problems import Where
 from workflows.plan.references import (
     Reference,
@@ -15,18 +26,20 @@ from workflows.plan.references import (
 )
 
 
-def work_of(node: Node) -> ToolCall | ModelCall | None:
+def work_of(node: Node) -> ToolCall | ModelCall | AgentCall | None:
     """Return the call a node makes: its own, or a map's template."""
     if isinstance(node, MapNode):
         return node.do
-    return node if isinstance(node, ToolCall | ModelCall) else None
+    return node if isinstance(node, ToolCall | ModelCall | AgentCall) else None
 
 
 def arguments_of(node: Node) -> tuple[str, Any] | None:
-    """Return (field, value) of what a node's call is bound from: `args`, or `prompt`."""
+    """Return (field, value) of what a node's call is bound from: `args`, `prompt` or `goal`."""
     work = work_of(node)
     if work is None:
         return None
+    if isinstance(work, AgentCall):
+        return "goal", work.goal
     return ("args", work.args) if isinstance(work, ToolCall) else ("prompt", work.prompt)
 
 
@@ -65,6 +78,14 @@ def value_references(node: Node) -> Iterator[tuple[Where, Reference]]:
         over = parse_reference(node.over)
         if over is not None:
             yield ("over",), over
+    turn = turn_of(node)
+    if turn is not None and turn.results:
+        yield from ((("turn", "results"), reference) for reference in references_in(turn.results))
+
+
+def turn_of(node: Node) -> Turn | None:
+    """Return which further turn of a tool loop the node is, None for any other node."""
+    return node.turn if isinstance(node, ModelCall) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +168,10 @@ def facts_wanted(plan: Plan) -> dict[str, list[str]]:
         over = parse_reference(node.over) if isinstance(node, MapNode) else None
         if over is not None and over.node not in RESERVED_IDS:
             wanted.setdefault(over.node, []).append(length_fact(over))
+    for node in plan.nodes:
+        turn = turn_of(node)
+        if turn is not None and turn.node in wanted:
+            wanted[node.id] = wanted[turn.node]
     return {name: list(dict.fromkeys(facts)) for name, facts in wanted.items()}
 
 

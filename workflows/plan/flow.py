@@ -79,7 +79,7 @@ def standins(state: RunState, unit: int, status: int) -> None:
     if status == SUCCEEDED:
         succeed(state, host, Outcome(state.digest[unit], state.size[unit], state.facts.get(unit)))
     else:
-        lose(state, host, FAILED, state.notes.get(host))
+        lose(state, host, FAILED, state.notes.get(host) or state.notes.get(unit))
 
 
 def _item_ended(state: RunState, unit: int) -> None:

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from workflows.plan import edges
-from workflows.plan.model import Estimate, GateNode, JoinNode, MapNode, ModelCall, Node, Plan
+from workflows.plan.model import AgentCall, Estimate, GateNode, JoinNode, MapNode, ModelCall, Node, Plan
 
-GUESSED_SECONDS = {"tool": 1.0, "llm": 5.0, "map": 2.0, "join": 0.05, "gate": 60.0}
+GUESSED_SECONDS = {"tool": 1.0, "llm": 5.0, "agent": 60.0, "map": 2.0, "join": 0.05, "gate": 60.0}
 GUESSED_TOKENS = 1_000
+AGENT_TOKENS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,8 @@ def _tokens(node: Node) -> int:
     estimate, work = _estimate(node), edges.work_of(node)
     if estimate is not None and estimate.tokens is not None:
         return estimate.tokens
+    if isinstance(work, AgentCall):
+        return (work.budget.tokens if work.budget else None) or AGENT_TOKENS
     if isinstance(node, GateNode | JoinNode) or not isinstance(work, ModelCall):
         return 0
     guess = GUESSED_TOKENS + len(work.prompt.encode()) // 3

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from workflows.plan.model import OnFailure
 
-Kind = Literal["tool", "llm", "map", "join", "gate"]
+Kind = Literal["tool", "llm", "agent", "map", "join", "gate"]
 Policy = Literal["all", "settled", "first", "quorum"]
 
 

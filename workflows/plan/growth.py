@@ -6,7 +6,8 @@ What has run keeps its place: the old nodes come first, as they were, and only t
 from workflows.plan.decisions import Grown
 from workflows.plan.ending import unpark
 from workflows.plan.ready import queue
-from workflows.plan.state import PENDING, RunState
+from workflows.plan.settling import lose
+from workflows.plan.state import PENDING, SKIPPED, RunState
 
 
 def shifted(unit: int, old: int, added: int) -> int:
@@ -17,6 +18,7 @@ def shifted(unit: int, old: int, added: int) -> int:
 def grow(state: RunState, event: Grown) -> None:
     """Take over a graph whose first nodes are those of the old one, and find out where the new ones stand."""
     old, new = len(state.graph.specs), len(event.graph.specs)
+    lent = [spec.lends for spec in state.graph.specs]
     state.graph = event.graph
     state.growing = event.more
     if new > old:
@@ -26,6 +28,9 @@ def grow(state: RunState, event: Grown) -> None:
     for unit, facts in event.facts.items():
         state.facts[unit] = state.facts.get(unit, {}) | facts
     unpark(state)
+    for node in range(old):
+        if lent[node] and not event.graph.specs[node].lends and state.status[node] == PENDING:
+            lose(state, node, SKIPPED, ("Replaced", "what it stood in for ran again"))
     for node in range(old, new):
         state.mark(node)
 

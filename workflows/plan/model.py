@@ -22,6 +22,7 @@ from pydantic import (
 
 from workflows.plan.conditions import Condition
 from workflows.plan.durations import Duration
+from workflows.plan.limits import Limits
 from workflows.plan.problems import shown
 
 ID_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"
@@ -123,14 +124,43 @@ class ToolCall(Work):
     args: dict[str, JsonValue] = Field(default_factory=dict)
 
 
+class Turn(Frozen):
+    """A further turn of a model that has called tools; written by the engine, never by people.
+
+    Its output stands for that of `node`, the turn before. `transcript` is the digest of what was said so far,
+    `results` a reference to the results of the calls in it, and `refused` says why others were not made, by call id.
+    """
+
+    number: int
+    node: NodeId
+    transcript: str
+    results: str = ""
+    refused: dict[str, str] = Field(default_factory=dict)
+
+
 class ModelCall(Work):
-    """One model call. `prompt` may hold references; `output_schema` asks for JSON of that shape."""
+    """One model call, or with `tools` a loop of calls until it answers, `max_turns` in all.
+
+    `prompt` may hold references; `output_schema` asks for JSON of that shape.
+    """
 
     kind: Literal["llm"]
     prompt: str = Field(min_length=1, max_length=200_000)
     role: Role = "worker"
     model: str | None = Field(default=None, max_length=120)
     output_schema: dict[str, JsonValue] | None = None
+    tools: tuple[str, ...] = Field(default=(), max_length=100)
+    max_turns: int = Field(default=8, strict=True, ge=1, le=50)
+    turn: Turn | None = None
+
+
+class AgentCall(Work):
+    """A sub-agent: a run of its own with a goal, some of this run's tools, and a part of its budget."""
+
+    kind: Literal["agent"]
+    goal: str = Field(min_length=1, max_length=32_000)
+    tools: tuple[str, ...] | None = None
+    budget: Limits | None = None
 
 
 class ToolNode(Placed, ToolCall):
@@ -139,6 +169,10 @@ class ToolNode(Placed, ToolCall):
 
 class LlmNode(Placed, ModelCall):
     """A model call as a node."""
+
+
+class AgentNode(Placed, AgentCall):
+    """A sub-agent as a node."""
 
 
 class MapNode(Placed):
@@ -201,7 +235,7 @@ class GateNode(Placed):
     on_error: OnError = "fail"
 
 
-Node = Annotated[ToolNode | LlmNode | MapNode | JoinNode | GateNode, Field(discriminator="kind")]
+Node = Annotated[ToolNode | LlmNode | AgentNode | MapNode | JoinNode | GateNode, Field(discriminator="kind")]
 
 
 class InputSpec(Frozen):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from workflows.plan import schema
-from workflows.plan.model import GateNode, InputSpec, JoinNode, MapNode, ModelCall, Node, Plan, ToolCall
+from workflows.plan.model import AgentCall, GateNode, InputSpec, JoinNode, MapNode, ModelCall, Node, Plan, ToolCall
 from workflows.plan.problems import listed, named, nearest
 from workflows.plan.references import Reference, Step, parse_reference
 
@@ -70,7 +70,9 @@ class Outputs:
             return {"type": "array"} if node.policy != "first" else None
         return node.answer_schema if isinstance(node, GateNode) else self._of_call(node)
 
-    def _of_call(self, call: ToolCall | ModelCall) -> Any:
+    def _of_call(self, call: ToolCall | ModelCall | AgentCall) -> Any:
+        if isinstance(call, AgentCall):
+            return None
         if isinstance(call, ModelCall):
             return call.output_schema
         return (self._tools.get(call.tool) or {}).get("output_schema")

@@ -12,9 +12,8 @@ from workflows.plan.problems import InvalidPlan, Problem, Where, shown
 from workflows.plan.shapes import KINDS, problem_of
 
 MAX_PROBLEMS = 50
-KINDS_TO_COME = ("agent", "loop", "route")
+KINDS_TO_COME = ("loop", "route")
 POLICIES_TO_COME = ("vote", "best", "reduce")
-FIELDS_TO_COME = {"llm": {"tools": "tool loops", "max_turns": "tool loops"}}
 
 
 def parse_plan(data: Any) -> Plan:
@@ -58,9 +57,8 @@ def _not_built(node: Any, where: Where) -> Iterator[Problem]:
     if kind == "join" and name in POLICIES_TO_COME:
         sentence = f"join policy `{name}` is not built yet; built: all, settled, first, quorum"
         yield Problem("not_built", (*where, "policy"), sentence)
-    for field, what in FIELDS_TO_COME.get(kind, {}).items() if isinstance(kind, str) else ():
-        if field in node:
-            yield Problem("not_built", (*where, field), f"`{field}` ({what}) is not built yet; leave it out")
+    if kind == "llm" and node.get("turn") is not None:
+        yield Problem("not_built", (*where, "turn"), "`turn` is written by the engine; leave it out")
     if kind == "map":
         yield from _not_built(node.get("do"), (*where, "do"))
 

@@ -109,7 +109,8 @@ def _used(state: RunState, unit: int, outcome: Outcome) -> Amounts | None:
     if outcome.spent is None or outcome.again:
         return None if outcome.spent is None else Amounts()
     tokens, cost = outcome.spent
-    return Amounts(tokens, cost, outcome.attempts if state.spec_of(unit).calls_model else 0, 1)
+    calls = outcome.calls or (outcome.attempts if state.spec_of(unit).calls_model else 0)
+    return Amounts(tokens, cost, calls, 1)
 
 
 def _ticked(state: RunState, _: Ticked) -> None:

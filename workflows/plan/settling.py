@@ -30,7 +30,10 @@ def live(status: int) -> bool:
 
 def settle(state: RunState, unit: int, outcome: Outcome) -> None:
     """Take the outcome of a unit that no longer runs."""
-    if outcome.digest is not None:
+    if outcome.delegated:
+        state.status[unit] = DELEGATED
+        state.mark(state.spec_of(unit).instead)
+    elif outcome.digest is not None:
         succeed(state, unit, outcome)
     elif outcome.again:
         put_back(state, unit)

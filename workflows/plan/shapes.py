@@ -19,6 +19,7 @@ FORMS = {
 _NODES: dict[str, type[BaseModel]] = {
     "tool": model.ToolNode,
     "llm": model.LlmNode,
+    "agent": model.AgentNode,
     "map": model.MapNode,
     "join": model.JoinNode,
     "gate": model.GateNode,

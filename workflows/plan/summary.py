@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any
 
 from workflows.plan import edges
-from workflows.plan.model import GateNode, JoinNode, MapNode, Node, Quorum, ToolCall
+from workflows.plan.model import AgentCall, GateNode, JoinNode, MapNode, Node, Quorum, ToolCall
 
 SUMMARY_CHARACTERS = 120
 TAIL_CHARACTERS = 44
@@ -39,6 +39,8 @@ def _what(node: Node) -> str:
     if isinstance(node, GateNode):
         return f"gate {node.question}"
     work = edges.work_of(node)
+    if isinstance(work, AgentCall):
+        return f"agent {work.goal}"
     if isinstance(work, ToolCall):
         call = f"{work.tool} {_arguments(work.args)}".strip()
     else:

@@ -11,6 +11,7 @@ from workflows.plan.islands import island_problems
 from workflows.plan.keywords import unknown_keywords
 from workflows.plan.model import (
     RESERVED_IDS,
+    AgentCall,
     Fallback,
     GateNode,
     Instead,
@@ -22,7 +23,7 @@ from workflows.plan.model import (
     Quorum,
 )
 from workflows.plan.parse import parse_plan
-from workflows.plan.problems import Problem, Where, listed, named, shown
+from workflows.plan.problems import Problem, Where, listed, named, nearest, shown
 from workflows.plan.references import malformed_in, parse_reference, references_in
 from workflows.plan.schema import faults
 from workflows.plan.scope import Scope
@@ -90,6 +91,7 @@ def _node(scope: Scope, node: Node, index: int) -> Iterator[Problem]:
         yield from _map(scope, node, where)
     yield from _schemas(node, where)
     yield from _locks(node, where)
+    yield from _allowed(scope, node, where)
     yield from _on_error(scope, node, where)
 
 
@@ -158,6 +160,23 @@ def _locks(node: Node, where: Where) -> Iterator[Problem]:
         if names.setdefault(lock.name, position) != position:
             told = f"the lock {named(lock.name)} is named twice; a node holds it once"
             yield Problem("locks", (*where, *inside, "locks", position), told)
+
+
+def _allowed(scope: Scope, node: Node, where: Where) -> Iterator[Problem]:
+    """The tools that a model or a sub-agent may use."""
+    work = edges.work_of(node)
+    names = work.tools if isinstance(work, ModelCall | AgentCall) else None
+    if not names:
+        return
+    inside: Where = (*where, "do", "tools") if isinstance(node, MapNode) else (*where, "tools")
+    if isinstance(node, MapNode):
+        yield Problem("not_built", inside, "a map's template cannot loop over tools yet; leave `tools` out")
+    elif isinstance(work, ModelCall) and isinstance(node.on_error, Instead):
+        yield Problem("instead", where, "a model with tools cannot have a stand-in; use a fallback or skip")
+    for position, name in enumerate(names):
+        if scope.tools is not None and name not in scope.tools:
+            hint = nearest(name, scope.tools) or f"; known: {listed(sorted(scope.tools))}"
+            yield Problem("unknown_tool", (*inside, position), f"there is no tool {named(name)}{hint}")
 
 
 def _on_error(scope: Scope, node: Node, where: Where) -> Iterator[Problem]:

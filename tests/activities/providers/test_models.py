@@ -61,7 +61,7 @@ def test_a_role_may_have_models_of_its_own_in_order() -> None:
     ],
 )
 def test_a_wrong_setting_names_its_variable_and_no_secret(env: dict[str, str], told: str) -> None:
-    with pytest.raises(ValueError, match=".") as caught:
+    with pytest.raises(ValueError, match=r".") as caught:
         ModelSettings.read(env)
     assert str(caught.value).startswith(told)
     assert KEY not in str(caught.value)

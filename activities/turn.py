@@ -1,0 +1,35 @@
+"""One node's turn: what is to run and with what, and what it has made."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from activities.binding import Address, Binder
+from activities.charter import CheckedPlan
+from activities.providers import Usage
+from workflows.contracts import NodeCall
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What is to run and with what."""
+
+    checked: CheckedPlan
+    address: Address
+    call: NodeCall
+    binder: Binder
+    home: str
+    attempt: int
+    progress: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A node's output, with usage where a model was called. With `more` it is a wish for more nodes; `calls` counts the
+    model calls behind it where they are not one.
+    """
+
+    output: Any
+    usage: Usage = field(default_factory=Usage)
+    more: Literal["", "replan", "calls"] = ""
+    calls: int = 0

@@ -1,0 +1,52 @@
+"""Runs whose models are behind real HTTP."""
+
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles import models
+from doubles.models import ModelServer
+from doubles.serving import serving
+from temporalio.client import Client, WorkflowHandle
+
+from activities.host import Host, Places
+from activities.providers.models import Models
+from activities.providers.settings import ModelSettings
+from activities.toolbox import load_tools
+from workflows import queues
+
+
+@pytest.fixture
+async def model_server() -> AsyncIterator[ModelServer]:
+    """A model server that answers by the rules which a test gives it."""
+    async with models.model_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["openai"])
+async def model_host(
+    request: pytest.FixtureRequest, model_server: ModelServer, cache: Path, artifacts: Path, docs: Path
+) -> AsyncIterator[Host]:
+    """The activities of a worker whose models are served by the test's model server."""
+    where = {"openai": model_server.openai_url, "anthropic": model_server.url}[request.param]
+    name = request.param.upper()
+    settings = ModelSettings.read({f"{name}_BASE_URL": where, f"{name}_API_KEY": "any", "WEFT_MODEL": request.param})
+    served = Models.of(settings)
+    yield Host(Places(artifacts, cache, docs, (), True), load_tools(["doubles.tools"]), served, identity="tests")
+    await served.close()
+
+
+@pytest.fixture
+async def begin(
+    client: Client, model_host: Host, cached: int
+) -> AsyncIterator[Callable[..., Awaitable[WorkflowHandle[Any, Any]]]]:
+    """Start a run on workers whose models are behind HTTP."""
+
+    async def start(**request: Any) -> WorkflowHandle[Any, Any]:
+        name = f"agent-model-{uuid.uuid4().hex[:8]}"
+        return await client.start_workflow("AgentRun", request, id=name, task_queue=queues.WORKFLOW)
+
+    async with serving(client, model_host, cached=cached):
+        yield start

@@ -1,0 +1,111 @@
+"""Models that call tools: each call is a node of the run, each turn too, and the first turn's node gets the answer."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from doubles.model_rules import Call, Reply
+from doubles.models import ModelServer
+from doubles.runs import call, status_of, until
+from doubles.serving import remembered_or_not
+from temporalio.client import WorkflowHandle
+
+pytestmark = [pytest.mark.server, remembered_or_not]
+Begin = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
+
+
+def loop(**fields: Any) -> dict[str, Any]:
+    return {"id": "n7", "kind": "llm", "prompt": "How much is it?", "tools": ["calculate", "note"], **fields}
+
+
+def lines(report: dict[str, Any]) -> dict[str, str]:
+    return {line["id"]: line["status"] for line in report["nodes"]}
+
+
+@pytest.mark.parametrize("model_host", ["openai", "anthropic"], indirect=True)
+async def test_calls_are_nodes_and_the_last_turn_answers(begin: Begin, model_server: ModelServer) -> None:
+    calls = (Call("calculate", {"expression": "6 * 7"}), Call("calculate", {"expression": "1 / 0"}))
+    model_server.on("How much", Reply("Let me see.", calls=calls), results=0)
+    model_server.on("How much", Reply("", calls=(Call("calculate", {"expression": "40 + 4"}),)), results=2)
+    model_server.on("How much", "It is 42, then 44.", results=3)
+    handle = await begin(plan={"nodes": [loop()], "answer": {"said": "$n7"}})
+    report = await handle.result()
+    assert report["status"] == "done", report
+    assert report["answer"] == {"said": "It is 42, then 44."}
+    assert lines(report) == {
+        "n7": "succeeded",
+        "n7_t1_1": "succeeded",
+        "n7_t1_2": "failed",
+        "n7_t1_all": "succeeded",
+        "n7_t2": "succeeded",
+        "n7_t2_1": "succeeded",
+        "n7_t2_all": "succeeded",
+        "n7_t3": "succeeded",
+    }
+    told = model_server.asked[-1]
+    assert told.results[0] == '{"expression": "6 * 7", "value": 42}'
+    assert "division by zero" in told.results[1]
+    assert report["usage"]["calls"] == 3
+
+
+async def test_a_call_that_cannot_be_made_is_told_to_the_model(begin: Begin, model_server: ModelServer) -> None:
+    bad = (
+        Call("rm", {"path": "/"}),
+        Call("nap", {"seconds": 0}),
+        Call("calculate", {"expr": "1"}),
+        Call("calculate", "2"),
+    )
+    model_server.on("How much", Reply(calls=bad), results=0)
+    model_server.on("How much", "I cannot.", results=4)
+    handle = await begin(plan={"nodes": [loop()], "answer": "$n7"})
+    report = await handle.result()
+    assert report["answer"] == "I cannot."
+    assert list(lines(report)) == ["n7", "n7_t2"], "nothing that was not allowed ran"
+    refused = model_server.asked[-1].results
+    assert refused[0] == "there is no tool 'rm'; there are calculate, note"
+    assert refused[1].startswith("there is no tool 'nap'"), "a tool of the run, but not of this model"
+    assert "expression" in refused[2]
+    assert refused[3] == "the arguments are no JSON object"
+
+
+async def test_the_last_turn_has_no_tools_left(begin: Begin, model_server: ModelServer) -> None:
+    again = Reply("more", calls=(Call("calculate", {"expression": "1 + 1"}),))
+    model_server.on(lambda asked: bool(asked.tools), again)
+    model_server.on("How much", "Two.")
+    handle = await begin(plan={"nodes": [loop(max_turns=3)], "answer": "$n7"})
+    report = await handle.result()
+    assert report["answer"] == "Two."
+    assert report["usage"]["calls"] == 3
+
+
+async def test_a_write_of_a_loop_waits_for_approval(begin: Begin, model_server: ModelServer) -> None:
+    model_server.on("How much", Reply(calls=(Call("note", {"text": "$n7 costs $5"}),)), results=0)
+    model_server.on("How much", "Written.", results=1)
+    handle = await begin(plan={"nodes": [loop()], "answer": "$n7"})
+    view = await until(handle, lambda view: status_of(view, "n7_t1_1") == "waiting")
+    assert view["blocked"][0]["why"] == "approval"
+    await handle.execute_update("reject", {"node": "n7_t1_1", "reason": "too dear"})
+    report = await handle.result()
+    assert report["answer"] == "Written."
+    assert model_server.asked[-1].results == ("failed: Rejected: too dear",)
+
+
+async def test_others_read_the_answer_and_its_facts(begin: Begin, model_server: ModelServer) -> None:
+    schema = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
+    model_server.on("How much", Reply(calls=(Call("calculate", {"expression": "2 + 2"}),)), results=0)
+    model_server.on("How much", '{"count": 4}', results=1)
+    big = call("big", args={"value": "$n7.count"}, when={"ref": "$n7.count", "op": "gt", "value": 3})
+    handle = await begin(plan={"nodes": [loop(output_schema=schema), big], "answer": "$big"})
+    assert (await handle.result())["answer"] == {"value": 4}
+
+
+async def test_a_loop_that_failed_runs_again_from_its_first_turn(begin: Begin, model_server: ModelServer) -> None:
+    model_server.on("How much", Reply(calls=(Call("calculate", {"expression": "2 + 2"}),)), results=0)
+    model_server.on("How much", Reply("no", status=400), results=1, times=1)
+    model_server.on("How much", "Four.", results=1)
+    handle = await begin(plan={"nodes": [loop()], "answer": "$n7"})
+    view = await until(handle, lambda view: view["status"] == "blocked")
+    assert [item["node"] for item in view["blocked"]] == ["n7"]
+    await handle.execute_update("retry_node", {"node": "n7"})
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", "Four."), report
