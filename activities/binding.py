@@ -9,8 +9,9 @@ from activities.charter import CheckedPlan, Library
 from workflows.contracts import NodeCall
 from workflows.plan import edges
 from workflows.plan.model import MapNode, ModelCall, Node, ToolCall
-from workflows.plan.references import BindError, Reference, bind, parse_reference, resolve
+from workflows.plan.references import BindError, Reference, as_text, bind, parse_reference, resolve, rewrite
 
+_LONGEST_WORDING = 400
 _ADDRESS = re.compile(r"(?P<id>\w+)(?:\[(?P<item>\d+)\])?(?:~(?P<generation>\d+))?\Z")
 
 
@@ -73,6 +74,21 @@ class Binder:
     def bound(self, value: Any) -> Any:
         """Return `value` with every reference replaced. Raises BindError."""
         return bind(value, self._lookup)
+
+    def worded(self, prompt: str, node: Node) -> str:
+        """Return a prompt with what it was given in few words put in place: inputs, the goal, a map's item.
+
+        References to outputs of nodes, and to anything long, stay references. Raises BindError.
+        """
+        item = node.as_ if isinstance(node, MapNode) else None
+
+        def put(reference: Reference) -> str | None:
+            if reference.node not in ("input", "goal", item):
+                return None
+            text = as_text(resolve(reference, self._lookup(reference.node)))
+            return text if len(text) <= _LONGEST_WORDING and "\n" not in text else None
+
+        return rewrite(prompt, put)
 
     def inputs(self, node: Node) -> dict[str, Any]:
         """Return the outputs which the node's call refers to, whole, in the order of the references."""

@@ -24,14 +24,15 @@ class ModelCalls:
 
     async def run(self, turn: Turn, work: ModelCall) -> Made:
         """Return the model's output, or the transcript with the calls that it asks for. Raises ProviderError."""
+        node = turn.checked.node(turn.address.id)
         messages = await self._said(turn, work)
         request = ModelRequest(
             role=work.role,
             model="",
             goal=turn.checked.goal,
             prompt=str(turn.binder.bound(f"{work.prompt} ")).rstrip(),
-            template=work.prompt,
-            inputs=turn.binder.inputs(turn.checked.node(turn.address.id)),
+            template=turn.binder.worded(work.prompt, node),
+            inputs=turn.binder.inputs(node),
             output_schema=work.output_schema,
             messages=tuple(messages),
             tools=await self._tools(turn, work),

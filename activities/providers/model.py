@@ -67,7 +67,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One call. `prompt` is the bound text; `template` is the same before references were replaced.
+    """One call. `prompt` is the bound text; `template` is the same before references to outputs were replaced.
 
     `inputs` maps each referenced node id to its whole output, in the order of the references. `messages` are the turns
     after the prompt. `tools` are catalogue entries `{name, description, parameters}` (the `schema` of a catalogue is

@@ -14,6 +14,7 @@ from activities.toolbox.errors import (
     UnknownTool,
 )
 from activities.toolbox.loading import load_tools
+from activities.toolbox.paths import documents_root, open_inside
 from activities.toolbox.registry import Registry, tool
 
 __all__ = [
@@ -27,6 +28,8 @@ __all__ = [
     "ToolModuleError",
     "ToolSetupError",
     "UnknownTool",
+    "documents_root",
     "load_tools",
+    "open_inside",
     "tool",
 ]

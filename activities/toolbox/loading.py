@@ -18,6 +18,7 @@ BUILT_IN: Final = (
     "activities.toolbox.list_files",
     "activities.toolbox.read",
     "activities.toolbox.search",
+    "activities.toolbox.table",
 )
 
 

@@ -16,7 +16,7 @@ LONGEST = 60.0
 class Crew:
     """Worker processes of one server, sharing a state folder. Killed without mercy at the end."""
 
-    def __init__(self, address: str, state: Path) -> None:
+    def __init__(self, address: str, state: Path, **env: str) -> None:
         self.state = state
         self._env = {name: value for name, value in os.environ.items() if not name.startswith(("TEMPORAL_", "WEFT_"))}
         self._env |= {
@@ -25,6 +25,7 @@ class Crew:
             "WEFT_DOCS_ANY": "1",
             "WEFT_TOOLS": "doubles.tools",
             "WEFT_TOOLS_PATH": str(TESTS),
+            **env,
         }
         self._members: list[subprocess.Popen[bytes]] = []
 

@@ -125,6 +125,16 @@ def _bind_text(text: str, lookup: Callable[[str], Any]) -> Any:
     return _TOKEN.sub(substitute, text)
 
 
+def rewrite(text: str, put: Callable[[Reference], str | None]) -> str:
+    """Return `text` with those references replaced for which `put` gives a text; what is put in stays text."""
+
+    def substitute(found: re.Match[str]) -> str:
+        new = put(_reference(found)) if found[0] != "$$" else None
+        return found[0] if new is None else new.replace("$", "$$")
+
+    return _TOKEN.sub(substitute, text)
+
+
 def as_text(value: Any) -> str:
     """Return how a value reads inside text: a string as it is, anything else as compact JSON."""
     if isinstance(value, str):

@@ -9,7 +9,7 @@ from typing import Any
 
 from activities.providers.model import ModelReply, ModelRequest, ProviderError, Usage
 from activities.providers.offline import prompts
-from activities.providers.offline.answer import answer, describe
+from activities.providers.offline.answer import answer, compare, describe
 from activities.providers.offline.extract import Wanted, extract
 from activities.providers.offline.material import Material, material_of
 from activities.providers.offline.open_prompts import OfflineCannot, open_answer, open_text
@@ -17,6 +17,7 @@ from activities.providers.offline.passages import find_quote
 from activities.providers.offline.plans import plan_of
 from activities.providers.offline.questions import Question
 from activities.providers.offline.shapes import NotUnderstood, questions
+from activities.providers.offline.summaries import wanted_length
 from workflows.plan.schema import faults
 
 __all__ = ["CannotPlan", "Offline", "OfflineCannot"]
@@ -121,8 +122,11 @@ def _asked_plainly(request: ModelRequest, material: Material) -> Any:
 
 def _join(request: ModelRequest) -> Any:
     material = material_of(request.inputs)
+    instruction = prompts.instruction(request.template)
+    if prompts.is_comparison(instruction) and (compared := compare(material)):
+        return compared
     goal, asked = _asked(request)
-    if not asked:
+    if not asked or wanted_length(instruction) is not None:
         return open_answer(request, material)
     return answer(goal, asked, material)
 

@@ -14,7 +14,7 @@ from activities.providers.offline.questions import Question
 from activities.providers.offline.sentences import Passage
 from activities.providers.offline.tellings import Part, tell
 from activities.providers.offline.wording import Citations, capital, figure_of, listed, of
-from activities.providers.offline.words import Attribute
+from activities.providers.offline.words import Attribute, named
 
 _DOCUMENTS_NAMED = 5
 
@@ -184,6 +184,22 @@ def _looked(fact: Fact) -> str:
 def _lost(node: str, material: Material) -> str:
     status, error = material.lost.get(node, ("missing", ""))
     return f"{node} was {status}{f' ({error})' if error else ''}"
+
+
+def compare(material: Material) -> dict[str, Any] | None:
+    """Return `{answer, evidence}` that sets all facts found against each other; None with fewer than two figures."""
+    facts = {fact.text("name") or fact.text("subject"): fact for fact in material.facts}
+    figures = {name: item for name, fact in facts.items() if name and (item := figure_of(name, fact))}
+    attribute = next((named(item.fact.text("attribute")) for item in figures.values()), None)
+    if attribute is None or len(figures) < 2:
+        return None
+    part = Part(Question("compare", "", attribute, tuple((name,) for name in figures)), Citations(), figures)
+    part.missing = [
+        _not_found(_what(attribute), name, fact, None) for name, fact in facts.items() if name not in figures
+    ]
+    best, following = sorted((item.value for item in figures.values()), reverse=True)[:2]
+    part.results["lead"] = best - following
+    return {"answer": tell(part), "evidence": part.citations.evidence}
 
 
 def answer(goal: str, questions: Sequence[Question], material: Material) -> dict[str, Any]:

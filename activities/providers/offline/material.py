@@ -6,6 +6,9 @@ from typing import Any
 
 from activities.providers.offline.sentences import Passage, passage_of
 
+GIVEN = "input"
+"""The name, no node's, under which the run's own inputs come."""
+
 _SETTLED = {"id", "status", "value"}
 _DEEPEST = 12
 
@@ -45,10 +48,13 @@ class Material:
 
 
 def material_of(inputs: Mapping[str, Any]) -> Material:
-    """Sort a node's inputs."""
+    """Sort a node's inputs. What the run itself was given counts only where nothing else is."""
     found = Material()
     for name, value in inputs.items():
-        _sort(value, name, found, 0)
+        if name != GIVEN:
+            _sort(value, name, found, 0)
+    if found == Material():
+        _sort(inputs.get(GIVEN), GIVEN, found, 0)
     return found
 
 

@@ -15,8 +15,8 @@ _COMMON_WORDS = (
     "will with you your tell describe please give name called much many kind sort type lie lies located find situated "
     "happen happens get between one ones also some such than then make makes"
 )
-_COMMON = frozenset(_COMMON_WORDS.split())
-_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
+COMMON = frozenset(_COMMON_WORDS.split())
+WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
 _PLACE = re.compile(
     r"\b(?:in|at|on|near|between|off|along|above|below|through|into|from)\s+(?:the\s+)?(?:[\w-]+\s+){0,2}?[A-Z]"
 )
@@ -72,8 +72,8 @@ def _asked(question: str) -> _Asked:
         name = (defined["name"] or defined["thing"]).strip()
         if not re.search(r"\s(?:of|in|that|for|by|with)\s", name):
             return _Asked((), (), None, name)
-    names = [word for word in _WORD.findall(rest) if word[0].isupper() or word[0].isdigit()]
-    words = [word for word in _WORD.findall(fold(rest)) if word not in _COMMON]
+    names = [word for word in WORD.findall(rest) if word[0].isupper() or word[0].isdigit()]
+    words = [word for word in WORD.findall(fold(rest)) if word not in COMMON]
     proper = {fold(name) for name in names}
     plain = tuple(dict.fromkeys(stem(word) for word in words if word not in proper))
     return _Asked(
@@ -85,8 +85,8 @@ def _score(asked: _Asked, item: Sentence, place: int) -> float:
     if asked.defined:
         return _definition(asked.defined, item, place)
     text = fold(item.text)
-    here = set(_WORD.findall(text))
-    about = set(_WORD.findall(fold(f"{item.passage.title} {item.topic} {' '.join(item.passage.path.split('/'))}")))
+    here = set(WORD.findall(text))
+    about = set(WORD.findall(fold(f"{item.passage.title} {item.topic} {' '.join(item.passage.path.split('/'))}")))
     inside = sum(1 for name in asked.names if name in here)
     if any(name not in here and name not in about for name in asked.names):
         return 0.0
@@ -129,12 +129,12 @@ def _definition(name: str, item: Sentence, place: int) -> float:
 
 def nearest(prompt: str, passages: Sequence[Passage], most: int = _MOST_SENTENCES) -> list[Sentence]:
     """Return the sentences with most words of the prompt, in the order given; the first one if none has any."""
-    wanted = {stem(word) for word in _WORD.findall(fold(prompt)) if word not in _COMMON}
+    wanted = {stem(word) for word in WORD.findall(fold(prompt)) if word not in COMMON}
     items = list(dict.fromkeys(item for passage in passages for item in sentences(passage)))
     scored = []
     for index, item in enumerate(items):
-        has = {stem(word) for word in _WORD.findall(fold(item.text))}
-        title = {stem(word) for word in _WORD.findall(fold(item.passage.title))}
+        has = {stem(word) for word in WORD.findall(fold(item.text))}
+        title = {stem(word) for word in WORD.findall(fold(item.passage.title))}
         hits = len(wanted & has) + 0.5 * len(wanted & title - has)
         scored.append((hits / (1 + 0.02 * len(has)), -index))
     best = sorted(scored, reverse=True)[:most]

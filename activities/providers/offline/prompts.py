@@ -16,6 +16,7 @@ _FACT = re.compile(
 _DATED = re.compile(r"year in which (?P<subject>.+) was (?P<event>[a-z ]+)")
 _KIND = re.compile(r"(?P<attribute>.+) of the (?P<kind>[a-z -]+) that it describes")
 _SENTENCE = re.compile(r"Find the sentence that answers \"(?P<question>.+?)\" in the passages\.(?=\s|$)", re.DOTALL)
+_COMPARE = re.compile(r"(?:please\s+)?compare\b", re.IGNORECASE)
 _ANSWER = re.compile(r"(?P<question>.+?)\n+Answer from these findings alone", re.DOTALL)
 
 FACT_SCHEMA: dict[str, Any] = {
@@ -150,6 +151,11 @@ def _splits(what: str) -> list[tuple[Attribute, str]]:
     pairs = [(attribute, what[cut.end() :]) for cut in cuts if (attribute := _attribute(what[: cut.start()]))]
     exact = [pair for pair in pairs if is_known(pair[0]) and what.startswith(f"{pair[0].name} of ")]
     return exact[-1:] if exact and exact[-1][0].name in ATTRIBUTES else exact[:1] or pairs[:1]
+
+
+def is_comparison(instruction: str) -> bool:
+    """Whether a prompt begins by asking for a comparison of what follows."""
+    return bool(_COMPARE.match(instruction))
 
 
 def read_goal(template: str) -> str:

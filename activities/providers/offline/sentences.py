@@ -40,11 +40,11 @@ class Sentence:
 
 
 def passage_of(value: Any, node: str = "") -> Passage | None:
-    """Return a search hit or a document as a passage; None for anything else."""
+    """Return a search hit, a document or a web page as a passage; None for anything else."""
     if not isinstance(value, dict):
         return None
     text = value.get("passage", value.get("text"))
-    path = value.get("path")
+    path = value.get("path", value.get("url"))
     if not isinstance(text, str) or not isinstance(path, str):
         return None
     title = value.get("title")

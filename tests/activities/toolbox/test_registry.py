@@ -53,6 +53,7 @@ def test_the_built_in_catalogue_is_complete_and_forbids_unknown_arguments() -> N
         "list_files": "read",
         "read": "read",
         "search": "read",
+        "table": "pure",
     }
     for each in catalogue:
         assert each["schema"]["additionalProperties"] is False

@@ -1,0 +1,150 @@
+"""`table`: rows put in order, added up, and written as a table."""
+
+import json
+import unicodedata
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Annotated, Final, TypeGuard
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from activities.toolbox.arithmetic import settled
+from activities.toolbox.errors import ToolArgumentError
+from activities.toolbox.nearest import did_you_mean
+from activities.toolbox.registry import tool
+
+_WIDEST_CELL: Final = 200
+_NARROWEST_CELL: Final = 12
+_PLAIN_DIGITS: Final = 10_000
+"""Numbers below carry no commas, so that a year stays a year."""
+
+Name = Annotated[str, Field(min_length=1, max_length=80)]
+Row = dict[str, JsonValue]
+
+
+class TableArguments(BaseModel):
+    """Which rows, which of their fields, and in which order."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rows: Annotated[list[Row], Field(max_length=10_000, description="Objects, such as the output of a map")]
+    columns: Annotated[list[Name], Field(max_length=40, description="Fields to show; all when empty")] = []
+    sort_by: Annotated[Name | None, Field(description="Field to sort by; the order stays as it is without")] = None
+    descending: bool = False
+    limit: Annotated[int, Field(ge=1, le=10_000, description="Rows to keep after sorting")] = 10_000
+    width: Annotated[int, Field(ge=20, le=1000, description="Of the text; long cells are cut to fit, if they can")] = 80
+
+
+class Table(BaseModel):
+    """`count` and `totals` (the sum of each column of numbers) are of all rows, `rows` and `text` of those kept."""
+
+    count: int
+    totals: dict[str, int | float]
+    rows: list[Row]
+    text: str
+
+
+@tool(effect="pure", timeout="20s")
+def table(args: TableArguments) -> Table:
+    """Sort rows by a field, keep the first ones, add up columns of numbers, and write a Markdown table.
+
+    Rows without the field to sort by come last; equal rows stay in their order.
+    """
+    known = list(dict.fromkeys(name for row in args.rows for name in row))
+    for name in (*args.columns, *([args.sort_by] if args.sort_by else [])):
+        if args.rows and name not in known:
+            problem = f"no row has the field {name!r}{did_you_mean(name, known)}"
+            raise ToolArgumentError(f"table: {problem}", field="columns", problem=problem)
+    columns = args.columns or known
+    kept = _ordered(args.rows, args.sort_by, args.descending)[: args.limit]
+    totals = {name: total for name in columns if (total := _total([row.get(name) for row in args.rows])) is not None}
+    return Table(count=len(args.rows), totals=totals, rows=kept, text=_markdown(columns, kept, args.width))
+
+
+def _ordered(rows: Sequence[Row], field: str | None, descending: bool) -> list[Row]:
+    """Numbers come before text in either direction, and rows without a value come last."""
+    if field is None:
+        return list(rows)
+    numbers: list[Row] = []
+    texts: list[Row] = []
+    rest: list[Row] = []
+    for row in rows:
+        value = row.get(field)
+        (numbers if _is_number(value) else texts if isinstance(value, str) else rest).append(row)
+    numbers.sort(key=itemgetter(field), reverse=descending)
+    texts.sort(key=lambda row: str(row[field]).casefold(), reverse=descending)
+    return [*numbers, *texts, *rest]
+
+
+def _total(values: Sequence[JsonValue]) -> int | float | None:
+    """Return the sum of a column, 0 without rows; None when it holds anything but numbers and gaps."""
+    numbers = [value for value in values if _is_number(value)]
+    gaps = sum(1 for value in values if value is None)
+    summable = len(numbers) + gaps == len(values) and (numbers or not values)
+    return settled(sum(numbers)) if summable else None
+
+
+def _is_number(value: JsonValue) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _markdown(columns: Sequence[str], rows: Sequence[Row], width: int) -> str:
+    """Return the table with its columns aligned as text; numbers stand on the right."""
+    if not columns:
+        return ""
+    cells = [[_text(name) for name in columns], *([_text(row.get(name)) for name in columns] for row in rows)]
+    numeric = [
+        bool(rows) and all(row.get(name) is None or _is_number(row.get(name)) for row in rows) for name in columns
+    ]
+    widths = [max(3, *(_columns(line[place]) for line in cells)) for place in range(len(columns))]
+    _narrow(widths, numeric, width - 3 * len(columns) - 1)
+    rule = ["-" * (wide - 1) + (":" if right else "-") for wide, right in zip(widths, numeric, strict=True)]
+    head, *body = [_line(line, widths, numeric) for line in cells]
+    return "\n".join([head, f"| {' | '.join(rule)} |", *body])
+
+
+def _narrow(widths: list[int], numeric: Sequence[bool], room: int) -> None:
+    """Take from the widest column of text until the table fits or no column can give more."""
+    texts = [place for place, right in enumerate(numeric) if not right and widths[place] > _NARROWEST_CELL]
+    while texts and sum(widths) > room:
+        widest = max(texts, key=lambda place: widths[place])
+        if widths[widest] == _NARROWEST_CELL:
+            return
+        widths[widest] -= 1
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
+    padded = []
+    for whole, wide, right in zip(cells, widths, numeric, strict=True):
+        cell = _cut(whole, wide)
+        gap = " " * (wide - _columns(cell))
+        padded.append(gap + cell if right else cell + gap)
+    return f"| {' | '.join(padded)} |"
+
+
+def _text(value: JsonValue) -> str:
+    """Return a value on one line that cannot end its cell."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return f"{value:,}" if abs(value) >= _PLAIN_DIGITS else f"{value}"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    return _cut(line.replace("|", "\u00a6"), _WIDEST_CELL)
+
+
+def _cut(text: str, width: int) -> str:
+    """Return a text in so many columns; what is left out is the middle, since names differ at both ends."""
+    while (over := _columns(text) - width) > 0:
+        half = (len(text) - over) // 2
+        text = f"{text[:half].rstrip()}\u2026{text[half + over + 1 :].lstrip()}"
+    return text
+
+
+def _columns(text: str) -> int:
+    """Return how many columns of a terminal a text takes: wide scripts take two a sign, marks none."""
+    return sum(
+        0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text
+    )
