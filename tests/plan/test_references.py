@@ -16,6 +16,7 @@ from workflows.plan.references import (
     parse_status_reference,
     path_text,
     references_in,
+    rewrite,
 )
 
 OUTPUTS: dict[str, Any] = {
@@ -131,3 +132,12 @@ def test_no_text_makes_binding_fail_but_for_what_is_not_there(text: str) -> None
         bound(text)
     except (BindError, KeyError):
         assert any(True for _ in references_in(text))
+
+
+def test_a_text_is_rewritten_only_where_asked_and_what_is_put_in_stays_text() -> None:
+    known = {"input.unit": "$$km of $x", "item": "5"}
+    text = rewrite(
+        "in ${input.unit}, $item, $$item and $other.a", lambda reference: known.get(str(reference)[1:].strip("{}"))
+    )
+    assert text == "in $$$$km of $$x, 5, $$item and $other.a"
+    assert bind(text, {"other": {"a": 1}}.__getitem__) == "in $$km of $x, 5, $item and 1"

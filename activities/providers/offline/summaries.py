@@ -1,13 +1,14 @@
 """Summaries by quotation: the sentences of a text that say most of what it says.
 
 After SumBasic (Nenkova and Vanderwende, "The Impact of Frequency on Summarization", Microsoft Research, 2005): a
-sentence weighs as much as its words are frequent, and what has been said weighs less from then on. The beginning of a
+sentence weighs as much as its words are frequent, and what has been said weighs half from then on. The beginning of a
 document counts for more, since it says what the document is about.
 """
 
 import re
 from collections import Counter
 from collections.abc import Sequence
+from math import sqrt
 
 from activities.providers.offline.grammar import COUNTS
 from activities.providers.offline.names import fold, stem
@@ -42,8 +43,7 @@ def summary(passages: Sequence[Passage], count: int) -> list[Sentence]:
     words = [_words(item.text) for item in items]
     documents = [item.passage.path or item.passage for item in items]
     places = [index - documents.index(document) for index, document in enumerate(documents)]
-    times = Counter(word for line in words for word in line)
-    weight = {word: count / times.total() for word, count in times.items()}
+    weight: dict[str, float] = dict(Counter(word for line in words for word in line))
     told: Counter[str | Passage] = Counter()
     left = list(range(len(items)))
     while left and len(items) - len(left) < count:
@@ -51,7 +51,7 @@ def summary(passages: Sequence[Passage], count: int) -> list[Sentence]:
         best = max(left, key=lambda index: (-told[documents[index]], scores[index], -index))
         left.remove(best)
         told[documents[best]] += 1
-        weight |= {word: weight[word] ** 2 for word in words[best]}
+        weight |= {word: weight[word] / 2 for word in words[best]}
     return [item for index, item in enumerate(items) if index not in left]
 
 
@@ -67,5 +67,5 @@ def _words(text: str) -> list[str]:
 
 
 def _score(words: list[str], weight: dict[str, float], place: int) -> float:
-    """The mean weight of the words; at the beginning of a document up to three times that."""
-    return sum(weight[word] for word in words) / max(len(words), 1) * (1 + 2 / (1 + place))
+    """The weight of the words, shared out so that length alone wins nothing; three times that at the beginning."""
+    return sum(weight[word] for word in words) / sqrt(max(len(words), 1)) * (1 + 2 / (1 + place))
