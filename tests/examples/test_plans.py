@@ -3,23 +3,19 @@
 import json
 import re
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
+from doubles.newcomer import EXAMPLES, Newcomer
+from doubles.page import PAGE, PICTURE, SESSION, drawn, replayed, sections
 
 pytestmark = pytest.mark.server
 
-Weft = Callable[[str], CompletedProcess[str]]
-ROOT = Path(__file__).parents[2]
-EXAMPLES = ROOT / "examples"
-PLANS = sorted(path.stem for path in (EXAMPLES / "plans").glob("*.yaml"))
-PAGE = (ROOT / "docs" / "examples.md").read_text()
-SESSIONS = re.findall(r"^```console\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-DRAWINGS = re.findall(r"^## (\S+)\n.*?^```mermaid\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-SITE_ON_PAGE = "127.0.0.1:8765"
+TEXT = PAGE.read_text()
+SESSIONS = SESSION.findall(TEXT)
+SECTIONS = sections(TEXT)
 
 
 def answer(done: CompletedProcess[str]) -> str:
@@ -46,26 +42,24 @@ def session_name(session: str) -> str:
 
 
 @pytest.mark.parametrize("session", SESSIONS, ids=map(session_name, SESSIONS))
-def test_the_page_shows_what_the_commands_print(shell: Weft, site: str, session: str) -> None:
-    for part in re.split(r"^\$ ", session.replace(SITE_ON_PAGE, site), flags=re.MULTILINE)[1:]:
-        command, _, shown = part.partition("\n")
-        assert shell(command).stdout == shown
+def test_the_page_shows_what_the_commands_print(user: Newcomer, session: str) -> None:
+    assert replayed(session, user) == session
 
 
-def test_every_plan_has_its_section_and_runs_there() -> None:
-    assert re.findall(r"^## (\S+)$", PAGE, re.MULTILINE) == [name for name, _ in DRAWINGS]
-    assert sorted(name for name, _ in DRAWINGS) == PLANS
-    assert {name for name in PLANS if any(f"plans/{name}.yaml" in session for session in SESSIONS)} == set(PLANS)
+@pytest.mark.parametrize("name", SECTIONS)
+def test_the_page_shows_the_plan_as_it_is_drawn(user: Newcomer, name: str) -> None:
+    assert PICTURE.findall(SECTIONS[name]) == [drawn(name, user)]
 
 
-@pytest.mark.parametrize(("name", "drawn"), DRAWINGS, ids=[name for name, _ in DRAWINGS])
-def test_the_pictures_are_those_of_the_plans(shell: Weft, name: str, drawn: str) -> None:
-    assert answer(shell(f"weft plan draw examples/plans/{name}.yaml --format mermaid")) == drawn
+def test_every_plan_has_a_section_that_runs_it() -> None:
+    assert sorted(SECTIONS) == sorted(path.stem for path in (EXAMPLES / "plans").iterdir())
+    for name, section in SECTIONS.items():
+        assert f"$ weft run examples/plans/{name}.yaml" in "".join(SESSION.findall(section))
 
 
-def test_a_comparison_takes_its_figures_from_the_documents_and_leaves_out_what_none_knows(shell: Weft) -> None:
+def test_a_comparison_takes_its_figures_from_the_documents_and_leaves_out_what_none_knows(user: Newcomer) -> None:
     given = '--input property=depth --input unit=m --input \'names=["Lake Superior", "Lake Baikal", "Atlantis"]\''
-    done = report(shell(f"weft run examples/plans/comparison.yaml {given} --quiet --output json"))
+    done = report(user.run(f"weft run examples/plans/comparison.yaml {given} --quiet --output json"))
     rows = [[cell.strip() for cell in line.split("|")[1:3]] for line in done["answer"].splitlines()[2:4]]
     depth = r"maximum depth of ([\d,]+) metres"
     deepest, other = (written(f"lakes/lake-{name}.md", depth).replace(",", "") for name in ("baikal", "superior"))
@@ -76,35 +70,35 @@ def test_a_comparison_takes_its_figures_from_the_documents_and_leaves_out_what_n
         assert piece["quote"] in (EXAMPLES / "corpus" / piece["source"]).read_text()
 
 
-def test_an_audit_counts_what_is_there(shell: Weft, tmp_path: Path) -> None:
+def test_an_audit_counts_what_is_there(user: Newcomer, tmp_path: Path) -> None:
     branches = "".join(f"    if x == {n}:\n        return {n}\n" for n in range(9))
     (tmp_path / "pkg").mkdir()
     (tmp_path / "pkg" / "busy.py").write_text(f"import os\nimport re\n\n\ndef busy(x):\n{branches}")
     (tmp_path / "calm.py").write_text("def calm():\n    return 1\n" + "\n" * 40)
     (tmp_path / "broken.py").write_text("def (:\n")
     (tmp_path / "notes.txt").write_text("no Python\n")
-    text = answer(shell(f"weft run examples/plans/repository-audit.yaml --docs {tmp_path} --input top=1 --quiet"))
+    text = answer(user.run(f"weft run examples/plans/repository-audit.yaml --docs {tmp_path} --input top=1 --quiet"))
     assert text.startswith(f"2 of 3 files measured: {23 + 42} lines, 2 functions, 0 open notes.")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if ".py" in line]
     assert rows == [["calm.py", "42", "1", "0", "0"], ["pkg/busy.py", "busy", "10"], ["pkg/busy.py", "busy", "19"]]
 
 
-def test_an_audit_of_nothing_says_so(shell: Weft) -> None:
-    text = answer(shell("weft run examples/plans/repository-audit.yaml --quiet"))
+def test_an_audit_of_nothing_says_so(user: Newcomer) -> None:
+    text = answer(user.run("weft run examples/plans/repository-audit.yaml --quiet"))
     assert text.startswith("0 of 0 files measured: 0 lines")
 
 
-def test_a_digest_of_a_page_that_is_not_there_or_not_allowed_names_the_reason(shell: Weft, site: str) -> None:
+def test_a_digest_of_a_page_that_is_not_there_or_not_allowed_names_the_reason(user: Newcomer) -> None:
     plan = "examples/plans/web-digest.yaml --on-failure fail --quiet"
-    missing = shell(f"weft run {plan} --input url=http://{site}/none.html")
+    missing = user.run(f"weft run {plan} --input url=http://{user.site}/none.html")
     assert (missing.returncode, "404" in missing.stdout) == (1, True)
-    private = shell(f"weft run {plan} --input url=http://127.0.0.1:1/")
+    private = user.run(f"weft run {plan} --input url=http://127.0.0.1:1/")
     assert (private.returncode, "WEFT_HTTP_ALLOW" in private.stdout) == (1, True)
 
 
-def test_a_digest_quotes_whole_sentences_and_no_menu(shell: Weft, site: str) -> None:
-    url = f"http://{site}/tides.html"
-    text = answer(shell(f"weft run examples/plans/web-digest.yaml --input url={url} --input sentences=2 --quiet"))
+def test_a_digest_quotes_whole_sentences_and_no_menu(user: Newcomer) -> None:
+    url = f"http://{user.site}/tides.html"
+    text = answer(user.run(f"weft run examples/plans/web-digest.yaml --input url={url} --input sentences=2 --quiet"))
     page = " ".join(re.sub(r"<[^>]+>", " ", (EXAMPLES / "pages" / "tides.html").read_text()).split())
     said = re.split(r"(?<=\.) ", text.split("\n\n")[1].strip())
     assert len(said) == 2
@@ -112,37 +106,37 @@ def test_a_digest_quotes_whole_sentences_and_no_menu(shell: Weft, site: str) -> 
     assert "Contact" not in text
 
 
-def test_a_folder_is_summarised_from_each_of_its_files(shell: Weft, tmp_path: Path) -> None:
+def test_a_folder_is_summarised_from_each_of_its_files(user: Newcomer, tmp_path: Path) -> None:
     for name, thing in (("a.md", "kettle"), ("b.txt", "lantern"), ("c.md", "anvil")):
         (tmp_path / name).write_text(f"The {thing} is made of iron and stands in the yard.\nIt rains on some days.\n")
     (tmp_path / "d.md").write_bytes(b"\0binary")
     command = f"weft run examples/plans/folder-summary.yaml --docs {tmp_path} --input glob='*' --input sentences=3"
-    done = report(shell(f"{command} --quiet --output json"))
+    done = report(user.run(f"{command} --quiet --output json"))
     assert [piece["source"] for piece in done["evidence"]] == ["a.md", "b.txt", "c.md"]
     for piece in done["evidence"]:
         assert piece["quote"] in (tmp_path / piece["source"]).read_text()
         assert f"{piece['quote']} [{piece['n']}]" in done["answer"]
 
 
-def test_two_of_three_sources_suffice_when_one_is_missing_and_one_is_not_enough(shell: Weft, tmp_path: Path) -> None:
+def test_two_of_three_sources_suffice_when_one_is_missing_and_one_is_not_enough(user: Newcomer, tmp_path: Path) -> None:
     for name, height in (("one.md", "4,810"), ("two.md", "4,808")):
         (tmp_path / name).write_text(f"# Mont Blanc\n\nMont Blanc is {height} metres high.\n")
     plan = f"weft run examples/plans/quorum.yaml --docs {tmp_path} --on-failure fail --quiet --output json"
-    done = report(shell(f"""{plan} --input 'sources=["gone.md", "one.md", "two.md"]'"""))
+    done = report(user.run(f"""{plan} --input 'sources=["gone.md", "one.md", "two.md"]'"""))
     assert [piece["source"] for piece in done["evidence"]] == ["one.md", "two.md"]
-    lone = shell(f"""{plan} --input 'sources=["gone.md", "one.md", "lost.md"]'""")
+    lone = user.run(f"""{plan} --input 'sources=["gone.md", "one.md", "lost.md"]'""")
     assert lone.returncode == 1
     assert "needs a value from 2 inputs of 3" in lone.stdout
 
 
-def test_a_gate_refuses_what_is_no_choice_and_goes_on_with_one(shell: Weft) -> None:
+def test_a_gate_refuses_what_is_no_choice_and_goes_on_with_one(user: Newcomer) -> None:
     name = f"choice-{uuid.uuid4().hex[:8]}"
-    blocked = shell(f"weft run examples/plans/gate.yaml --id {name} --quiet")
+    blocked = user.run(f"weft run examples/plans/gate.yaml --id {name} --quiet")
     assert blocked.returncode == 4
     assert f"weft answer {name} choice" in blocked.stdout
-    refused = shell(f"weft answer {name} choice Volga")
+    refused = user.run(f"weft answer {name} choice Volga")
     assert (refused.returncode, "Thames" in refused.stdout) == (2, True)
-    answer(shell(f"weft answer {name} choice Rhine"))
-    told = report(shell(f"weft watch {name} --quiet --output json"))
+    answer(user.run(f"weft answer {name} choice Rhine"))
+    told = report(user.run(f"weft watch {name} --quiet --output json"))
     assert {piece["source"] for piece in told["evidence"]} == {"rivers/rhine.md"}
     assert told["status"] == "done"

@@ -22,7 +22,7 @@ def test_modules_of_users_add_their_tools_to_the_built_in_ones(modules: Path) ->
     (modules / "shop_tools.py").write_text("from __future__ import annotations\n" + BODY.format(name="price"))
     registry = load_tools(["shop_tools"], [modules])
     assert [each["name"] for each in registry.catalogue()] == [
-        "calculate", "http_get", "list_files", "price", "read", "search"
+        "calculate", "http_get", "list_files", "price", "read", "search", "table"
     ]  # fmt: skip
 
 

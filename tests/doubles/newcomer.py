@@ -1,0 +1,83 @@
+"""A user of the example plans: the `weft` command, real workers with the example tool, a web server with a page."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+from doubles.crew import Crew
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+LONGEST = 60.0
+
+
+@dataclass(frozen=True)
+class Newcomer:
+    """`run` runs a shell command in the repository, stderr among stdout; `site` is host and port of the web server."""
+
+    run: Callable[[str], subprocess.CompletedProcess[str]]
+    site: str
+
+
+class _Files(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name in the standard library
+        return None
+
+
+@contextmanager
+def newcomer(address: str, place: Path) -> Iterator[Newcomer]:
+    """A user of the Temporal server at `address`, whose operator allows the local web server."""
+    with _web() as site:
+        crew = Crew(
+            address,
+            place / "workers",
+            WEFT_TOOLS="code_metrics",
+            WEFT_TOOLS_PATH=str(EXAMPLES / "tools"),
+            WEFT_DOCS=str(EXAMPLES / "corpus"),
+            WEFT_HTTP_ALLOW=site,
+        )
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("WEFT_", "TEMPORAL_"))}
+        kept |= {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "TEMPORAL_ADDRESS": address,
+            "WEFT_STATE": str(place / "client"),
+        }
+        try:
+            crew.hire("all")
+            yield Newcomer(partial(_run, env=kept), site)
+        finally:
+            crew.kill()
+
+
+@contextmanager
+def _web() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Files, directory=str(EXAMPLES / "pages")))
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _run(command: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["/bin/sh", "-c", command],
+        cwd=ROOT,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LONGEST,
+        check=False,
+    )

@@ -1,0 +1,31 @@
+"""Pastes fresh outputs and pictures into docs/examples.md. By hand, when a change is meant to change them:
+
+PYTHONPATH=.:tests .venv/bin/python tests/examples/paste.py
+"""
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from doubles.newcomer import newcomer
+from doubles.page import PAGE, pasted
+
+from starter.dev.binary import obtain
+from starter.dev.server import DevServer
+
+
+async def main() -> None:
+    """Run everything on a server of its own and write the page."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        server = DevServer(obtain(pinned_only=True), place / "t.db", place / "server.log", port=0, headless=True)
+        await server.start()
+        try:
+            with newcomer(server.address, place) as user:
+                PAGE.write_text(await asyncio.to_thread(pasted, PAGE, user))
+        finally:
+            await server.stop()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
