@@ -42,6 +42,7 @@ def newcomer(address: str, place: Path) -> Iterator[Newcomer]:
             WEFT_TOOLS_PATH=str(EXAMPLES / "tools"),
             WEFT_DOCS=str(EXAMPLES / "corpus"),
             WEFT_HTTP_ALLOW=site,
+            WEFT_MODEL="offline",
         )
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("WEFT_", "TEMPORAL_"))}
         kept |= {
