@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from importlib.metadata import version
 from typing import Any, Literal
 
 from temporalio.client import Client, WorkflowExecutionStatus
@@ -74,11 +75,13 @@ class Weft:
             tenant=tenant,
         )
         name = goal or str((plan or {}).get("goal") or "") or title
-        return await self._start(
-            checked_id(id) if id is not None else new_id(name), request, summary(name), again=again
-        )
+        memo: dict[str, Any] = {"weft": version("weft")}  # a packed plan cannot be read in the web UI
+        if plan:
+            memo |= {"title": summary(title or name), "nodes": len(plan.get("nodes") or ())}
+        told = {"static_summary": summary(name) or None, "memo": memo}
+        return await self._start(checked_id(id) if id is not None else new_id(name), request, told, again=again)
 
-    async def _start(self, name: str, request: dict[str, Any], line: str, *, again: bool) -> Run:
+    async def _start(self, name: str, request: dict[str, Any], told: dict[str, Any], *, again: bool) -> Run:
         """Let the server decide whether the id is free: nothing is asked first, so two starters cannot both win."""
         reuse = WorkflowIDReusePolicy.ALLOW_DUPLICATE if again else WorkflowIDReusePolicy.REJECT_DUPLICATE
         try:
@@ -90,7 +93,7 @@ class Weft:
                 id_reuse_policy=reuse,
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                 priority=Priority(fairness_key=request.get("tenant")),  # what a run starts inherits it
-                static_summary=line or None,
+                **told,
                 rpc_timeout=START_TIMEOUT,
             )
         except WorkflowAlreadyStartedError:
@@ -114,7 +117,10 @@ class Weft:
             raise meaning(error) from None
         if found.workflow_type != WORKFLOW_TYPE:
             raise Refused(f"{name} is a workflow of type {found.workflow_type}, not a run of Weft")
-        return self._run(name, found.run_id, joined=True), found.status is WorkflowExecutionStatus.RUNNING
+        run = self._run(name, found.run_id, joined=True)
+        run.began = found.start_time.timestamp()
+        run.closed = found.close_time.timestamp() if found.close_time else 0.0
+        return run, found.status is WorkflowExecutionStatus.RUNNING
 
     def _run(self, name: str, run_id: str, *, joined: bool = False) -> Run:
         return Run(self.client, name, run_id, ui_url=self.place.link(name, run_id), joined=joined)

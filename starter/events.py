@@ -9,7 +9,7 @@ from starter.lines import Changes, told
 from starter.render import blocked_lines
 from starter.terminal import Terminal
 from workflows.result import NodeLine, RunReport
-from workflows.view import BlockedOn, NodeView, RunView
+from workflows.view import BlockedOn, RunView
 
 
 class Events:
@@ -22,8 +22,8 @@ class Events:
     def _write(self, event: str, **fields: Any) -> None:
         self._terminal.answer_json({"event": event, **fields})
 
-    def _node(self, node: NodeView) -> None:
-        self._write("node", node=node.model_dump(mode="json", include=set(NodeLine.model_fields)), summary=node.summary)
+    def _node(self, node: NodeLine) -> None:
+        self._write("node", node=node.model_dump(mode="json", include=set(NodeLine.model_fields)))
 
     def started(self, run: Followed) -> None:
         told(run, self._terminal)
@@ -49,7 +49,7 @@ class Events:
         yield
 
     def over(self, report: RunReport) -> None:
-        for node in self._changes.at_end(report):
+        for node in self._changes.since(report.nodes):
             self._node(node)
         self._write("finished", report=report.model_dump(mode="json"))
 

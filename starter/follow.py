@@ -21,6 +21,8 @@ class Followed(Protocol):
     run_id: str
     ui_url: str | None
     joined: bool
+    began: float
+    closed: float
 
     def watch(
         self, *, every: bool = False, on_silence: Callable[[str], None] | None = None
@@ -95,10 +97,8 @@ class Following:
         return ending
 
     async def _completed(self, ending: Ending) -> Ending:
-        """Look once more where the report does not say what the nodes do, or has none, and no view did."""
-        seen = {node.id for node in self._view.nodes} if self._view else set()
-        named = {node.id for node in ending.report.nodes}
-        if ending.refused or (named and named <= seen):
+        """Look once more where the report has no nodes, as that of a cancelled run."""
+        if ending.refused or ending.report.nodes:
             return ending
         last = await self._run.last_view()
         if last is not None:

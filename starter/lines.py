@@ -7,7 +7,7 @@ from starter.follow import Followed
 from starter.render import blocked_lines, closing_lines, id_width, node_line
 from starter.terminal import Terminal
 from workflows.result import NodeLine, RunReport
-from workflows.view import BlockedOn, NodeView, RunView
+from workflows.view import BlockedOn, RunView
 
 STYLES = {"failed": "red", "succeeded": "green", "waiting": "yellow", "skipped": "dim", "cancelled": "dim"}
 WIDTH = 160
@@ -25,27 +25,25 @@ class Changes:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, int, str | None]] = {}
-        self._seen: dict[str, NodeView] = {}
+        self._summaries: dict[str, str] = {}
 
-    def since(self, nodes: Sequence[NodeView]) -> list[NodeView]:
-        """Return the nodes that changed since the last call; those that only wait for their turn are no news."""
-        return [node for node in nodes if self._is_new(node)]
+    def since(self, nodes: Sequence[NodeLine]) -> list[NodeLine]:
+        """Return the nodes that changed since the last call, with the longest summary seen: a report's may be cut.
 
-    def at_end(self, report: RunReport) -> list[NodeView]:
-        """Return the nodes whose end was not seen yet, with the summaries seen before."""
-        return [self._with_summary(node) for node in report.nodes if self._is_new(node)]
+        Those that only wait for their turn are no news.
+        """
+        return [node for node in map(self._whole, nodes) if self._is_new(node)]
 
     def _is_new(self, node: NodeLine) -> bool:
-        if isinstance(node, NodeView):
-            self._seen[node.id] = node
         now = (node.status, node.attempts, node.error)
         before = self._known.get(node.id, ("pending", 0, None))
         self._known[node.id] = now
         return now != before and node.status != "pending"
 
-    def _with_summary(self, node: NodeLine) -> NodeView:
-        seen = self._seen.get(node.id)
-        return NodeView(**node.model_dump(), summary=seen.summary if seen else "")
+    def _whole(self, node: NodeLine) -> NodeLine:
+        summary = max(self._summaries.get(node.id, ""), node.summary, key=len)
+        self._summaries[node.id] = summary
+        return node if summary == node.summary else node.model_copy(update={"summary": summary})
 
 
 class Lines:
@@ -56,7 +54,7 @@ class Lines:
         self._changes = Changes()
         self._id_width = 4
         self._noted = ""
-        self._held: list[NodeView] | None = None
+        self._held: list[NodeLine] | None = None
 
     def started(self, run: Followed) -> None:
         told(run, self._terminal)
@@ -66,7 +64,7 @@ class Lines:
         for node in self._changes.since(view.nodes):
             self._line(node)
 
-    def _line(self, node: NodeView) -> None:
+    def _line(self, node: NodeLine) -> None:
         if self._held is not None:
             self._held.append(node)
             return
@@ -96,7 +94,7 @@ class Lines:
                 self._line(node)
 
     def over(self, report: RunReport) -> None:
-        for node in self._changes.at_end(report):
+        for node in self._changes.since(report.nodes):
             self._line(node)
         first, *rest = closing_lines(report)
         self._terminal.say(first, "bold")

@@ -1,22 +1,23 @@
-"""Progress as a table that redraws itself, for a person at a terminal."""
+"""Progress as a picture that redraws itself, for a person at a terminal."""
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
 from starter.follow import Followed
-from starter.lines import STYLES, Changes, told
-from starter.printable import fit
+from starter.layers import Band, bands_of, bar_of
+from starter.lines import STYLES, told
+from starter.printable import fit, flat
 from starter.render import (
     GLYPHS,
+    SETTLED,
     blocked_lines,
     closing_lines,
     counts_text,
@@ -30,9 +31,12 @@ from workflows.plan.durations import duration_text
 from workflows.result import RunReport
 from workflows.view import BlockedOn, NodeView, RunView
 
-_URGENCY = {"failed": 0, "waiting": 1, "running": 2, "pending": 4, "skipped": 5, "cancelled": 5, "succeeded": 3}
-_AROUND = 6  # lines of the screen that are not nodes
+_RUN_STYLES = {"done": "bold green", "failed": "bold red", "cancelled": "bold red"} | dict.fromkeys(
+    ("blocked", "partial"), "bold yellow"
+)
+_AROUND = 4  # lines of the screen that are neither nodes nor what the run waits for
 _QUESTIONS = 5
+_BAR = 24
 
 
 class Board:
@@ -41,42 +45,35 @@ class Board:
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
         self._console = terminal.console()
-        self._changes = Changes()
-        self._began = time.monotonic()
+        self._began, self._closed_at = time.time(), 0.0
         self._took: float | None = None
         self._since: dict[str, float] = {}
         self._view: RunView | None = None
-        self._rows: list[NodeView] = []
         self._note = ""
-        self._first, self._spinner = Spinner("dots"), Spinner("dots")
+        self._spinner = Spinner("dots")
         self._live: Live | None = None
         self._aside = self._closed = False
 
     def started(self, run: Followed) -> None:
         told(run, self._terminal)
+        self._began, self._closed_at = run.began or self._began, run.closed
         self._start()
 
     def show(self, view: RunView) -> None:
-        self._changes.since(view.nodes)
-        self._take(view)
-        self._start()
-
-    def _take(self, view: RunView) -> None:
         now = time.monotonic()
         for node in view.nodes:
             if node.status != "running":
                 self._since.pop(node.id, None)
             else:
-                self._since.setdefault(node.id, now)
-        room = self._console.height - _AROUND - 2 * min(len(view.blocked), _QUESTIONS)
-        self._rows = chosen_rows(view.nodes, max(room, 3))
+                self._since.setdefault(node.id, now - (node.duration_ms or 0) / 1000)
         self._view, self._note = view, ""
+        self._start()
 
     def blocked(self, item: BlockedOn) -> None:
         """Nothing to do: what a run waits for is part of the picture."""
 
     def note(self, text: str) -> None:
-        self._note = text
+        self._note = flat(text)
 
     def tell(self, text: str) -> None:
         self._terminal.tell(text)
@@ -92,18 +89,9 @@ class Board:
             self._aside = False
 
     def over(self, report: RunReport) -> None:
-        ended = {node.id: node for node in self._changes.at_end(report)}
-        self._took = time.monotonic() - self._began
-        if self._view is None:
-            self.close()
-            self._terminal.say(closing_lines(report)[0], "bold")
-        else:
-            nodes = tuple(ended.pop(node.id, node) for node in self._view.nodes) + tuple(ended.values())
-            self._take(
-                RunView(**_outline(report), phase="", counts=Counter(node.status for node in nodes), nodes=nodes)
-            )
-            self._start()
-            self.close()
+        self._took = (self._closed_at or time.time()) - self._began
+        self.show(_at_end(report, self._view))
+        self.close()
         for line in closing_lines(report)[1:]:
             self._terminal.tell(line)
 
@@ -123,51 +111,98 @@ class Board:
             live.stop()
 
     def _draw(self) -> RenderableType:
+        width = self._console.width
         if self._view is None:
-            self._first.update(text=Text(self._note or "starting"))
-            return self._first
-        view, width = self._view, self._console.width
-        took = time.monotonic() - self._began if self._took is None else self._took
-        told = (view.status, counts_text(view.counts), duration_text(took * 1000), usage_text(view.usage))
-        parts: list[RenderableType] = [Text(fit(" · ".join(filter(None, told)), width), "bold"), self._table(width)]
-        left_out = len(view.nodes) - len(self._rows)
-        if left_out:
-            parts.append(Text(f"  and {left_out:,} more", "dim"))
+            return Text.assemble(self._spin(), " ", (self._note or "starting", "dim"))
+        view = self._view
+        took = time.time() - self._began if self._took is None else self._took
+        facts = (counts_text(view.counts), duration_text(took * 1000), usage_text(view.usage))
+        head = fit("· " + " · ".join(filter(None, facts)), width - len(view.status) - 1)
+        below = [Text(line, style) for line, style in self._below(view, width)]
+        taken = sum(-(-max(cell_len(line.plain), 1) // width) for line in below)
+        rows = self._rows(view, width, max(self._console.height - _AROUND - taken, 4))
+        return Group(Text.assemble((view.status, _RUN_STYLES.get(view.status, "bold")), f" {head}"), *rows, *below)
+
+    def _below(self, view: RunView, width: int) -> Iterator[tuple[str, str]]:
+        """Yield what the run waits for; a command is never cut, so that it can be copied."""
         for item in view.blocked[:_QUESTIONS]:
-            parts += [Text(line, "yellow") for line in blocked_lines(item, self._terminal.flags)]
+            question, command = blocked_lines(item, self._terminal.flags)
+            yield fit(question, width), "yellow"
+            yield command, "bold"
+        if len(view.blocked) > _QUESTIONS:
+            yield f"and {len(view.blocked) - _QUESTIONS} more wait", "yellow"
         if self._note:
-            parts.append(Text(fit(self._note, width), "yellow"))
-        return Group(*parts)
+            yield self._note, "yellow"
 
-    def _table(self, width: int) -> Table:
-        table = Table.grid(padding=(0, 1))
-        wide = id_width(self._rows)
-        for columns in (1, wide, 8, 3):
-            table.add_column(width=columns, no_wrap=True, justify="right" if columns == 8 else "left")
-        table.add_column(no_wrap=True)
-        room = max(width - wide - 16, 8)
+    def _rows(self, view: RunView, width: int, room: int) -> Iterator[Text]:
+        bands = bands_of(view.nodes, room)
+        gutter = max((len(band.name) for band in bands), default=0) if len(bands) > 1 else -1
+        listed = [node for band in bands for node in band.nodes]
+        wide, tries = min(id_width(listed), width // 3), max((len(_tries(node)) for node in listed), default=0)
         now = time.monotonic()
-        for node in self._rows:
-            style = STYLES.get(node.status, "dim" if node.status == "pending" else "")
-            glyph: RenderableType = self._spinner if node.status == "running" else Text(GLYPHS[node.status])
-            tries = f"x{node.attempts}" if node.attempts > 1 else ""
-            time_text = self._time(node, now)
-            name = Text(fit(node.id, wide))
-            table.add_row(glyph, name, time_text, tries, Text(fit_label(label(node), room)), style=style)
-        return table
+        for band in bands:
+            name = band.name
+            if band.folded:
+                yield self._bar(band, gutter, width)
+                name = ""
+            for node in band.nodes:
+                line = _gutter(name, gutter)
+                self._name(line, node, wide, now)
+                line.append(f"{_tries(node):<{tries}}", "yellow")
+                style = "red" if node.status == "failed" else _quiet(node)
+                line.append(fit_label(label(node), max(width - line.cell_len, 0)), style)
+                line.truncate(width)
+                yield line
+                name = ""
 
-    def _time(self, node: NodeView, now: float) -> str:
+    def _bar(self, band: Band, gutter: int, width: int) -> Text:
+        line = _gutter(band.name, gutter)
+        for status, signs in bar_of(band.counts, min(_BAR, width // 3)):
+            line.append(signs, STYLES.get(status, ""))
+        line.append(" " + fit(counts_text(band.counts), width - line.cell_len - 1), "" if band.nodes else "dim")
+        return line
+
+    def _name(self, line: Text, node: NodeView, wide: int, now: float) -> None:
+        """Append the mark of a node's status, its id and its time, up to now while it runs."""
         since = self._since.get(node.id)
-        return duration_text(node.duration_ms if since is None else (now - since) * 1000)
+        if since is None:
+            line.append(GLYPHS[node.status], STYLES.get(node.status, _quiet(node)))
+        else:
+            line.append_text(self._spin())
+        name = fit(node.id, wide)
+        line.append(f" {name}{' ' * (wide - cell_len(name))} ", _quiet(node) if since is None else "bold")
+        ms = (now - since) * 1000 if since is not None else node.duration_ms if node.status in SETTLED else None
+        line.append(f"{duration_text(ms):>8} ", "dim")
+
+    def _spin(self) -> Text:
+        frame = self._spinner.render(self._console.get_time())
+        return frame.copy() if isinstance(frame, Text) else Text(GLYPHS["running"])
 
 
-def _outline(report: RunReport) -> dict[str, Any]:
-    return {name: getattr(report, name) for name in ("id", "run_id", "status", "usage")}
+def _gutter(name: str, width: int) -> Text:
+    return Text.assemble((f"{name:>{width}} ", "dim")) if width > 0 else Text()
 
 
-def chosen_rows(nodes: Sequence[NodeView], room: int) -> list[NodeView]:
-    """Return at most `room` nodes in the plan's order: what failed, waits or runs before what is done or to come."""
-    if len(nodes) <= room:
-        return list(nodes)
-    ranked = sorted(range(len(nodes)), key=lambda index: (_URGENCY[nodes[index].status], index))
-    return [nodes[index] for index in sorted(ranked[:room])]
+def _quiet(node: NodeView) -> str:
+    return "dim" if node.status in ("pending", "skipped", "cancelled") else ""
+
+
+def _tries(node: NodeView) -> str:
+    return f"x{node.attempts} " if node.attempts > 1 else ""
+
+
+def _at_end(report: RunReport, seen: RunView | None) -> RunView:
+    """Return the last view: nodes as the report has them, with what only earlier views tell of them."""
+    ends = {node.id: node.model_dump(exclude={"summary"}) for node in report.nodes}
+    known = seen.nodes if seen is not None else ()
+    nodes = [node.model_copy(update=ends.pop(node.id, {})) for node in known]
+    nodes += [NodeView(**node.model_dump()) for node in report.nodes if node.id in ends]
+    return RunView(
+        id=report.id,
+        run_id=report.run_id,
+        status=report.status,
+        phase="ended",
+        counts=Counter(node.status for node in nodes),
+        nodes=tuple(nodes),
+        usage=report.usage,
+    )

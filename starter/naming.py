@@ -6,6 +6,7 @@ import unicodedata
 
 from starter.exits import Refused
 from starter.printable import flat
+from workflows.plan.summary import clipped
 
 SLUG = 40
 SUMMARY = 200
@@ -39,5 +40,4 @@ def checked_id(given: str) -> str:
 
 def summary(goal: str) -> str:
     """Return the goal as the web UI lists it: one line of at most 200 characters."""
-    line = flat(goal)
-    return line if len(line) <= SUMMARY else line[: SUMMARY - 1] + "…"
+    return clipped(flat(goal), SUMMARY)

@@ -43,11 +43,12 @@ def usage_text(usage: Usage) -> str:
 
 
 def label(node: NodeLine) -> str:
-    """Return what a node does, without its id; for one that failed, why."""
+    """Return what a node does, without its id; for one that failed, why, for one that runs first how far it is."""
     if node.status == "failed" and node.error:
         return flat(node.error)
-    summary = flat(node.summary) if isinstance(node, NodeView) else ""
-    return summary.removeprefix(node.id.partition("[")[0]).strip() or node.kind
+    what = flat(node.summary).removeprefix(node.id.partition("[")[0]).strip() or node.kind
+    progress = flat(node.preview) if node.status == "running" and isinstance(node, NodeView) else ""
+    return f"{progress} · {what}" if progress else what
 
 
 def node_line(node: NodeLine, width: int, id_width: int = 8) -> str:
@@ -142,10 +143,9 @@ def view_text(view: RunView, width: int, flags: str = "") -> str:
     return "\n".join(lines + [f"warning: {flat(warning)}" for warning in view.warnings])
 
 
-def report_text(report: RunReport, width: int, view: RunView | None = None) -> str:
-    """Return a run that is over: state, nodes, what went wrong, and the answer; a `view` tells what the nodes do."""
-    nodes = view.nodes if view is not None and len(view.nodes) >= len(report.nodes) else report.nodes
-    lines = [f"{flat(report.id)}  {report.status}", *node_lines(nodes, width)]
+def report_text(report: RunReport, width: int) -> str:
+    """Return a run that is over: state, nodes, what went wrong, and the answer."""
+    lines = [f"{flat(report.id)}  {report.status}", *node_lines(report.nodes, width)]
     if report.nodes_left_out:
         lines.append(f"  and {report.nodes_left_out:,} more nodes")
     lines += closing_lines(report)[1:]

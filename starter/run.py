@@ -16,6 +16,7 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
+from starter.closely import closely, why_silent
 from starter.ending import Ending, ending_of_failure, ending_of_result
 from starter.exits import Refused, Silent, Stop, Unreachable
 from starter.faults import meaning, patiently
@@ -33,8 +34,12 @@ LAST_LOOK = 1.5
 class Run:
     """A run by its id. It goes on whatever becomes of this object or of the process that holds it.
 
-    `joined` says that it was there already when it was asked for; `ui_url` is its page in the web UI, if known.
+    `joined` says that it was there already when it was asked for; `ui_url` is its page in the web UI, if known;
+    `began` and `closed` are seconds of the Unix clock, 0 where not known or not yet.
     """
+
+    began: float = 0.0
+    closed: float = 0.0
 
     def __init__(
         self, client: Client, name: str, run_id: str, *, ui_url: str | None = None, joined: bool = False
@@ -43,6 +48,7 @@ class Run:
         self.run_id = run_id
         self.ui_url = ui_url
         self.joined = joined
+        self._client = client
         self._latest = client.get_workflow_handle(name)
         self._first = client.get_workflow_handle(name, run_id=run_id)
         self._ending: Ending | None = None
@@ -98,7 +104,7 @@ class Run:
         except WorkflowQueryFailedError as failure:
             raise Silent(f"the run gives no view of itself: {flat(failure.message)[:300]}") from None
         except RPCError as error:
-            raise meaning(error) from None
+            raise await self._explained(meaning(error)) from None
         except ValidationError:
             raise Refused(f"{self.id} is not a run of this Weft: its view has another form") from None
 
@@ -127,7 +133,7 @@ class Run:
                 if seen is not None and changed:
                     page, last = seen, await self._rest_of(seen)
                 if last is not None and (changed or (every and seen is not None)):
-                    yield last
+                    yield await closely(self._client, last)
                 pause = FAST if changed else min(pause * 1.25, SLOW)
                 spent = asyncio.get_running_loop().time() - began
                 await asyncio.wait({over}, timeout=max(pause, 2 * spent))
@@ -159,7 +165,8 @@ class Run:
             cause = failure.cause
             raise Refused(cause.message if isinstance(cause, ApplicationError) else str(cause)) from None
         except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError):
-            raise Silent(f"no worker took the update within {UPDATE_TIMEOUT:.0f} s; it may still be applied") from None
+            late = Silent(f"no worker took the update within {UPDATE_TIMEOUT:.0f} s; it may still be applied")
+            raise await self._explained(late) from None
         except RPCError as error:
             raise self._refusal(error) from None
         return str(said or f"{name} was applied")
@@ -170,6 +177,11 @@ class Run:
             await self._latest.cancel()
         except RPCError as error:
             raise self._refusal(error) from None
+
+    async def _explained(self, stop: Stop) -> Stop:
+        """Return a silence with its reason, where the server knows it."""
+        why = await why_silent(self._client, self.id) if isinstance(stop, Silent) else None
+        return Silent(why) if why else stop
 
     def _refusal(self, error: RPCError) -> Stop:
         if error.status is RPCStatusCode.NOT_FOUND and "completed" in error.message:

@@ -60,13 +60,14 @@ def work_as(name: str) -> int:
     role, settings = role_named(name), read_settings()
     from workers.connection import Unreachable, server_address
     from workers.run import WorkerProcess, log
+    from workers.seating import build_of
     from workers.telemetry import start_log, start_runtime
     from workers.work import load_work
 
     start_log(settings.log, settings.log_level)
     sys.excepthook = lambda *error: log.critical("crashed", exc_info=error)
     address = server_address()
-    identity = f"{role.name}@{socket.gethostname()}#{os.getpid()}"
+    identity = f"{role.name}@{socket.gethostname()}:{os.getpid()} {build_of(settings)}"
     work = load_work(role, settings, identity)
     start_runtime(settings.metrics)
     try:

@@ -223,7 +223,8 @@ class AgentRun(Inbox):
         self._drawn_at = workflow.now()
         goal = self._request.goal if self._request else ""
         title = f"{self._status()}: {goal}" if goal else self._status()
-        workflow.set_current_details(board(engine.state, run=workflow.info().workflow_id, title=title))
+        drawn = board(engine.state, run=workflow.info().workflow_id, title=title)
+        workflow.set_current_details(drawn + self._opening.attributes.missing)
 
     def _spent(self) -> tuple[int, int, int, int]:
         """Return what the run has used: by its planner, and by its nodes."""

@@ -76,6 +76,12 @@ class Attributes:
         if changes:
             workflow.upsert_search_attributes(changes)
 
+    @property
+    def missing(self) -> str:
+        """What the board says when the namespace lacks attributes; empty when it has all."""
+        lacking = [name for name in KEYS if name not in self.names]
+        return f"\n\nNot in lists, for the namespace lacks it: {', '.join(lacking)} (`weft setup`)" if lacking else ""
+
     def _changes(self, values: dict[str, Value]) -> list[SearchAttributeUpdate[Any]]:
         """Return what differs from the run's attributes: those it has set, carried on, or was started with by a copied
         form. A number it does not have yet counts as zero."""
@@ -100,7 +106,7 @@ def progress(state: RunState) -> dict[str, Value]:
 
 def blocker(state: RunState) -> str | None:
     """Return what waits for a person: `gate n7`, `approval n3 and 2 more`, `failed n5`; None when nothing does."""
-    items = blocked_on(state, "")
+    items = sorted(blocked_on(state, ""), key=lambda item: item.why != "budget")  # lists ask how the text begins
     if not items:
         return None
     more = f" and {len(items) - 1} more" if len(items) > 1 else ""

@@ -34,7 +34,7 @@ from workflows.plan.graph import Graph, Skeleton
 from workflows.plan.growth import shifted
 from workflows.plan.limits import Limits
 from workflows.plan.schedule import step
-from workflows.plan.state import OVERTIME, RUNNING, RunState
+from workflows.plan.state import OVERTIME, PARK, RUNNING, RunState
 from workflows.result import RunStatus
 from workflows.services import Opening
 from workflows.updates import Update
@@ -250,9 +250,15 @@ class Engine:
 
     async def _ring(self, due: int) -> None:
         wait = max(1, due - _now())
-        await workflow.sleep(timedelta(milliseconds=wait), summary="deadline of a join, a gate or a parked run")
+        await workflow.sleep(timedelta(milliseconds=wait), summary=self._named(due))
         self._timer_at = None
         self._wake()
+
+    def _named(self, due: int) -> str:
+        """Return what ends at a deadline, for the timeline."""
+        unit = next((unit for unit, at in self.state.deadlines.items() if at == due), PARK)
+        ends = {PARK: "the parked run ends", OVERTIME: "the run's time is up"}
+        return ends.get(unit) or f"{self.state.path(unit)} ends waiting"
 
 
 def _now() -> int:

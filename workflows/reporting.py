@@ -17,6 +17,10 @@ from workflows.view import BlockedOn, NodeView
 
 REPORT_BYTES = 700_000
 SHORT_ERROR = 300
+SUMMARY_CHARACTERS = 16_000
+"""What all summaries of a report share, since it is kept in the history: 100 nodes have theirs whole, 500 have 32
+characters each, and with less than `LEAST_SUMMARY` each there are none."""
+LEAST_SUMMARY = 16
 
 
 def kind_of(state: RunState, unit: int) -> str:
@@ -34,9 +38,13 @@ def error_of(state: RunState, unit: int) -> str | None:
     return text if len(text) <= SHORT_ERROR else text[: SHORT_ERROR - 1] + "…"
 
 
-def line_of(state: RunState, unit: int) -> NodeLine:
-    """Return a unit's line of the report."""
-    return NodeLine(**_fields(state, unit))
+def line_of(state: RunState, unit: int, room: int) -> NodeLine:
+    """Return a unit's line of the report, with at most `room` characters of what it does."""
+    fields = _fields(state, unit)
+    what = "" if state.is_item(unit) else state.spec_of(unit).summary
+    if what and room >= LEAST_SUMMARY:
+        fields["summary"] = what if len(what) <= room else what[: room - 1] + "…"
+    return NodeLine(**fields)
 
 
 def _fields(state: RunState, unit: int) -> dict[str, object]:
@@ -77,9 +85,10 @@ def report_lines(state: RunState) -> tuple[tuple[NodeLine, ...], int]:
     lines: list[NodeLine] = []
     size = 0
     units = shown_units(state)
+    room = SUMMARY_CHARACTERS // len(state.graph.specs)
     for unit in units:
-        line = line_of(state, unit)
-        size += 150 + len((line.error or "").encode())
+        line = line_of(state, unit, room)
+        size += 150 + len((line.error or "").encode()) + len(line.summary.encode())
         if size > REPORT_BYTES:
             break
         lines.append(line)

@@ -10,7 +10,11 @@ RunStatus = Literal["running", "blocked", "done", "partial", "failed", "cancelle
 
 
 class NodeLine(Message):
-    """One node: how it ended, after how many attempts and milliseconds from start to end, and why it failed."""
+    """One node: how it ended, after how many attempts and milliseconds from start to end, and why it failed.
+
+    `summary` says what it does, id first, as the timeline does. In a report of many nodes it is short, or absent, and a
+    map's items leave it to their map.
+    """
 
     id: str
     kind: str
@@ -18,6 +22,7 @@ class NodeLine(Message):
     attempts: int = 0
     duration_ms: int | None = None
     error: str | None = None
+    summary: str = ""
 
 
 class Usage(Message):

@@ -9,9 +9,8 @@ PAGE = 500
 
 
 class NodeView(NodeLine):
-    """A node with the sentence the timeline shows, what it needs, and the start of its output."""
+    """A node with what it needs and the start of its output."""
 
-    summary: str = ""
     needs: tuple[str, ...] = ()
     preview: str = ""
     ref: str | None = Field(default=None, description="digest of the stored output")

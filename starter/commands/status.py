@@ -21,9 +21,9 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     if goes_on:
         return await _open(found, terminal)
     ending = await found.ending()
-    view = await found.last_view() if terminal.output == "text" or not ending.report.nodes else None
+    view = None if ending.report.nodes else await found.last_view()
     report = ending.report if view is None else with_nodes(ending.report, view)
-    _write(report, report_text(report, terminal.width or WIDTH, view), terminal)
+    _write(report, report_text(report, terminal.width or WIDTH), terminal)
     return ending.code
 
 

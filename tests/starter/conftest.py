@@ -95,6 +95,7 @@ class FakeRun:
     run_id = "r"
     ui_url = "http://localhost:8233/r"
     joined = False
+    began = closed = 0.0
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -78,9 +79,18 @@ async def test_a_started_run_has_the_slug_of_its_goal_and_a_link(weft: Weft) -> 
     assert run.ui_url == f"http://127.0.0.1:8233/namespaces/default/workflows/{run.id}/{run.run_id}"
     ending = await run.ending()
     assert (ending.report.answer, ending.report.ui_url, ending.code) == ("42", run.ui_url, 0)
-    assert (
-        await (await weft.client.get_workflow_handle(run.id).describe()).static_summary() == "How high is Mont Blanc?"
-    )
+    found = await weft.client.get_workflow_handle(run.id).describe()
+    assert await found.static_summary() == "How high is Mont Blanc?"
+    assert await found.memo() == {"weft": version("weft")}
+
+
+async def test_a_plan_is_told_in_the_memo_and_a_tenant_is_what_queues_are_fair_to(weft: Weft) -> None:
+    run = await weft.start(plan={"nodes": [{"id": "a"}, {"id": "b"}]}, title="nightly", tenant="acme")
+    found = await weft.client.get_workflow_handle(run.id).describe()
+    assert await found.memo() == {"weft": version("weft"), "title": "nightly", "nodes": 2}
+    assert found.raw_description.workflow_execution_info.priority.fairness_key == "acme"
+    with pytest.raises(Refused, match="tenant is a name of at most 64 bytes"):
+        await weft.start(goal="x", tenant="é" * 33)
 
 
 async def test_an_id_starts_one_run_however_often_it_is_asked_for(weft: Weft) -> None:

@@ -5,16 +5,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
+from rich.text import Text
 
 from starter.events import Events
 from starter.lines import Changes, Lines
-from starter.live import Board, chosen_rows
+from starter.live import Board
 from workflows.result import NodeLine
 
 Make = Callable[..., Any]
 
 
-def test_each_change_of_a_node_is_told_once(make_node: Make, make_report: Make, settled: Make) -> None:
+def test_each_change_of_a_node_is_told_once(make_node: Make, settled: Make) -> None:
     changes = Changes()
     assert [n.id for n in changes.since([make_node("a", "running"), make_node("b")])] == ["a"]
     assert changes.since([make_node("a", "running"), make_node("b")]) == []
@@ -22,7 +24,7 @@ def test_each_change_of_a_node_is_told_once(make_node: Make, make_report: Make, 
         "a",
         "b",
     ]
-    ended = changes.at_end(make_report(nodes=(settled("a", attempts=2), settled("b", "skipped"), settled("c"))))
+    ended = changes.since([settled("a", attempts=2, summary="a s"), settled("b", "skipped"), settled("c")])
     assert [(n.id, n.status, n.summary) for n in ended] == [("a", "succeeded", 'a search "a"'), ("c", "succeeded", "")]
 
 
@@ -97,14 +99,14 @@ def test_the_live_table_fits_the_terminal_and_leaves_the_last_picture(
     monkeypatch.setenv("COLUMNS", str(columns))
     board = Board(terminal)
     long = "n1 search " + "x" * 300 + " <- n0"
-    nodes = [make_node("n1", "running", summary=long), *(make_node(f"n{n}") for n in range(2, 60))]
+    nodes = [make_node("n1", "running", summary=long), *(make_node(f"n{n}", needs=("n1",)) for n in range(2, 60))]
     board.started(make_run())
     board.show(make_view(*nodes, status="blocked", blocked=[make_gate("n1")]))
     board.over(make_report(nodes=tuple(settled(f"n{n}") for n in range(1, 60))))
     drawn = terminal.err.getvalue()
     last = drawn[drawn.rindex("done · 59 of 59 nodes") :]
-    assert "<- n0" in last
-    assert "and 41 more" in last
+    assert "1 ✓ n1" in last
+    assert "2 ████████████████████████ 58 of 58 nodes" in last
     with board._console.capture() as captured:
         board._console.print(board._draw())
     assert max(map(len, captured.get().splitlines())) <= columns
@@ -126,13 +128,48 @@ def test_asking_stops_the_live_table_and_drawing_goes_on_below(
     assert terminal.err.getvalue().index("asked") < terminal.err.getvalue().rindex("done")
 
 
-def test_a_big_plan_shows_what_failed_waits_and_runs_first(make_node: Make) -> None:
-    nodes = [make_node(f"n{n}", "succeeded") for n in range(50)]
-    nodes[40] = make_node("n40", "failed")
-    nodes[30] = make_node("n30", "running")
-    nodes[20] = make_node("n20", "waiting")
-    assert [node.id for node in chosen_rows(nodes, 4)] == ["n0", "n20", "n30", "n40"]
-    assert chosen_rows(nodes, 50) == nodes
+def test_a_finished_run_never_seen_before_is_drawn_from_its_report(
+    make_terminal: Make, make_run: Make, make_report: Make, settled: Make
+) -> None:
+    terminal = make_terminal(tty=True, colour="never")
+    run = make_run()
+    run.began, run.closed = 100.0, 163.0
+    board = Board(terminal)
+    board.started(run)
+    board.over(make_report(nodes=(settled("a", summary="a search x", duration_ms=20, attempts=2), settled("b"))))
+    drawn = terminal.err.getvalue()
+    assert "done · 2 of 2 nodes · 1 m 03 s" in drawn
+    assert "✓ a    20 ms x2 search x" in drawn
+
+
+@pytest.mark.parametrize("columns", [20, 80])
+def test_whatever_nodes_say_the_picture_keeps_its_shape(
+    columns: int, monkeypatch: pytest.MonkeyPatch, make_terminal: Make, make_view: Make, make_node: Make
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    board = Board(make_terminal(tty=True, colour="always"))
+    nodes = [
+        make_node(
+            "a", "running", summary='a search "👩‍👩‍👧‍👦 漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字"'
+        ),
+        make_node(
+            "b" * 40,
+            "succeeded",
+            summary="b \u202e\u05e9\u05dc\u05d5\u202c",
+            needs=("a",),
+            duration_ms=3_700_000,
+            attempts=12,
+        ),
+        make_node("c", "failed", error="E: \x1b[2J\x07[bold]x[/bold]\nnext"),
+    ]
+    board._view = make_view(*nodes)
+    with board._console.capture() as captured:
+        board._console.print(board._draw())
+    lines = Text.from_ansi(captured.get()).plain.splitlines()
+    assert len(lines) == 4, "a line a node and one of the run"
+    assert max(map(cell_len, lines)) <= columns
+    assert "[bold]" in captured.get() or columns == 20
+    assert "\x1b[2J" not in captured.get()
 
 
 @pytest.mark.parametrize(

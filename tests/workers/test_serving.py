@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -151,6 +152,9 @@ async def test_a_running_activity_is_drained_and_readiness_follows(
     ready = await child.until("worker ready")
     seen = await _probe(ready["health"], "/readyz")
     assert (seen.status_code, seen.json()["store"]) == (200, ready["store"])
+    assert re.fullmatch(r"tools@[^@: ]+:\d+ 0\.1\.0", ready["identity"]), (
+        "who it is in the web UI: role, host, pid, build"
+    )
     run = await client.start_workflow("OneTool", str(tmp_path), id="drain", task_queue="test", result_type=GroupReply)
     async with asyncio.timeout(30):
         while not (tmp_path / "started").exists():

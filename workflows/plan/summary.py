@@ -9,6 +9,8 @@ from workflows.plan.model import AgentCall, GateNode, JoinNode, MapNode, Node, Q
 
 SUMMARY_CHARACTERS = 120
 TAIL_CHARACTERS = 44
+SUMMARY_BYTES = 340
+"""Temporal's limit is 400 with the payload around it; Chinese fills it before its characters are spent."""
 LOOKED_AT = 1_000
 
 
@@ -24,8 +26,13 @@ def summary_of(node: Node, links: edges.Links | None = None) -> str:
     if len(tail) > TAIL_CHARACTERS:
         tail = f" <- {len(names)} nodes"
     head = " ".join(_printing(f"{node.id} {_what(node)[:LOOKED_AT]}").split())
-    room = SUMMARY_CHARACTERS - len(tail)
-    return (head if len(head) <= room else head[: room - 1] + "…") + tail
+    return clipped(head, SUMMARY_CHARACTERS - len(tail)) + tail
+
+
+def clipped(text: str, most: int) -> str:
+    """Return at most `most` characters of `text` and 340 bytes, with a mark where it was cut."""
+    short = text[:most].encode(errors="replace")[:SUMMARY_BYTES].decode(errors="ignore")
+    return text if short == text else short[: most - 1] + "…"
 
 
 def _printing(text: str) -> str:
