@@ -73,13 +73,16 @@ def bands_of(nodes: Sequence[NodeView], room: int) -> list[Band]:
         bands = _folded(bands)
     if len(bands) > room:
         bands = [*bands[: max(room - 1, 0)], _merged(bands[max(room - 1, 0) :])]
-    busy = [node for band in bands for node in band.nodes if node.status in _URGENCY and len(band.nodes) > 1]
+    busy = [node for band in bands for node in band.nodes if node.status in _URGENCY]
     busy.sort(key=lambda node: _URGENCY[node.status])
     listed = {node.id for node in busy[: max(room - len(bands), 0)]}
-    return [
-        replace(band, nodes=tuple(node for node in band.nodes if node.id in listed)) if len(band.nodes) > 1 else band
-        for band in bands
-    ]
+    left = room - len(bands) - len(listed)
+    for band in sorted(bands, key=lambda band: len(band.nodes)):  # with what room is left, small layers are whole
+        more = [node.id for node in band.nodes if node.id not in listed]
+        if len(more) - 1 <= left:  # its bar goes
+            left -= len(more) - 1
+            listed.update(more)
+    return [replace(band, nodes=tuple(node for node in band.nodes if node.id in listed)) for band in bands]
 
 
 def _band(first: int, last: int, nodes: Sequence[NodeView]) -> Band:

@@ -79,7 +79,7 @@ class Run:
 
     async def view(self) -> RunView:
         """Return the run as it stands, every node included. Raises Silent when no worker answers, or another Stop."""
-        return await self._rest_of(await self._page(0))
+        return await closely(self._client, await self._rest_of(await self._page(0)))
 
     async def last_view(self) -> RunView | None:
         """Return the view of a run that is over, or None when no worker gives it at once."""
