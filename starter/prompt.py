@@ -25,6 +25,8 @@ def question(item: BlockedOn) -> str:
         return f"answer for {node}: "
     if item.update == "approve":
         return f"approve {node}? [y]es, [n]o and why: "
+    if item.update == "raise_budget":
+        return f"raise the budget ({_limits(item)})? [y]es, [f]inish with what there is: "
     return f"{node}: [r]etry, [s]kip, [f]inish with what there is: "
 
 
@@ -39,6 +41,8 @@ def decision(item: BlockedOn, line: str) -> Decision:
     word = word.lower()
     if item.update == "approve":
         return _verdict(item.node, word, rest)
+    if item.update == "raise_budget":
+        return _raise(item, word)
     if word in ("r", "retry"):
         return "retry_node", {"node": item.node}
     if word in ("s", "skip"):
@@ -54,6 +58,18 @@ def _verdict(node: str, word: str, reason: str) -> Decision:
     if word in ("n", "no"):
         return "reject", {"node": node, **({"reason": reason.strip()} if reason.strip() else {})}
     raise Refused("type y or n; Ctrl-D leaves the run waiting")
+
+
+def _limits(item: BlockedOn) -> str:
+    return ", ".join(f"{name} {limit}" for name, limit in item.example.items())
+
+
+def _raise(item: BlockedOn, word: str) -> Decision:
+    if word in ("y", "yes"):
+        return "raise_budget", dict(item.example)
+    if word in ("f", "finish"):
+        return "finish", {}
+    raise Refused(f"type y or f, or send other limits: {item.command}; Ctrl-D leaves the run waiting")
 
 
 def value_of(text: str, example: Any = None) -> Any:

@@ -80,7 +80,7 @@ def blocked_lines(item: BlockedOn, flags: str = "") -> list[str]:
     """Return what a run waits for and the command that settles it."""
     why, question = flat(item.why), flat(item.question)
     told = question if not why or why == question else f"{why}: {question}" if question else why
-    return [f"{flat(item.node)}: {told}", f"    {flat(item.command)}{flags}"]
+    return [": ".join(filter(None, (flat(item.node), told))), f"    {flat(item.command)}{flags}"]
 
 
 def answer_text(report: RunReport, width: int | None = None) -> str:

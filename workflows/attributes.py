@@ -105,9 +105,9 @@ def progress(state: RunState) -> dict[str, Value]:
 
 
 def blocker(state: RunState) -> str | None:
-    """Return what waits for a person: `gate n7`, `approval n3 and 2 more`, `failed n5`; None when nothing does."""
+    """Return what waits for a person, or None: `gate n7`, `approval n3 and 2 more`, `failed n5`, `budget`."""
     items = sorted(blocked_on(state, ""), key=lambda item: item.why != "budget")  # lists ask how the text begins
     if not items:
         return None
     more = f" and {len(items) - 1} more" if len(items) > 1 else ""
-    return f"{items[0].why} {items[0].node}{more}"
+    return f"{items[0].why} {items[0].node}".rstrip() + more

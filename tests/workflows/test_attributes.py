@@ -59,6 +59,14 @@ async def test_a_failed_node_is_counted_and_named(start: Start) -> None:
     assert (await shown(handle))["Status"] == "partial"
 
 
+async def test_a_spent_budget_comes_before_other_reasons(start: Start) -> None:
+    """A list of what is over budget asks how WeftBlockedOn begins."""
+    nodes = [call("a", "fail"), call("b"), call("c", needs=["b"])]
+    handle = await start(plan={"nodes": nodes, "answer": {"a": "$a", "c": "$c"}}, budget={"nodes": 2})
+    await until(handle, lambda view: view["status"] == "blocked")
+    assert (await shown(handle))["BlockedOn"] == "budget and 1 more"
+
+
 async def test_a_wide_run_writes_twice(start: Start) -> None:
     handle = await start(plan={"nodes": [call(f"n{i}") for i in range(60)], "answer": "$n0"})
     await handle.result()
