@@ -190,3 +190,29 @@ async def odd(args: Deep, context: ToolContext) -> Any:
         "quotes": 'a"b\\c\u2028\u0000',
     }
     return values[args.kind]
+
+
+class Address(Frozen):
+    url: str
+
+
+@tool(effect="read")
+async def visit(args: Address, context: ToolContext) -> Rest:
+    """Pretend to read a web page: `slow.` hosts take an hour, `down.` hosts fail."""
+    log_call(context)
+    host = args.url.partition("://")[2]
+    if host.startswith("slow."):
+        await asyncio.sleep(3600)
+    if host.startswith("down."):
+        raise ToolError(f"{args.url} answered 503: closed for today", retryable=False)
+    return Rest(value=f"what {args.url} says")
+
+
+class Passage(Frozen):
+    text: str
+
+
+@tool(effect="pure")
+def digest(args: Passage) -> Rest:
+    """Pretend to say it in fewer words."""
+    return Rest(value=args.text[:40])

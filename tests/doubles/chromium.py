@@ -1,0 +1,53 @@
+"""A real browser for tests: Debian's Chromium, driven by Playwright, which is told where it is and fetches none."""
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Literal
+
+from playwright.async_api import Browser, BrowserContext, async_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+WINDOW = {"width": 1440, "height": 900}
+Scheme = Literal["light", "dark"]
+
+
+class NoChromium(Exception):
+    """There is no browser on this machine; the text says what helps."""
+
+
+def find_chromium() -> str:
+    """Return the browser to run: what WEFT_CHROMIUM names, else the first one on PATH. Raises NoChromium."""
+    named = os.environ.get("WEFT_CHROMIUM")
+    found = shutil.which(named) if named else next(filter(None, map(shutil.which, NAMES)), None)
+    if found:
+        return found
+    missing = f"WEFT_CHROMIUM={named} is no program" if named else f"none of {', '.join(NAMES)} is on PATH"
+    raise NoChromium(f"no Chromium: {missing}; install it (apt install chromium) or name one by WEFT_CHROMIUM")
+
+
+@asynccontextmanager
+async def browsing() -> AsyncIterator[Browser]:
+    """Run a browser until the block ends. Raises NoChromium."""
+    path = find_chromium()
+    async with async_playwright() as playwright:
+        sandbox = os.geteuid() != 0  # Chromium refuses to build its sandbox for root
+        browser = await playwright.chromium.launch(executable_path=path, chromium_sandbox=sandbox)
+        try:
+            yield browser
+        finally:
+            await browser.close()
+
+
+async def window(browser: Browser, *, scheme: Scheme = "light", scale: float = 1) -> BrowserContext:
+    """Open a window with a memory of its own, in English and UTC, that reaches this machine and nothing else."""
+    context = await browser.new_context(
+        viewport={"width": WINDOW["width"], "height": WINDOW["height"]},
+        color_scheme=scheme,
+        device_scale_factor=scale,
+        locale="en-GB",
+        timezone_id="UTC",
+    )
+    context.set_default_timeout(20_000)
+    return context

@@ -1,0 +1,62 @@
+"""Plans to look at, of any size and fate: read many pages, put each into a few words, join, report."""
+
+import asyncio
+from typing import Any, Literal
+
+from doubles.runs import call, until
+from doubles.stage import Handle, Stage
+from temporalio.client import WorkflowFailureError
+
+State = Literal["running", "blocked", "failed", "done"]
+STATES: tuple[State, ...] = ("running", "blocked", "failed", "done")
+Runs = dict[tuple[int, State], Handle]
+SIZES = (5, 50, 500)
+STATUS = {"running": "Running", "blocked": "Running", "failed": "Failed", "done": "Completed"}
+"""How the web UI calls a run in that state."""
+FUSE_ABOVE = 100
+
+
+def survey(size: int, state: State) -> dict[str, Any]:
+    """Return a request for a run of exactly `size` nodes that comes to `state`; the page in the middle decides it."""
+    sections = {5: 0, 50: 4, 500: 10}[size]
+    tail = 1 + bool(sections)
+    pages = (size - sections - tail) // 2
+    troubled = f"{'slow' if state == 'running' else 'down'}." if state != "done" else ""
+    nodes: list[dict[str, Any]] = []
+    parts: list[list[str]] = [[] for _ in range(max(sections, 1))]
+    for page in range(1, pages + 1):
+        host = f"{troubled if page == (pages + 1) // 2 else ''}example.org"
+        timeout = {"timeout": "2h"} if host.startswith("slow") else {}
+        nodes.append(call(f"page{page}", "visit", args={"url": f"https://{host}/{page}"}, **timeout))
+        nodes.append(call(f"gist{page}", "digest", args={"text": f"$page{page}.value"}))
+        parts[(page - 1) * len(parts) // pages].append(f"gist{page}")
+    ends = [f"part{index}" for index in range(1, sections + 1)] or parts[0]
+    if sections:
+        nodes += [{"id": end, "kind": "join", "inputs": part} for end, part in zip(ends, parts, strict=True)]
+        nodes.append({"id": "all", "kind": "join", "inputs": ends})
+    nodes.append(call("report", "digest", args={"text": "$goal"}, needs=["all"] if sections else ends))
+    plan: dict[str, Any] = {"goal": f"What do {pages} pages say?", "nodes": nodes}
+    if size > FUSE_ABOVE:
+        plan["islands"] = [[name for gist in part for name in (gist.replace("gist", "page"), gist)] for part in parts]
+    return {"goal": plan["goal"], "plan": plan, "on_failure": "fail" if state == "failed" else "park"}
+
+
+async def all_surveys(stage: Stage) -> Runs:
+    """Start a run of every size in every state, and return them when all are there."""
+    wanted = [(size, state) for size in SIZES for state in STATES]
+    started = [await stage.start(f"{state}-{size}", **survey(size, state)) for size, state in wanted]
+    await asyncio.gather(*(_arrival(run, state) for run, (_, state) in zip(started, wanted, strict=True)))
+    return dict(zip(wanted, started, strict=True))
+
+
+async def _arrival(run: Handle, state: State) -> None:
+    if state == "done":
+        assert (await run.result())["status"] == "done"
+    elif state == "failed":
+        try:
+            await run.result()
+        except WorkflowFailureError:
+            return
+        raise AssertionError("the run did not fail")
+    else:
+        await until(run, lambda view: view["status"] == state and view["counts"].get("succeeded", 0) > 0)

@@ -1,0 +1,81 @@
+"""Goals, outputs, errors and questions that are written to be more than text, looked at in the browser."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from doubles.layout import flaws
+from doubles.runs import call, until
+from doubles.stage import Handle, Stage
+from doubles.webui import HOSTILE, WebUI
+from playwright.async_api import FrameLocator, expect
+
+pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+TEXTS = {
+    "html": f"""</td></tr></table><script>alert(1)</script><img src=//img{HOSTILE} onerror=alert(2)><h1>big
+<iframe src="https://frame{HOSTILE}"></iframe><form action="https://form{HOSTILE}"><input autofocus><button>Go</button>
+<style>*{{display:none}}</style><meta http-equiv=refresh content="0;url=https://meta{HOSTILE}"><marquee>""",
+    "svg": f"""</text></svg><svg onload=alert(1)><image href="https://image{HOSTILE}"/><text x=0>out</text>
+<a href="javascript:alert(2)">a<animate attributeName=href to=javascript:alert(3)></a><foreignObject>
+<body onload=alert(4)></foreignObject>""",
+    "markdown": f"""# heading
+![i](https://img{HOSTILE}) [link](https://link{HOSTILE}) [js](javascript:alert(1)) https://auto{HOSTILE}/x
+```
+fence
+- | a | b |
+> quote <https://angle{HOSTILE}> www.www{HOSTILE} mail@mail{HOSTILE}
+[ref]: https://ref{HOSTILE}
+*** ~~x~~ `tick` ``` {{namespace}} &lt;b&gt; &#60;script&#62; $1$""",
+    "long": "W" * 5_000 + " " + "slow\u00adly" * 200,
+    "scripts": "\u202eevil \u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627 \u2066x\u2069 "
+    "👩‍👩‍👧‍👦🏳️‍🌈 Z\u0351\u036b\u0343\u036a\u0302\u036b\u033d\u034f\u0334\u0319\u0324a 日本語テキスト" * 5,
+    "huge": "0123456789 abcde " * 6_200,
+}
+FOREIGN = "script, style, img, iframe, form, input, button, meta, marquee, h1, pre, del, image, foreignObject"
+
+
+async def made_of(stage: Stage, text: str) -> Handle:
+    """A blocked run that has the text wherever a run can have any."""
+    nodes: list[dict[str, Any]] = [
+        call("said", args={"value": text}),
+        call("broke", "fail", args={"message": text[:3_000]}),
+        call("written", "note", args={"text": text}),
+        {"id": "asked", "kind": "gate", "question": text[:1_500]},
+        {"id": "all", "kind": "join", "inputs": ["said", "broke", "written", "asked"]},
+    ]
+    goal = text if len(text.encode()) < 32_000 else text[:30_000]
+    run = await stage.start("hostile", goal=goal, plan={"nodes": nodes}, summary=goal[:100])
+    await until(run, lambda view: view["status"] == "blocked" and view["counts"].get("waiting") == 2)
+    return run
+
+
+async def outsiders(board: FrameLocator) -> list[str]:
+    """Return what stands in a rendered text that no part of Weft has written there."""
+    found: list[str] = await board.locator("main").evaluate(
+        """(main, foreign) => [
+          ...[...main.querySelectorAll(foreign)].map(part => part.outerHTML.slice(0, 100)),
+          ...[...main.querySelectorAll("a")].map(a => a.getAttribute("href") ?? a.getAttribute("xlink:href") ?? "")
+            .filter(href => href && !href.startsWith("/namespaces/")),
+          ...[...main.querySelectorAll("*")].flatMap(part => part.getAttributeNames())
+            .filter(name => name.startsWith("on")),
+        ]""",
+        FOREIGN,
+    )
+    return found
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+async def test_hostile_text_stays_text_on_every_page(ui: WebUI, stage: Stage, kind: str) -> None:
+    run = await made_of(stage, TEXTS[kind])
+    await ui.open(run)
+    await expect(ui.bars.filter(has_text="said nap").first).to_be_visible()
+    await ui.turn("user-metadata")
+    for node in ("said", "broke", "written", "asked", "all"):
+        await expect(ui.board.get_by_text(node, exact=True).first).to_be_visible()
+    await expect(ui.board.get_by_text('{"node": "broke"}', exact=True).first).to_be_visible()
+    assert await outsiders(ui.board) == []
+    assert await flaws(ui.board) == []
+    assert await ui.warnings() == []
+    await ui.open(run, "query")
+    assert '"status": "blocked"' in await ui.query("plan")
+    await asyncio.sleep(0.2)  # what would have been executed or fetched has begun by then

@@ -1,0 +1,81 @@
+"""A person repairs a run and starts others, by the forms of the UI alone."""
+
+import uuid
+
+import pytest
+from doubles.runs import call, until
+from doubles.stage import Handle, Stage
+from doubles.webui import WebUI
+from playwright.async_api import expect
+
+pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+GOAL = {"goal": "Which is longer, the Nile or the Amazon?"}
+
+
+async def parked(stage: Stage) -> Handle:
+    """A run that waits for the file of its own name to appear and then for someone to retry its node."""
+    name = uuid.uuid4().hex
+    nodes = [call("a", "fail", args={"unless": name}), call("b", args={"value": "$a.value"})]
+    run = await stage.start("parked", plan={"nodes": nodes, "answer": "$b.value"})
+    await until(run, lambda view: view["status"] == "blocked")
+    (stage.cache / name).touch()
+    return run
+
+
+async def test_a_parked_run_is_repaired_by_the_update_form_and_finishes(ui: WebUI, stage: Stage) -> None:
+    run = await parked(stage)
+    await ui.open(run, "user-metadata")
+    form = await ui.update_form("retry_node", {"node": "a"})
+    await form.get_by_role("button", name="Submit").click()
+    await expect(form).to_be_hidden()
+    report = await run.result()
+    assert (report["status"], report["answer"]) == ("done", "recovered")
+    await ui.open(run, "user-metadata")
+    await expect(ui.status).to_contain_text("Completed")
+    await expect(ui.board.get_by_text("done").first).to_be_visible()
+    assert await ui.warnings() == []
+
+
+async def test_a_wrong_update_is_refused_in_one_sentence_and_without_a_traceback(ui: WebUI, stage: Stage) -> None:
+    run = await parked(stage)
+    await ui.open(run)
+    form = await ui.update_form("retry_node", {"node": "zz"})
+    for given, sentence in (
+        (None, "there is no node `zz`; the query `plan` lists them"),
+        ('{"nod": "a"}', "unknown field"),
+        ('["a"]', "retry_node takes one JSON object, not a list"),
+    ):
+        if given:
+            await ui.fill(form, given)
+        await form.get_by_role("button", name="Submit").click()
+        await expect(form.get_by_role("alert")).to_contain_text(sentence)
+        await expect(form.get_by_text('File "')).to_have_count(0)
+
+
+async def test_a_run_is_started_from_the_form_and_again_like_this_one(ui: WebUI, stage: Stage) -> None:
+    names = [f"agent-form-{uuid.uuid4().hex[:8]}" for _ in range(2)]
+    await ui.page.goto(f"{ui.url}/start-workflow")
+    await ui.start(id=names[0], queue="weft.workflow", given=GOAL)
+    first = await answer_of(stage, ui, names[0])
+    assert "Nile" in first
+
+    await ui.open(stage.client.get_workflow_handle(names[0], run_id=(await described(stage, names[0]))))
+    await ui.page.get_by_role("button", name="More Actions").click()
+    await ui.page.get_by_role("menuitem", name="Start Workflow Like This One").click()
+    await ui.start(id=names[1])
+    assert await answer_of(stage, ui, names[1]) == first
+
+
+async def described(stage: Stage, name: str) -> str:
+    """Return the run id behind a workflow id."""
+    return (await stage.client.get_workflow_handle(name).describe()).run_id
+
+
+async def answer_of(stage: Stage, ui: WebUI, name: str) -> str:
+    """Wait until the run that a form started is done and return its answer."""
+    await expect(
+        ui.page.get_by_text("Workflow Started", exact=False).or_(ui.page.get_by_text(name)).first
+    ).to_be_visible()
+    report = await stage.client.get_workflow_handle(name).result()
+    assert report["status"] == "done"
+    return str(report["answer"])

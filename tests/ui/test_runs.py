@@ -1,0 +1,77 @@
+"""A person looks at runs: the list, the timeline, the board, what is pending, the queries."""
+
+import json
+import time
+
+import pytest
+from doubles.layout import flaws
+from doubles.surveys import SIZES, STATES, STATUS, Runs, State
+from doubles.webui import WebUI
+from playwright.async_api import expect
+
+pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+DRAWN = False
+"""Whether the board has a drawing."""
+LISTED = False
+"""Whether runs keep their search attributes up to date."""
+
+
+async def test_the_list_shows_every_run_with_its_state(ui: WebUI, runs: Runs) -> None:
+    rows = await ui.listing()
+    for (_, state), run in runs.items():
+        row = rows.filter(has_text=run.id)
+        await expect(row).to_contain_text(STATUS[state])
+        if LISTED:
+            await expect(row).to_contain_text(state)
+
+
+@pytest.mark.skipif(not LISTED, reason="runs do not set search attributes yet")
+async def test_a_saved_view_finds_what_is_blocked(ui: WebUI, runs: Runs) -> None:
+    rows = await ui.listing("WeftStatus%3D%22blocked%22")
+    await expect(rows).to_have_count(sum(state == "blocked" for _, state in runs))
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_run_can_be_read(ui: WebUI, runs: Runs, size: int, state: State) -> None:
+    run = runs[size, state]
+    began = time.monotonic()
+    await ui.open(run)
+    await expect(ui.status).to_contain_text(STATUS[state])
+    bar = ui.bars.filter(has_text="gist2" if size == 5 else "all join" if state == "done" else "page")
+    await expect(bar.first if size < 500 else ui.bars.first).to_be_visible()
+    timeline = time.monotonic() - began
+    assert await ui.warnings() == []
+
+    await ui.turn("user-metadata")
+    await expect(ui.board.get_by_text(state).first).to_be_visible()
+    print(
+        f"{size} nodes, {state}: timeline after {timeline:.2f} s, board {time.monotonic() - began:.2f} s after opening"
+    )
+    if DRAWN:
+        await expect(ui.board.locator("svg").first).to_be_visible()
+        assert await flaws(ui.board) == []
+    if size == 5:
+        for node in ("page1", "gist1", "page2", "gist2", "report"):
+            await expect(ui.board.get_by_text(node, exact=True).first).to_be_visible()
+    if state == "blocked":
+        node = {5: "page1", 50: "page11", 500: "page122"}[size]
+        await expect(ui.board.get_by_text("answered 503").first).to_be_visible()
+        await expect(ui.board.get_by_text(f'{{"node": "{node}"}}', exact=True).first).to_be_visible()
+        await expect(ui.board.get_by_text(f"weft retry {run.id} {node}").first).to_be_visible()
+    assert await ui.warnings() == []
+
+
+async def test_what_runs_is_a_pending_activity_named_by_its_node(ui: WebUI, runs: Runs) -> None:
+    await ui.open(runs[50, "running"], "pending-activities")
+    await expect(ui.page.get_by_text("page11", exact=True)).to_be_visible()
+    await expect(ui.page.get_by_role("button", name="Pause")).to_be_visible()
+    assert await ui.warnings() == []
+
+
+async def test_queries_are_asked_from_their_page(ui: WebUI, runs: Runs) -> None:
+    await ui.open(runs[5, "blocked"], "query")
+    assert '"status": "blocked"' in await ui.query("plan")
+    node = json.loads(await ui.query("node", {"node": "page1"}))
+    assert (node["status"], node["kind"]) == ("failed", "tool")
+    assert "retry_node" in await ui.query("help")
