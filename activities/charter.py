@@ -47,8 +47,10 @@ class CheckedPlan(BaseModel):
 
     def model_post_init(self, _: Any) -> None:
         self._nodes = {node.id: node for node in self.plan.nodes}
+        self._answer = edges.answer_of(self.plan)  # it walks the whole plan, and every call of a node asks for it
 
     _nodes: dict[str, Node]
+    _answer: Any
     _specs: dict[str, Spec] | None = None
 
     def node(self, name: str) -> Node:
@@ -68,7 +70,7 @@ class CheckedPlan(BaseModel):
     @property
     def answer(self) -> Any:
         """The expression of the answer."""
-        return edges.answer_of(self.plan)
+        return self._answer
 
 
 class Library:
