@@ -10,7 +10,7 @@ from doubles.webui import WebUI
 from playwright.async_api import expect
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
-DRAWN = False
+DRAWN = True
 """Whether the board has a drawing."""
 LISTED = False
 """Whether runs keep their search attributes up to date."""
