@@ -142,7 +142,7 @@ async def test_an_unknown_update_is_refused_with_the_names_there_are(
             await waiting.execute_update(name, {"node": "ok"})
         return
     said = await refusal(waiting, name, {"node": "ok"})
-    assert said.endswith("there are retry_node, skip_node, answer, approve, reject, finish")
+    assert said.endswith("there are retry_node, skip_node, answer, approve, reject, raise_budget, finish")
     assert ("is not built yet" in said) is (name in NOT_BUILT)
 
 
