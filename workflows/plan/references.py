@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 _NAME = r"[A-Za-z][A-Za-z0-9_]{0,39}"
-_STEP = r"(?:\.[A-Za-z_][A-Za-z0-9_-]*|\[\d{1,6}\])"
+STEP = r"(?:\.[A-Za-z_][A-Za-z0-9_-]*|\[\d{1,6}\])"
 _TOKEN = re.compile(
-    rf"\$\$|\$\{{(?P<braced>{_NAME})(?P<braced_path>{_STEP}*)\}}|\$(?P<plain>{_NAME})(?P<plain_path>(?:\.[A-Za-z_][A-Za-z0-9_]*|\[\d{{1,6}}\])*)"
+    rf"\$\$|\$\{{(?P<braced>{_NAME})(?P<braced_path>{STEP}*)\}}|\$(?P<plain>{_NAME})(?P<plain_path>(?:\.[A-Za-z_][A-Za-z0-9_]*|\[\d{{1,6}}\])*)"
 )
 _OPEN = re.compile(r"\$\{[^}]{0,60}\}?")
 _PART = re.compile(r"\.([A-Za-z_][A-Za-z0-9_-]*)|\[(\d{1,6})\]")
@@ -108,6 +108,17 @@ def bind(value: Any, lookup: Callable[[str], Any]) -> Any:
         return {key: bind(item, lookup) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [bind(item, lookup) for item in value]
+    return value
+
+
+def rewritten(value: Any, write: Callable[[Reference], str]) -> Any:
+    """Return `value` with every reference written as `write` says; `$$` and keys stay as they are."""
+    if isinstance(value, str):
+        return _TOKEN.sub(lambda found: found[0] if found[0] == "$$" else write(_reference(found)), value)
+    if isinstance(value, dict):
+        return {key: rewritten(item, write) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [rewritten(item, write) for item in value]
     return value
 
 
