@@ -66,14 +66,14 @@ class Binder:
 
     def _item(self, node: MapNode, index: int) -> Any:
         over = parse_reference(node.over)
-        items = resolve(over, self._lookup(over.node)) if over is not None else None
+        items = resolve(over, self.lookup(over.node)) if over is not None else None
         if not isinstance(items, list) or index >= len(items):
             raise BindError(f"{node.over} has no item {index}")
         return items[index]
 
     def bound(self, value: Any) -> Any:
         """Return `value` with every reference replaced. Raises BindError."""
-        return bind(value, self._lookup)
+        return bind(value, self.lookup)
 
     def worded(self, prompt: str, node: Node) -> str:
         """Return a prompt with what it was given in few words put in place: inputs, the goal, a map's item.
@@ -96,7 +96,11 @@ class Binder:
         names = [reference.node for field, reference in edges.value_references(node) if field != ("over",)]
         return {name: self._values[name] for name in dict.fromkeys(names) if name != "goal" or name == item}
 
-    def _lookup(self, name: str) -> Any:
+    def lookup(self, name: str) -> Any:
+        """Return what a name means for this node: a node's whole output, `goal`, `input`, a map's item.
+
+        Raises BindError.
+        """
         if name not in self._values:
             raise BindError(f"{Reference(name)} has no value")
         return self._values[name]

@@ -105,8 +105,8 @@ class Library:
         return await asyncio.to_thread(CheckedPlan.model_validate_json, body)
 
     async def keep(self, home: str, value: BaseModel) -> str:
-        """Store a charter or plan and return its digest."""
-        return await self._store.put(home, encode(value.model_dump(mode="json", by_alias=True)))
+        """Store a charter or plan and return its digest. Fields keep their order: a tool's arguments have one."""
+        return await self._store.put(home, encode(value.model_dump(mode="json", by_alias=True), canonical=False))
 
     async def value(self, home: str, digest: str) -> Any:
         """Return a stored output. Raises BodyMissing or StoreUnavailable."""

@@ -1,11 +1,16 @@
 """Model calls of nodes: one call, or one turn of a tool loop."""
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from activities.charter import Library
+from activities.prompts import joiner, roles
+from activities.prompts.context import Budget, woven
 from activities.providers import Message, ModelReply, ModelRequest, ToolRequest
 from activities.providers.models import Models
+from activities.results import results_of
+from activities.telling import JoinerTelling, Telling
 from activities.turn import Made, Turn
 from workflows.plan.model import ModelCall
 from workflows.plan.references import parse_reference
@@ -21,31 +26,53 @@ class ModelCalls:
 
     models: Models
     library: Library
+    budget: Budget = field(default_factory=Budget)
 
     async def run(self, turn: Turn, work: ModelCall) -> Made:
-        """Return the model's output, or the transcript with the calls that it asks for. Raises ProviderError."""
+        """Return the model's output, a wish for more nodes, or the transcript with the calls that it asks for.
+
+        Raises ProviderError, BindError, BodyMissing, StoreUnavailable.
+        """
         node = turn.checked.node(turn.address.id)
+        models = (work.model,) if work.model else turn.checked.models.get(work.role) or OFFLINE
         messages = await self._said(turn, work)
+        telling = await self._telling(turn, work, models)
         request = ModelRequest(
             role=work.role,
             model="",
             goal=turn.checked.goal,
-            prompt=str(turn.binder.bound(f"{work.prompt} ")).rstrip(),
+            prompt=telling.prompt,
             template=turn.binder.worded(work.prompt, node),
             inputs=turn.binder.inputs(node),
             output_schema=work.output_schema,
+            system=telling.system,
             messages=tuple(messages),
             tools=await self._tools(turn, work),
             progress=turn.progress,
             seconds=turn.checked.spec(turn.address.id).timeout / 1000,
         )
-        models = (work.model,) if work.model else turn.checked.models.get(work.role) or OFFLINE
         reply = await self.models.complete(request, models, turn.attempt)
         if reply.calls and request.tools:
             return Made(_transcript(messages, reply), reply.usage, "calls")
-        if reply.stop == "length":
-            return Made(f"{reply.text}\n[cut at {request.max_output_tokens:,} tokens]", reply.usage)
-        return Made(reply.output, reply.usage)
+        read = telling.read(reply, turn.progress)
+        return Made(read.output, read.usage, "replan" if read.replan else "")
+
+    async def _telling(self, turn: Turn, work: ModelCall, models: Sequence[str]) -> Telling:
+        """Return how the node's call is put. The rules read templates; models need the material, and to be told."""
+        binder = turn.binder
+        if all(name.partition(":")[0] in OFFLINE for name in models):
+            return Telling(prompt=str(binder.bound(f"{work.prompt} ")).rstrip())
+        if work.role != "joiner" or work.output_schema is not None:
+            return Telling(roles.system(work.role), woven(work.prompt, binder.lookup, self.budget))
+        results = results_of(binder.inputs(turn.checked.node(turn.address.id)))
+        replanning = None
+        if turn.call.replans:
+            charter = await self.library.charter(turn.home, turn.checked.charter)
+            replanning = joiner.Replanning(charter.catalogue, [node.id for node in turn.checked.plan.nodes])
+        prompt = joiner.prompt(work.prompt, binder.lookup, results, self.budget)
+        if turn.call.objections:
+            prompt = f"{prompt}\n\n{joiner.refused(turn.call.objections)}"
+        return JoinerTelling(joiner.system(replanning), prompt, results, replanning)
 
     async def _tools(self, turn: Turn, work: ModelCall) -> tuple[dict[str, Any], ...]:
         """Return what the model may call now: nothing at its last turn, so that it answers."""
@@ -67,10 +94,10 @@ class ModelCalls:
 
 def _transcript(messages: list[Message], reply: ModelReply) -> dict[str, Any]:
     calls = tuple(replace(call, id=call.id or f"call_{index}") for index, call in enumerate(reply.calls))
-    said = [*messages, Message("assistant", reply.text, calls)]
+    said = [*messages, Message("assistant", reply.text, calls, thinking=reply.thinking)]
     return {"messages": [asdict(message) for message in said], "calls": [asdict(call) for call in calls]}
 
 
 def _message(item: dict[str, Any]) -> Message:
     calls = tuple(ToolRequest(**call) for call in item["calls"])
-    return Message(item["role"], item["text"], calls, item["call_id"])
+    return Message(**{**item, "calls": calls, "thinking": tuple(item.get("thinking", ()))})

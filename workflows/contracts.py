@@ -74,14 +74,16 @@ class Prepared(Message):
 
 
 class PlanCall(Message):
-    """Asks a planner for a plan of the charter's goal. `problems` are those of its last draft. With `stream`, the
-    beginning of the plan is sent as signals `drafted` while the rest is written.
+    """Asks a planner for a plan of the charter's goal. After a draft that cannot run, `draft` is that plan, `said` what
+    the planner wrote, `problems` what is wrong. With `stream`, the beginning of the plan is sent as signals `drafted`
+    while the rest is written.
     """
 
     run: str
     charter: Digest
     problems: tuple[str, ...] = ()
     draft: Digest = ""
+    said: Digest = ""
     stream: bool = False
 
 
@@ -102,10 +104,17 @@ def drafted_in(request: Any = None, *more: Any) -> Drafted | None:
 
 
 class Planned(Message):
-    """A planner's draft, not yet checked."""
+    """A planner's draft in the plan language, not yet checked.
+
+    `said` is the planner's own text, where another attempt may mend it. `problems` are what the text itself has wrong:
+    with any, the draft is not whole.
+    """
 
     draft: Digest
     usage: tuple[int, int, int] = (0, 0, 0)
+    said: Digest = ""
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class CheckCall(Message):

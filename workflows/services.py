@@ -63,7 +63,8 @@ class Opening:
         return prepared
 
     async def ask(self, prepared: Prepared, check: Callable[[str], Awaitable[Checked]]) -> Checked:
-        """Return a planner's plan, checked. Its problems go back to it at most twice, unless it cannot learn.
+        """Return a planner's plan, checked. Its problems go back to it at most twice, unless it writes no
+        text that could be mended, or the same plan again.
 
         Raises ApplicationError of type InvalidPlan.
         """
@@ -73,10 +74,14 @@ class Opening:
         for _ in range(1 + REPAIRS):
             planned = await self._do(PLAN, call, "plan the goal", queue=prepared.planner, beats=True)
             self.spent = add_usage(self.spent, planned.usage)
-            checked = await check(planned.draft)
-            if not checked.problems or not prepared.streams:
+            wrong = planned.problems
+            checked = Checked(problems=wrong) if wrong else await check(planned.draft)
+            if not checked.problems or not planned.said or planned.draft == call.draft:
                 break
-            call = PlanCall(run=self.home, charter=self.charter, problems=checked.problems, draft=planned.draft)
+            told = {"problems": checked.problems, "draft": planned.draft, "said": planned.said}
+            call = PlanCall(run=self.home, charter=self.charter, **told)
+        if planned.warnings:
+            checked = checked.model_copy(update={"warnings": (*planned.warnings, *checked.warnings)})
         return sound(checked)
 
     async def check(

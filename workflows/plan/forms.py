@@ -11,7 +11,7 @@ from typing import Any
 from workflows.plan import schema
 from workflows.plan.literals import Arguments, CallFault, read_arguments
 from workflows.plan.problems import listed, named, nearest
-from workflows.plan.references import Reference, as_text, parse_reference, path_text, references_in, rewritten
+from workflows.plan.references import Reference, as_text, parse_reference, path_text, references_in, reworded
 from workflows.plan.tokens import Tokens, Unbalanced
 
 Node = dict[str, Any]
@@ -122,7 +122,7 @@ def _answer(node: str, given: Arguments, _tools: Tools, before: Iterable[str]) -
     if not inputs:
         raise CallFault("there is no result to answer from; write the calls before it")
     gathered = f"{node}_results"
-    told = " ".join(rewritten(text, _spoken) for text in texts).strip() or "$goal"
+    told = " ".join(reworded(text, _spoken) for text in texts).strip() or "$goal"
     return [
         {"id": gathered, "kind": "join", "inputs": inputs, "policy": "settled"},
         {"id": node, "kind": "llm", "role": "joiner", "prompt": f"{told}\n\n${gathered}", **_common(kept)},

@@ -55,7 +55,9 @@ class LineReader:
         return {"nodes": self._made.nodes, **answer}
 
     def feed(self, piece: str) -> list[Event]:
-        """Take the next piece of the reply; return what it completes."""
+        """Take the next piece of the reply; return what it completes. Half surrogate pairs become `?`."""
+        if not piece.isascii():
+            piece = piece.encode("utf-8", "replace").decode()
         first, *others = piece.split("\n")
         self._rest.append(first)
         for other in others:

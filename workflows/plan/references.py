@@ -6,7 +6,7 @@ looked at again. `$$` is a literal `$`, and `$` before a digit or any other char
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,15 +111,25 @@ def bind(value: Any, lookup: Callable[[str], Any]) -> Any:
     return value
 
 
-def rewritten(value: Any, write: Callable[[Reference], str]) -> Any:
-    """Return `value` with every reference written as `write` says; `$$` and keys stay as they are."""
+def reworded(text: str, write: Callable[[Reference], str]) -> str:
+    """Return text with every reference written as `write` says; `$$` stays, for the text is still to be bound."""
+    return _TOKEN.sub(lambda found: found[0] if found[0] == "$$" else write(_reference(found)), text)
+
+
+def renamed(value: Any, names: Mapping[str, str]) -> Any:
+    """Return `value` with references to other nodes, as `names` says, in the form that they were written in."""
     if isinstance(value, str):
-        return _TOKEN.sub(lambda found: found[0] if found[0] == "$$" else write(_reference(found)), value)
+        return _TOKEN.sub(lambda found: _renamed(found, names), value) if "$" in value else value
     if isinstance(value, dict):
-        return {key: rewritten(item, write) for key, item in value.items()}
+        return {key: renamed(item, names) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [rewritten(item, write) for item in value]
+        return [renamed(item, names) for item in value]
     return value
+
+
+def _renamed(found: re.Match[str], names: Mapping[str, str]) -> str:
+    name = found["braced"] or found["plain"]
+    return found[0].replace(name, names[name], 1) if name in names else found[0]
 
 
 def _bind_text(text: str, lookup: Callable[[str], Any]) -> Any:
@@ -127,13 +137,12 @@ def _bind_text(text: str, lookup: Callable[[str], Any]) -> Any:
     if whole is not None:
         return resolve(whole, lookup(whole.node))
 
-    def substitute(found: re.Match[str]) -> str:
-        if found[0] == "$$":
-            return "$"
-        reference = _reference(found)
-        return as_text(resolve(reference, lookup(reference.node)))
+    return filled(text, lambda reference: as_text(resolve(reference, lookup(reference.node))))
 
-    return _TOKEN.sub(substitute, text)
+
+def filled(text: str, write: Callable[[Reference], str]) -> str:
+    """Return text with every reference replaced by what `write` says, once, and `$$` by a dollar."""
+    return _TOKEN.sub(lambda found: "$" if found[0] == "$$" else write(_reference(found)), text)
 
 
 def rewrite(text: str, put: Callable[[Reference], str | None]) -> str:

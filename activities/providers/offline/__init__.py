@@ -63,7 +63,7 @@ def _tokens(value: Any) -> int:
 
 
 def _plan(request: ModelRequest) -> dict[str, Any]:
-    goal = request.prompt.strip()
+    goal = request.goal.strip()
     try:
         asked = questions(goal)
     except NotUnderstood as error:

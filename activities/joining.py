@@ -1,0 +1,141 @@
+"""Reads a joiner's reply: an answer with evidence, or nodes to add to the plan. Pure; takes many forms of both."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from activities.prompts.planner import MOST_NODES
+from activities.results import Result
+from workflows.plan.delta import Delta
+from workflows.plan.forms import Tools
+from workflows.plan.lines import LineError, LineReader
+from workflows.plan.loose_json import NoJson, json_in
+from workflows.plan.problems import listed, shown
+
+MOST_EVIDENCE = 50
+
+_MARK = re.compile(r"\s?\[(\d{1,3})\]")
+_NODE = re.compile(r"[\s$\[{(]*(?P<name>[A-Za-z0-9_]{1,40})")
+_PLACES = ("path", "url", "source")
+_DEEPEST = 12
+_STRAIGHT = str.maketrans("\u201c\u201d\u2018\u2019\u00a0", "\"\"'' ")
+
+
+class ReplyFault(Exception):
+    """A reply that is neither an answer nor a plan; the message says why. The same joiner may do better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What a joiner said: `output` in the form `{answer, evidence}` of every joiner, or a delta; and what was wrong."""
+
+    output: dict[str, Any] | None = None
+    delta: Delta | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def read_reply(text: str, results: Mapping[str, Result], tools: Tools) -> Joined:
+    """Return what a reply says. Text that is no JSON is the answer. Raises ReplyFault; nothing else."""
+    try:
+        data, _ = json_in(text)
+    except NoJson as error:
+        if text.lstrip(" \n`json")[:1] == "{" and re.search(r'"(?:answer|replan)"\s*:', text):
+            raise ReplyFault(f"the joiner's reply is no whole answer: {error}") from None
+        data = None
+    if isinstance(data, dict) and data.get("replan"):
+        return _delta(data["replan"], results, tools)
+    if isinstance(data, dict) and data.get("answer") is not None:
+        return _answer(data["answer"], data.get("evidence"), results)
+    if not text.strip():
+        raise ReplyFault("the joiner's reply is empty")
+    return _answer(text.strip(), (), results)
+
+
+def _delta(said: Any, results: Mapping[str, Result], tools: Tools) -> Joined:
+    fields = said if isinstance(said, dict) else {"nodes": said}
+    nodes = fields.get("nodes")
+    reader = LineReader(tools, list(results))
+    if isinstance(nodes, str):
+        events = reader.feed(nodes) + reader.close()
+        errors = [event.text for event in events if isinstance(event, LineError)]
+        if errors:
+            raise ReplyFault(f"the joiner's new lines cannot be read: {listed(errors, 3)}")
+        fields = {**fields, **reader.plan}
+        nodes = reader.plan["nodes"]
+    if not isinstance(nodes, list) or not nodes or not all(isinstance(node, dict) for node in nodes):
+        raise ReplyFault("the joiner asks for another plan and writes none")
+    if len(nodes) > MOST_NODES:
+        raise ReplyFault(f"the joiner adds {len(nodes):,} nodes; at most {MOST_NODES}")
+    why = str(fields.get("why") or "the results do not hold the answer")
+    return Joined(delta=Delta(" ".join(why.split())[:500], tuple(nodes), fields.get("answer")))
+
+
+def _answer(answer: Any, said: Any, results: Mapping[str, Result]) -> Joined:
+    """Return the answer with the evidence that stands, numbered by its marks; the others' marks go."""
+    entries = said if isinstance(said, list) else []
+    warnings: list[str] = []
+    numbers: dict[int, int] = {}
+    evidence: list[dict[str, Any]] = []
+    for place, entry in enumerate(entries[:MOST_EVIDENCE], 1):
+        piece = _piece(entry, results, warnings)
+        if piece is not None:
+            own = entry.get("n")
+            numbers[own if isinstance(own, int) else place] = len(evidence) + 1
+            evidence.append({"n": len(evidence) + 1, **piece})
+    if isinstance(answer, str) and entries:
+        answer = _MARK.sub(lambda mark: _numbered(mark, numbers), answer)
+        marked = {int(number) for number in _MARK.findall(answer)}
+        unmarked = [f"[{piece['n']}]" for piece in evidence if piece["n"] not in marked]
+        answer = " ".join([answer, "".join(unmarked)]) if unmarked else answer
+    return Joined(output={"answer": answer, "evidence": evidence}, warnings=tuple(warnings))
+
+
+def _numbered(mark: re.Match[str], numbers: Mapping[int, int]) -> str:
+    number = numbers.get(int(mark[1]))
+    return mark[0].replace(mark[1], str(number)) if number is not None else ""
+
+
+def _piece(entry: Any, results: Mapping[str, Result], warnings: list[str]) -> dict[str, str] | None:
+    if not isinstance(entry, dict):
+        warnings.append(f"evidence {shown(entry)} is no object and was left out")
+        return None
+    found = _NODE.match(str(entry.get("node", "")))
+    name = found["name"] if found else ""
+    name = f"n{int(name)}" if name.isdecimal() and name.isascii() else name
+    if name not in results:
+        warnings.append(f"evidence of {shown(entry.get('node'))} was left out: there is no such result")
+        return None
+    quote, claim = _line(entry.get("quote")), _line(entry.get("claim"))
+    source, held = _held(results[name].value, _plain(quote), "", 0) if quote else ("", True)
+    if not held:
+        warnings.append(f"a quotation of {name} was left out: {shown(quote)} does not stand in it")
+        quote = ""
+    return {"node": name, "claim": claim, "source": source, "quote": quote}
+
+
+def _held(value: Any, quote: str, place: str, depth: int) -> tuple[str, bool]:
+    """Return (document, whether) of a quotation in a result: the path or address nearest to where it stands."""
+    if isinstance(value, str):
+        return (place, True) if quote in _plain(value) else ("", False)
+    if depth > _DEEPEST:
+        return "", False
+    if isinstance(value, int | float):
+        return (place, True) if quote == str(value) else ("", False)
+    if isinstance(value, dict):
+        named = (value[field] for field in _PLACES if isinstance(value.get(field), str))
+        place = next(named, place)
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        found = _held(item, quote, place, depth + 1)
+        if found[1]:
+            return found
+    return "", False
+
+
+def _plain(text: str) -> str:
+    """Return text as quotations are compared: one space between words, straight quotes, small letters."""
+    return " ".join(text.translate(_STRAIGHT).split()).strip("\"'. …").lower()
+
+
+def _line(said: Any) -> str:
+    return " ".join(said.split())[:1000] if isinstance(said, str) else ""

@@ -1,0 +1,88 @@
+"""What a joiner is told: the goal, every result with its node and status, and how to answer or ask for more."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from activities.prompts import roles
+from activities.prompts.catalogue import described
+from activities.prompts.context import Budget, fitted
+from activities.prompts.planner import FORMS, MOST_NODES
+from activities.results import Result
+from workflows.plan.forms import Tools
+from workflows.plan.references import Reference, as_text, filled, path_text, resolve
+
+_ANSWER = """\
+Answer the goal from the results alone. Reply with one JSON object and nothing else:
+
+{"answer": "The Nile is longer, by 250 km [1][2].",
+ "evidence": [{"node": "n1", "claim": "the Nile is 6,650 km long", "quote": "about 6,650 kilometres long"},
+              {"node": "n2", "claim": "the Amazon is 6,400 km long", "quote": "some 6,400 kilometres"}]}
+
+`[1]` in the answer marks what the first evidence supports. `node` is the node of a result below; `quote` is a short
+passage of it, word for word, or empty. If a result that matters failed or says nothing, tell what is not known."""
+_REPLAN = """\
+If the answer needs more, do not guess. A dead end calls for another way: an address that is broken, a search that found
+nothing, a page that does not hold the fact, a failed call. Then reply with lines to add to the plan, and nothing else,
+numbered from {first} on; `$1` is still the result of n1:
+
+{{"replan": {{"why": "the search for the Amazon found nothing",
+            "nodes": "{first}. search(\\"Amazon river kilometres\\")\\n{next}. answer($1, ${first})"}}}}
+
+Do not repeat a call that is there already: its result would be the same. At most {most} lines.
+
+{forms}
+Tools:
+
+{tools}"""
+_NUMBERED = re.compile(r"n(\d{1,9})(?:_\w*)?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Replanning:
+    """What a joiner may add to the plan with: tools of the run's catalogue, in lines that number from `first` on."""
+
+    catalogue: Sequence[dict[str, Any]]
+    first: int
+
+    @classmethod
+    def of(cls, catalogue: Sequence[dict[str, Any]], nodes: Iterable[str]) -> Self:
+        """Return what may be added to a plan with these nodes."""
+        numbers = (int(found[1]) for node in nodes if (found := _NUMBERED.match(node)))
+        return cls(catalogue, max(numbers, default=0) + 1)
+
+    @property
+    def tools(self) -> Tools:
+        """The argument schemas of the tools by name."""
+        return {str(entry["name"]): entry["schema"] for entry in self.catalogue}
+
+
+def system(replanning: Replanning | None) -> str:
+    """Return what a joiner is told of its work; without `replanning` it must answer."""
+    parts = [roles.system("joiner"), _ANSWER]
+    if replanning is not None:
+        tools, first = described(replanning.catalogue), replanning.first
+        parts.append(_REPLAN.format(first=first, next=first + 1, most=MOST_NODES, forms=FORMS, tools=tools))
+    return "\n\n".join(parts)
+
+
+def prompt(template: str, lookup: Callable[[str], Any], results: Mapping[str, Result], budget: Budget) -> str:
+    """Return the goal, what the plan asks of the joiner, and the results in fences. Raises BindError."""
+    goal = as_text(lookup("goal"))
+    asked = filled(template, lambda reference: _named(reference, lookup, results)).strip()
+    request = [goal, *([asked] if asked and asked != goal else [])]
+    blocks = fitted({name: _shown(result) for name, result in results.items()}, budget)
+    told = [f"{name}, {result.status}:\n{block}" for (name, result), block in zip(results.items(), blocks, strict=True)]
+    return "\n\n".join(["The goal:", *request, "The results:", *(told or ["There are none."])])
+
+
+def _named(reference: Reference, lookup: Callable[[str], Any], results: Mapping[str, Result]) -> str:
+    """A goal or input stands in the text. A result is only named, and a join of results is told one by one."""
+    if reference.node in ("goal", "input"):
+        return as_text(resolve(reference, lookup(reference.node)))
+    return f"[{reference.node}{path_text(reference.path)}]" if reference.node in results else ""
+
+
+def _shown(result: Result) -> Any:
+    return result.value if result.status == "succeeded" else (result.error or "no reason is known")

@@ -1,0 +1,58 @@
+"""How one model call is put into words, and how its reply is read."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from activities.joining import ReplyFault, read_reply
+from activities.prompts.joiner import Replanning
+from activities.providers import ModelReply
+from activities.providers.errors import SchemaMismatch
+from activities.providers.model import OUTPUT_TOKENS
+from activities.results import Result
+from workflows.plan.delta import Delta
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """A call whose reply is the output."""
+
+    system: str = ""
+    prompt: str = ""
+
+    def read(self, reply: ModelReply, _progress: Callable[[str], None]) -> ModelReply:
+        """Return the reply with the node's output."""
+        return replace(reply, output=_text(reply)) if reply.stop == "length" else reply
+
+
+@dataclass(frozen=True, slots=True)
+class JoinerTelling(Telling):
+    """A joiner's call. Its output is `{answer, evidence}`, or `{replan: {why, nodes, answer}}` while it may replan."""
+
+    results: Mapping[str, Result] = field(default_factory=dict)
+    replanning: Replanning | None = None
+
+    def read(self, reply: ModelReply, progress: Callable[[str], None]) -> ModelReply:
+        """Return the reply with the node's output. Raises SchemaMismatch."""
+        if isinstance(reply.output, dict):  # the rules took over, and give an answer as it should be
+            return reply
+        try:
+            joined = read_reply(_text(reply), self.results, self.replanning.tools if self.replanning else {})
+        except ReplyFault as error:
+            raise SchemaMismatch(str(error), retryable=True) from None
+        for warning in joined.warnings:
+            progress(warning)
+        if joined.delta is None:
+            return replace(reply, output=joined.output)
+        if self.replanning is None:
+            raise SchemaMismatch("the joiner asks for more nodes, and none may be added any more", retryable=True)
+        return replace(reply, output={"replan": _written(joined.delta)})
+
+
+def _text(reply: ModelReply) -> str:
+    """Return what the model wrote, with a mark where it was cut."""
+    return f"{reply.text}\n[cut at {OUTPUT_TOKENS:,} tokens]" if reply.stop == "length" else reply.text
+
+
+def _written(delta: Delta) -> dict[str, Any]:
+    return {"why": delta.why, "nodes": list(delta.nodes), "answer": delta.answer}
