@@ -1,7 +1,7 @@
 """Reads a joiner's reply: an answer with evidence, or nodes to add to the plan. Pure; takes many forms of both."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +35,10 @@ class Joined:
     warnings: tuple[str, ...] = ()
 
 
-def read_reply(text: str, results: Mapping[str, Result], tools: Tools) -> Joined:
-    """Return what a reply says. Text that is no JSON is the answer. Raises ReplyFault; nothing else."""
+def read_reply(text: str, results: Mapping[str, Result], tools: Tools, known: Sequence[str] = ()) -> Joined:
+    """Return what a reply says. Text that is no JSON is the answer. `known` are the nodes of the plan, which new lines
+    may refer to. Raises ReplyFault; nothing else.
+    """
     try:
         data, _ = json_in(text)
     except NoJson as error:
@@ -44,7 +46,7 @@ def read_reply(text: str, results: Mapping[str, Result], tools: Tools) -> Joined
             raise ReplyFault(f"the joiner's reply is no whole answer: {error}") from None
         data = None
     if isinstance(data, dict) and data.get("replan"):
-        return _delta(data["replan"], results, tools)
+        return _delta(data["replan"], LineReader(tools, known or list(results), list(results)))
     if isinstance(data, dict) and data.get("answer") is not None:
         return _answer(data["answer"], data.get("evidence"), results)
     if not text.strip():
@@ -52,10 +54,9 @@ def read_reply(text: str, results: Mapping[str, Result], tools: Tools) -> Joined
     return _answer(text.strip(), (), results)
 
 
-def _delta(said: Any, results: Mapping[str, Result], tools: Tools) -> Joined:
+def _delta(said: Any, reader: LineReader) -> Joined:
     fields = said if isinstance(said, dict) else {"nodes": said}
     nodes = fields.get("nodes")
-    reader = LineReader(tools, list(results))
     if isinstance(nodes, str):
         events = reader.feed(nodes) + reader.close()
         errors = [event.text for event in events if isinstance(event, LineError)]

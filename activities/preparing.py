@@ -9,6 +9,7 @@ from activities.binding import parse_address
 from activities.charter import Charter, CheckedPlan, Library
 from activities.documents import DocumentRule
 from activities.llm import OFFLINE
+from activities.prompts.planner import by_line
 from activities.providers.models import Models, unpriced
 from activities.toolbox import Registry
 from workflows import queues
@@ -16,6 +17,7 @@ from workflows.contracts import CheckCall, Checked, LoadCall, PrepareCall, Prepa
 from workflows.plan import edges
 from workflows.plan.annotate import Annotator
 from workflows.plan.beginning import continued, startable
+from workflows.plan.delta import Delta, merge, same_plan
 from workflows.plan.facts import facts_of
 from workflows.plan.forecast import forecast
 from workflows.plan.inputs import bind_inputs, input_problems
@@ -79,6 +81,8 @@ class Preparing:
         if base is not None and call.adds == "calls":
             checked = await self._checked(home, call.charter, charter, _with_calls(base, charter, call, draft))
             checked = checked.model_copy(update={"continues": True})
+        elif base is not None and call.adds == "replan":
+            checked = await self._grown(home, call.charter, charter, draft, base)
         else:
             checked = await self._check(home, call.charter, charter, draft, base)
         return await self._with_facts(home, call, base, checked) if base and checked.continues else checked
@@ -128,6 +132,17 @@ class Preparing:
         longer = continued(base.plan, plan) if base is not None else None
         checked = await self._checked(home, digest, charter, longer or plan)
         return checked.model_copy(update={"continues": True}) if longer is not None else checked
+
+    async def _grown(self, home: str, digest: str, charter: Charter, wish: Any, base: CheckedPlan) -> Checked:
+        """Check a plan with what a joiner wishes to add; a wish for nothing new is refused, for it leads nowhere."""
+        merged = merge(base.plan, Delta.of(wish))
+        if not isinstance(merged, Plan):
+            return _refused(merged)
+        if same_plan(base.plan, merged):
+            return _refused((Problem("same_plan", (), "the new nodes only repeat calls that were made already"),))
+        checked = await self._checked(home, digest, charter, merged)
+        problems = tuple(by_line(problem, [node.id for node in merged.nodes]) for problem in checked.problems)
+        return checked.model_copy(update={"continues": True, "problems": problems})
 
     async def _checked(self, home: str, digest: str, charter: Charter, plan: Plan) -> Checked:
         problems = problems_of(plan, charter.catalogue, models=self.models.providers)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from activities.joining import ReplyFault, read_reply
 from activities.prompts.joiner import Replanning
@@ -10,7 +9,6 @@ from activities.providers import ModelReply
 from activities.providers.errors import SchemaMismatch
 from activities.providers.model import OUTPUT_TOKENS
 from activities.results import Result
-from workflows.plan.delta import Delta
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,8 @@ class JoinerTelling(Telling):
         if isinstance(reply.output, dict):  # the rules took over, and give an answer as it should be
             return reply
         try:
-            joined = read_reply(_text(reply), self.results, self.replanning.tools if self.replanning else {})
+            more = (self.replanning.tools, self.replanning.nodes) if self.replanning else ({}, ())
+            joined = read_reply(_text(reply), self.results, *more)
         except ReplyFault as error:
             raise SchemaMismatch(str(error), retryable=True) from None
         for warning in joined.warnings:
@@ -46,13 +45,9 @@ class JoinerTelling(Telling):
             return replace(reply, output=joined.output)
         if self.replanning is None:
             raise SchemaMismatch("the joiner asks for more nodes, and none may be added any more", retryable=True)
-        return replace(reply, output={"replan": _written(joined.delta)})
+        return replace(reply, output=joined.delta.wish, replan=True)
 
 
 def _text(reply: ModelReply) -> str:
     """Return what the model wrote, with a mark where it was cut."""
     return f"{reply.text}\n[cut at {OUTPUT_TOKENS:,} tokens]" if reply.stop == "length" else reply.text
-
-
-def _written(delta: Delta) -> dict[str, Any]:
-    return {"why": delta.why, "nodes": list(delta.nodes), "answer": delta.answer}

@@ -63,8 +63,8 @@ class Opening:
         return prepared
 
     async def ask(self, prepared: Prepared, check: Callable[[str], Awaitable[Checked]]) -> Checked:
-        """Return a planner's plan, checked. Its problems go back to it at most twice, unless it writes no
-        text that could be mended, or the same plan again.
+        """Return a planner's plan, checked. Its problems go back to it at most twice, unless it writes no text that
+        could be mended, or the same plan again.
 
         Raises ApplicationError of type InvalidPlan.
         """

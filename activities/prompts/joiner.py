@@ -1,9 +1,9 @@
 """What a joiner is told: the goal, every result with its node and status, and how to answer or ask for more."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from activities.prompts import roles
 from activities.prompts.catalogue import described
@@ -41,16 +41,15 @@ _NUMBERED = re.compile(r"n(\d{1,9})(?:_\w*)?\Z")
 
 @dataclass(frozen=True, slots=True)
 class Replanning:
-    """What a joiner may add to the plan with: tools of the run's catalogue, in lines that number from `first` on."""
+    """What a joiner may add to: a plan with these nodes, by calls of the tools in this catalogue."""
 
     catalogue: Sequence[dict[str, Any]]
-    first: int
+    nodes: Sequence[str]
 
-    @classmethod
-    def of(cls, catalogue: Sequence[dict[str, Any]], nodes: Iterable[str]) -> Self:
-        """Return what may be added to a plan with these nodes."""
-        numbers = (int(found[1]) for node in nodes if (found := _NUMBERED.match(node)))
-        return cls(catalogue, max(numbers, default=0) + 1)
+    @property
+    def first(self) -> int:
+        """The number of the first new line."""
+        return 1 + max((int(found[1]) for node in self.nodes if (found := _NUMBERED.match(node))), default=0)
 
     @property
     def tools(self) -> Tools:
@@ -75,6 +74,12 @@ def prompt(template: str, lookup: Callable[[str], Any], results: Mapping[str, Re
     blocks = fitted({name: _shown(result) for name, result in results.items()}, budget)
     told = [f"{name}, {result.status}:\n{block}" for (name, result), block in zip(results.items(), blocks, strict=True)]
     return "\n\n".join(["The goal:", *request, "The results:", *(told or ["There are none."])])
+
+
+def refused(objections: Sequence[str]) -> str:
+    """Return why the nodes that the joiner asked for could not be added."""
+    told = "\n".join(f"- {objection}" for objection in objections)
+    return f"The lines that you asked for last time cannot be added:\n{told}\nMend them, or answer."
 
 
 def _named(reference: Reference, lookup: Callable[[str], Any], results: Mapping[str, Result]) -> str:

@@ -101,12 +101,12 @@ def prompt(goal: str) -> str:
 
 def repair(said: str, problems: Sequence[str], ids: Sequence[str]) -> tuple[Message, ...]:
     """Return the turns that ask for a better plan. `ids` are the draft's nodes in order, to name lines by."""
-    told = "\n".join(f"- {_by_line(problem, ids)}" for problem in problems)
+    told = "\n".join(f"- {by_line(problem, ids)}" for problem in problems)
     text = f"This plan cannot run:\n{told}\n\nWrite the whole plan again with these mended."
     return Message("assistant", said or "(nothing)"), Message("user", text)
 
 
-def _by_line(problem: str, ids: Sequence[str]) -> str:
+def by_line(problem: str, ids: Sequence[str]) -> str:
     """Return a problem with the numbers that the planner has written: `nodes[0].args` of `n1` is `line 1: args`."""
 
     def line(found: re.Match[str]) -> str:

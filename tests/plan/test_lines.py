@@ -20,12 +20,12 @@ from workflows.plan.validate import problems_of
 
 TOOLS = {entry["name"]: entry["schema"] for entry in CATALOGUE}
 MUTATED = int(os.environ.get("WEFT_MUTATED_PLANS", "1500"))
-"""How many damaged plans the suite reads; `WEFT_MUTATED_PLANS=100000` is the full count: two minutes of work, and `--timeout 900`."""
+"""How many damaged plans the suite reads. The full count is `WEFT_MUTATED_PLANS=100000` with `--timeout 900`."""
 
 
 def read(text: str, known: tuple[str, ...] = ()) -> tuple[dict[str, Any], list[str], list[str]]:
     """Return (plan, errors, warnings)."""
-    reader = LineReader(TOOLS, known)
+    reader = LineReader(TOOLS, (*known, "spare"), known)
     events = reader.feed(text) + reader.close()
     errors = [event.text for event in events if isinstance(event, LineError)]
     warnings = [event.text for event in events if isinstance(event, LineWarning)]
@@ -323,9 +323,9 @@ def test_a_plan_in_json_is_taken_as_it_is(wrap: str, form: str) -> None:
 
 
 def test_lines_may_add_to_an_earlier_plan() -> None:
-    plan, errors, _ = read('3. search("$1 $nile")\n4. answer()', ("n1", "n2", "nile"))
+    plan, errors, _ = read('3. search("$1 $nile $spare")\n4. answer()', ("n1", "n2", "nile"))
     assert errors == []
-    assert plan["nodes"][0]["args"] == {"query": "$n1 $nile"}
+    assert plan["nodes"][0]["args"] == {"query": "$n1 $nile $spare"}
     assert plan["nodes"][1]["inputs"] == ["n1", "n2", "nile", "n3"]
 
 

@@ -50,11 +50,11 @@ class NumberedCall:
 
 
 class Assembly:
-    """The plan under construction. `known` are nodes of an earlier plan that this one adds to; `last` is the highest
-    number so far; `events` are what has not been told yet.
+    """The plan under construction. `last` is the highest number so far, `events` are what has not been told yet;
+    `known` and `gathered` as in `LineReader`.
     """
 
-    def __init__(self, tools: Tools, known: Sequence[str]) -> None:
+    def __init__(self, tools: Tools, known: Sequence[str], gathered: Sequence[str]) -> None:
         self._tools = tools
         self._known = dict.fromkeys(known)
         self._seen: dict[int, None] = {}
@@ -62,7 +62,7 @@ class Assembly:
         self._done: dict[int, None] = {}
         self._held: dict[NumberedCall, None] = {}
         self._waiting: dict[int, list[NumberedCall]] = {}
-        self._loose = dict.fromkeys(known)
+        self._loose = dict.fromkeys(gathered)
         self._failed = False
         self.last = 0
         self.nodes: list[Node] = []

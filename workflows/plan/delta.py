@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from workflows.plan import edges
 from workflows.plan.model import MAX_NODES, JoinNode, LlmNode, Node, Plan
@@ -23,6 +23,22 @@ class Delta:
     why: str
     nodes: tuple[dict[str, Any], ...]
     answer: Any = None
+
+    @classmethod
+    def of(cls, wish: Any) -> Self:
+        """Return the delta in a joiner's output, `{replan: {why, nodes, answer}}`; an empty one if there is none."""
+        said = wish.get("replan") if isinstance(wish, dict) else None
+        fields = said if isinstance(said, dict) else {}
+        nodes = fields.get("nodes")
+        listed = nodes if isinstance(nodes, list) else []
+        return cls(
+            str(fields.get("why", "")), tuple(node for node in listed if isinstance(node, dict)), fields.get("answer")
+        )
+
+    @property
+    def wish(self) -> dict[str, Any]:
+        """The output that asks for these nodes."""
+        return {"replan": {"why": self.why, "nodes": list(self.nodes), "answer": self.answer}}
 
 
 def merge(plan: Plan, delta: Delta) -> Plan | tuple[Problem, ...]:

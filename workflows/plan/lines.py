@@ -36,10 +36,12 @@ __all__ = ["Event", "LineError", "LineNode", "LineReader", "LineWarning"]
 
 
 class LineReader:
-    """Reads one reply. `tools` maps names to argument schemas; `known` are nodes of a plan that the reply adds to."""
+    """Reads one reply. `tools` maps names to argument schemas; `known` are the nodes of a plan that the reply adds to,
+    `gathered` those of them that an answer takes beside the new ones when it names none.
+    """
 
-    def __init__(self, tools: Tools, known: Sequence[str] = ()) -> None:
-        self._made = Assembly(tools, known)
+    def __init__(self, tools: Tools, known: Sequence[str] = (), gathered: Sequence[str] = ()) -> None:
+        self._made = Assembly(tools, known, gathered)
         self._rest: list[str] = []
         self._json: list[str] | None = None
         self._plan: Node | None = None
