@@ -81,6 +81,11 @@ class Host:
         """The model providers there are; each has a queue."""
         return self._models.providers
 
+    @property
+    def providers(self) -> tuple[str, ...]:
+        """The model providers there are."""
+        return self._models.providers
+
     def tools(self) -> list[Callable[..., Any]]:
         """Return the activities of the tools queue."""
         names = [call.name for call in (contracts.TOOL, contracts.JOIN, contracts.MAP, contracts.GATE, contracts.AGENT)]

@@ -19,6 +19,9 @@ from starter.dev.server import DevServer
 from workflows import queues
 from workflows.wire import connect
 
+for _name in [name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_", "WEFT_MODEL"))]:
+    del os.environ[_name]  # no test may spend a person's money
+
 Plan = dict[str, Any]
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
 CORPUS = Path(__file__).parents[1] / "examples" / "corpus"

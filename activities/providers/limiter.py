@@ -1,8 +1,9 @@
 """Back-pressure: what one call learns of a provider's state slows the others of this process.
 
 Each failure adds to a provider's pressure (a rate limit 2.0, missing capacity 1.5, a timeout 1.0, a schema that was
-not kept 0.5), which halves every ten seconds. While there is pressure, fewer calls run at once, and after a failure
-none starts for a moment. A call that may not start now is refused, which frees its slot; it uses up no attempt.
+not kept 0.5), which halves every ten seconds. While there is pressure, fewer calls run at once; after a failure none
+starts for as long as the server asked, else for a second a unit of pressure. A call that may not start now is refused,
+which frees its slot; it uses up no attempt.
 """
 
 import asyncio
@@ -71,5 +72,5 @@ class Limiter:
         self._peak = self._running if calm else max(self._peak, self._running)
         self._pressure = min(self.pressure + error.pressure, MOST_PRESSURE)
         self._measured = self._clock()
-        pause = error.retry_after or (2.0 ** (self._pressure - 1) if self._pressure >= 1 else 0.0)
+        pause = error.retry_after or (self._pressure if self._pressure >= 1 else 0.0)
         self._closed_until = max(self._closed_until, self._measured + min(pause, LONGEST_WAIT))

@@ -10,6 +10,7 @@ from typing import Self
 from starter.dev.state import StackRecord
 
 PACKAGES = ("workflows", "activities", "workers", "starter")
+SOURCES = (".py", ".toml")
 INHERITED = ("WEFT_", "OPENAI_", "ANTHROPIC_")
 OF_THE_CLIENT = frozenset({"WEFT_STATE", "WEFT_IDLE_STOP", "WEFT_TEMPORAL_CLI", "WEFT_HEALTH_PORT"})
 
@@ -18,7 +19,7 @@ def code_digest(root: Path = Path(__file__).parents[2]) -> str:
     """Digest of the names and contents of every source file of the four packages."""
     digest = sha256()
     for package in PACKAGES:
-        for source in sorted((root / package).rglob("*.py")):
+        for source in sorted(path for path in (root / package).rglob("*") if path.suffix in SOURCES):
             content = source.read_bytes()
             digest.update(f"{source.relative_to(root)} {len(content)}\n".encode())
             digest.update(content)

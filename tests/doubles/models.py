@@ -31,7 +31,8 @@ LORIS_SECONDS = 0.2
 
 @dataclass
 class ModelServer:
-    """A running server. `asked` has every request in order, `paths` every path, `dropped` how many left early."""
+    """A running server. `asked` has every request in order, `paths` every path; `open` are its connections, `busy` its
+    calls now, `dropped` the connections that broke."""
 
     rules: list[Rule] = field(default_factory=list)
     models: tuple[str, ...] = ("test-model",)
@@ -43,8 +44,10 @@ class ModelServer:
     asked: list[Asked] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     open: int = 0
+    busy: int = 0
     most_open: int = 0
     dropped: int = 0
+    connections: set[asyncio.Task[None]] = field(default_factory=set)
 
     @property
     def url(self) -> str:
@@ -73,6 +76,13 @@ class ModelServer:
         finally:
             self.open -= 1
             writer.close()
+
+    async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection until it ends, or the server does."""
+        task = asyncio.ensure_future(self.serve(reader, writer))
+        self.connections.add(task)
+        await asyncio.wait([task])
+        self.connections.discard(task)
 
     def reply_to(self, asked: Asked) -> Reply:
         """Return the reply of the first rule that takes the request."""
@@ -121,8 +131,15 @@ class _Exchange:
         except BadRequest as problem:
             return await self._status(wire.error(Reply(text=str(problem))), 400)
         self._server.asked.append(asked)
+        self._server.busy += 1
+        try:
+            return await self._answer(wire, asked)
+        finally:
+            self._server.busy -= 1
+
+    async def _answer(self, wire: Format, asked: Asked) -> bool:
         for name in self._server.refuse:
-            if name in body:
+            if name in asked.body:
                 return await self._status(wire.error(Reply(text=self._server.refuse[name])), 400)
         if asked.model not in self._server.models:
             told = Reply(text=f"The model `{asked.model}` does not exist", code="not_found_error")
@@ -230,13 +247,15 @@ class _Exchange:
 async def model_server(*rules: Rule, port: int = 0, **fields: Any) -> AsyncIterator[ModelServer]:
     """Serve on 127.0.0.1 until the block ends."""
     found = ModelServer(rules=list(rules), **fields)
-    listener = await asyncio.start_server(found.serve, "127.0.0.1", port)
+    listener = await asyncio.start_server(found.take, "127.0.0.1", port)
     found.port = listener.sockets[0].getsockname()[1]
     try:
         yield found
     finally:
         listener.close()
-        listener.close_clients() if hasattr(listener, "close_clients") else None
+        for task in found.connections:
+            task.cancel()
+        await asyncio.gather(*found.connections, return_exceptions=True)
 
 
 async def _forever(rules: Iterable[Rule], **fields: Any) -> None:

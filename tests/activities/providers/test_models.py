@@ -1,5 +1,6 @@
 """Which model serves which role, what is refused at start, and when the next of a list takes over."""
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any, get_args
 
@@ -61,9 +62,8 @@ def test_a_role_may_have_models_of_its_own_in_order() -> None:
     ],
 )
 def test_a_wrong_setting_names_its_variable_and_no_secret(env: dict[str, str], told: str) -> None:
-    with pytest.raises(ValueError, match=r".") as caught:
+    with pytest.raises(ValueError, match=f"^{re.escape(told)}") as caught:
         ModelSettings.read(env)
-    assert str(caught.value).startswith(told)
     assert KEY not in str(caught.value)
 
 
@@ -151,7 +151,7 @@ async def test_the_own_servers_have_a_default_with_a_price() -> None:
 
 async def test_output_that_does_not_fit_the_schema_is_tried_again(models: Models, server: ModelServer) -> None:
     server.on("", '{"n": "many"}')
-    with pytest.raises(ProviderError, match=r"the model's output at n: ") as caught:
+    with pytest.raises(ProviderError, match=r"the model's output n: wanted integer") as caught:
         await models.complete(request(output_schema=SCHEMA), ["openai:first"])
     assert (type(caught.value).__name__, caught.value.retryable) == ("SchemaMismatch", True)
 

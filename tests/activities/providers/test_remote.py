@@ -198,16 +198,13 @@ async def test_calls_without_an_index_of_their_own_are_told_apart(bench: Bench, 
     """Ollama gives every call the index 0, others give none."""
     if bench.format == "anthropic":
         pytest.skip("only OpenAI's format has such servers")
-    calls: list[dict[str, Any]] = [
+    calls = [
         {"index": index, "id": f"call_{name}", "type": "function", "function": {"name": name, "arguments": "{}"}}
         for name in ("first", "second")
     ]
-    deltas: list[dict[str, Any]] = [{"tool_calls": [call]} for call in calls]
-    chunks: list[dict[str, Any]] = [
-        {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas
-    ]
-    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-    body = "".join(f"data: {json.dumps(chunk)}\r\n\r\n" for chunk in chunks)
+    choices: list[dict[str, Any]] = [{"delta": {"tool_calls": [call]}} for call in calls]
+    choices.append({"delta": {}, "finish_reason": "stop"})
+    body = "".join(f"data: {json.dumps({'choices': [choice]})}\r\n\r\n" for choice in choices)
     bench.server.on("", Reply(body=body, headers={"content-type": "text/event-stream"}))
     reply = await bench.ask()
     assert reply.calls == (ToolRequest("call_first", "first", {}), ToolRequest("call_second", "second", {}))

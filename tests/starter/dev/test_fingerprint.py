@@ -20,3 +20,9 @@ def test_the_settings_digest_follows_what_workers_inherit() -> None:
     assert settings_digest({"WEFT_TOOLS": "a", "PATH": "/usr/bin", "WEFT_STATE": "/t"}) == first
     assert settings_digest({"WEFT_TOOLS": "b"}) != first
     assert settings_digest({"WEFT_TOOLS": "a", "OPENAI_API_KEY": "k"}) != first
+    assert settings_digest({"WEFT_TOOLS": "a", "WEFT_MODEL_JUDGE": "openai"}) != first
+    assert settings_digest({"WEFT_TOOLS": "a", "ANTHROPIC_BASE_URL": "http://h"}) != first
+
+
+def test_the_settings_digest_does_not_tell_a_key() -> None:
+    assert "sk-canary" not in settings_digest({"OPENAI_API_KEY": "sk-canary"})

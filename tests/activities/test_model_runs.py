@@ -1,0 +1,245 @@
+"""Models in real runs: chosen once, retried and replaced by attempt, held back under pressure; keys stay outside."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles.model_bench import KEY
+from doubles.model_rules import Reply
+from doubles.models import ModelServer, model_server
+from doubles.runs import status_of
+from doubles.serving import serving
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+
+from activities.host import Host, Places
+from activities.providers import ModelReply, ModelRequest
+from activities.providers.limiter import ProviderBusy
+from activities.providers.models import Models
+from activities.providers.settings import ModelSettings
+from activities.toolbox import load_tools
+from workflows import queues
+
+pytestmark = pytest.mark.server
+Env = dict[str, str]
+Run = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ModelServer]:
+    async with model_server(key=KEY, models=("first", "second")) as found:
+        yield found
+
+
+@pytest.fixture
+def env(server: ModelServer) -> Env:
+    urls = {"OPENAI_BASE_URL": server.openai_url, "ANTHROPIC_BASE_URL": server.url}
+    return urls | {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY, "WEFT_MODEL": "openai:first"}
+
+
+@asynccontextmanager
+async def running(client: Client, artifacts: Path, cache: Path, env: Env) -> AsyncIterator[Run]:
+    """Serve all queues with models of this environment; gives a way to start runs, ended at the end."""
+    models = Models.of(ModelSettings.read(env))
+    host = Host(Places(artifacts, cache, None, (), True), load_tools(["doubles.tools"]), models, identity="tests")
+    started: list[WorkflowHandle[Any, Any]] = []
+
+    async def run(**request: Any) -> WorkflowHandle[Any, Any]:
+        name = f"agent-models-{id(models)}-{len(started)}"
+        handle = await client.start_workflow("AgentRun", request, id=name, task_queue=queues.WORKFLOW)
+        started.append(handle)
+        return handle
+
+    async with serving(client, host):
+        yield run
+        for handle in started:
+            if (await handle.describe()).status == 1:
+                await handle.terminate("end of test")
+    await models.close()
+
+
+def plan(*prompts: str, **fields: Any) -> dict[str, Any]:
+    """Return a plan of one model call a prompt, side by side."""
+    nodes = [{"id": f"n{index}", "kind": "llm", "prompt": prompt, **fields} for index, prompt in enumerate(prompts, 1)]
+    return {"nodes": nodes, "answer": {node["id"]: f"${node['id']}" for node in nodes}, "on_failure": "fail"}
+
+
+async def test_a_plan_runs_on_both_providers_and_counts_what_it_used(
+    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
+) -> None:
+    server.on("One", Reply(text="first answer", usage=(10, 2)))
+    server.on("Two", Reply(text='{"km": 6650}', usage=(20, 3)))
+    schema = {"type": "object", "properties": {"km": {"type": "number"}}, "required": ["km"]}
+    nodes = plan("One", "Two")
+    nodes["nodes"][1] |= {"model": "anthropic:second", "output_schema": schema}
+    async with running(client, artifacts, cache, env) as run:
+        handle = await run(goal="g", plan=nodes)
+        result = await handle.result()
+        view = await handle.query("plan")
+    assert result["answer"] == {"n1": "first answer", "n2": {"km": 6650}}
+    assert (result["usage"]["input_tokens"], result["usage"]["output_tokens"]) == (30, 5)
+    queue = {
+        event.activity_task_scheduled_event_attributes.activity_id: (
+            event.activity_task_scheduled_event_attributes.task_queue.name
+        )
+        for event in (await handle.fetch_history()).events
+        if event.HasField("activity_task_scheduled_event_attributes")
+    }
+    assert (queue["n1"], queue["n2"]) == ("weft.llm.openai", "weft.llm.anthropic")
+    assert "no price is known for anthropic:second, openai:first: it counts as 0" in str(view)
+
+
+async def test_the_next_model_takes_over_after_two_failures(
+    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
+) -> None:
+    server.on(lambda asked: asked.model == "first", Reply(status=503, text="down", headers={"retry-after-ms": "1"}))
+    server.on("", "second answer")
+    async with running(client, artifacts, cache, env | {"WEFT_MODEL": "openai:first,anthropic:second"}) as run:
+        result = await (await run(goal="g", plan=plan("Hello"))).result()
+    assert result["answer"] == {"n1": "second answer"}
+    assert [each.model for each in server.asked] == ["first", "first", "second"]
+    assert result["nodes"][0]["attempts"] == 3
+
+
+async def test_refusals_of_a_busy_provider_use_up_no_attempt(
+    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
+) -> None:
+    """Eight calls at once against a server that lets two through: many are put off, none of them fails for it."""
+
+    def answer(asked: Any) -> Reply:
+        if server.busy > 2:
+            return Reply(status=429, text="slow down", headers={"retry-after-ms": "200"})
+        return Reply(text="done", first_token=0.1)
+
+    server.on("", answer)
+    async with running(client, artifacts, cache, env) as run:
+        handle = await run(goal="g", plan=plan(*["Hello"] * 8, retry={"attempts": 4}))
+        async with asyncio.timeout(100):
+            result = await handle.result()
+    assert set(result["answer"].values()) == {"done"}
+    assert max(node["attempts"] for node in result["nodes"]) <= 4
+
+
+async def test_a_refused_call_waits_without_an_attempt(
+    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
+) -> None:
+    """One attempt each: the first call meets the rate limit and fails, the second is only put off."""
+    server.on("One", Reply(status=429, text="slow down", headers={"retry-after": "2"}))
+    server.on("Two", "second answer")
+    nodes = plan("One", "Two", retry={"attempts": 1})
+    nodes["nodes"][1] |= {"when": {"ref": "$n1:status", "op": "eq", "value": "failed"}}
+    async with running(client, artifacts, cache, env) as run:
+        handle = await run(goal="g", plan=nodes | {"answer": "$n2", "on_failure": "partial"})
+        result = await handle.result()
+    told = {node["id"]: (node["status"], node["attempts"]) for node in result["nodes"]}
+    assert told == {"n1": ("failed", 1), "n2": ("succeeded", 1)}
+    assert len(server.asked) == 2
+
+
+class PutsOff:
+    """A provider that puts each call off a dozen times."""
+
+    refused = 0
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        if self.refused < 12:
+            self.refused += 1
+            raise ProviderBusy("busy", retryable=True, retry_after=0.01)
+        return ModelReply("at last", text="at last")
+
+    async def default_model(self) -> str:
+        return "openai:any"
+
+
+async def test_refusals_are_counted_over_many_attempts(client: Client, artifacts: Path, cache: Path) -> None:
+    provider = PutsOff()
+    models = Models({"openai": provider}, ModelSettings.read({"WEFT_MODEL": "openai:any"}))
+    host = Host(Places(artifacts, cache, None, (), True), load_tools(["doubles.tools"]), models, identity="tests")
+    async with serving(client, host):
+        request = {"plan": plan("Hello", retry={"attempts": 1})}
+        run = client.execute_workflow("AgentRun", request, id="agent-put-off", task_queue=queues.WORKFLOW)
+        result = await asyncio.wait_for(run, 60)
+    assert (result["answer"], result["nodes"][0]["attempts"], provider.refused) == ({"n1": "at last"}, 1, 12)
+
+
+async def test_attempts_end_although_the_policy_allows_refusals(
+    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
+) -> None:
+    server.on("", Reply(status=500, text="broken", headers={"retry-after-ms": "1"}))
+    async with running(client, artifacts, cache, env) as run:
+        handle = await run(goal="g", plan=plan("Hello", retry={"attempts": 2}) | {"on_failure": "partial"})
+        result = await handle.result()
+    assert (result["status"], result["nodes"][0]["attempts"]) == ("partial", 2)
+    assert "broken" in str(result["nodes"][0]["error"])
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"WEFT_MODEL": "openai"}, "has 2 models (first, second); set WEFT_MODEL=openai:NAME"),
+        ({"WEFT_MODEL": "anthropic", "ANTHROPIC_API_KEY": "", "ANTHROPIC_BASE_URL": ""}, "set ANTHROPIC_API_KEY"),
+        ({"WEFT_MODEL": "openai", "OPENAI_API_KEY": "sk-wrong"}, "refuses the key (401); check OPENAI_API_KEY"),
+        ({"WEFT_MODEL": "openai:nobody"}, "has no model 'nobody' (404); change WEFT_MODEL"),
+    ],
+)
+async def test_a_wrong_setup_is_one_sentence_at_once(
+    client: Client, artifacts: Path, cache: Path, env: Env, change: Env, told: str
+) -> None:
+    async with running(client, artifacts, cache, env | change) as run:
+        handle = await run(goal="Which is longer?")
+        with pytest.raises(WorkflowFailureError) as caught:
+            async with asyncio.timeout(20):
+                await handle.result()
+    message = str(caught.value.cause)
+    assert told in message
+    assert "\n" not in message
+    assert "sk-wrong" not in message
+
+
+async def test_a_plan_without_model_calls_needs_no_model(
+    client: Client, artifacts: Path, cache: Path, env: Env, unused_tcp_port: int
+) -> None:
+    down = {"WEFT_MODEL": "openai", "OPENAI_BASE_URL": f"http://127.0.0.1:{unused_tcp_port}/v1"}
+    async with running(client, artifacts, cache, env | down) as run:
+        nodes = {"nodes": [{"id": "a", "kind": "tool", "tool": "nap", "args": {"value": 1}}], "answer": "$a.value"}
+        assert (await (await run(goal="g", plan=nodes)).result())["answer"] == 1
+
+
+async def test_a_key_is_nowhere_but_in_the_request(
+    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Histories, artifacts, logs and queries of a run whose server repeats the key in its answer's errors."""
+    caplog.set_level(logging.DEBUG)
+    echo = f"bad call with key {KEY} and Bearer {KEY}"
+    server.on("One", Reply(status=400, text=echo))
+    server.on("Two", "fine")
+    async with running(client, artifacts, cache, env) as run:
+        handle = await run(goal="g", plan=plan("One", "Two") | {"on_failure": "partial", "answer": "$n2"})
+        await handle.result()
+        seen = [(await handle.fetch_history()).to_json(), json.dumps(await handle.query("plan")), caplog.text]
+    assert "bad call with key [redacted]" in seen[0]
+    stored = [path.read_bytes() for path in artifacts.rglob("*") if path.is_file()]
+    assert not [text for text in seen if KEY in text]
+    assert not [body for body in stored if KEY.encode() in body]
+    assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+async def test_a_heartbeat_says_how_far_a_call_is(
+    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
+) -> None:
+    server.on("", Reply(text="word " * 200, rate=20))
+    async with running(client, artifacts, cache, env) as run:
+        handle = await run(goal="g", plan=plan("Hello"))
+        async with asyncio.timeout(20):
+            while True:
+                pending = (await handle.describe()).raw_description.pending_activities
+                details = [detail.data for each in pending for detail in each.heartbeat_details.payloads]
+                if any(b"tokens so far" in detail for detail in details):
+                    break
+                await asyncio.sleep(0.1)
+        assert status_of(await handle.query("plan"), "n1") == "running"

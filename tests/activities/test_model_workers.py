@@ -1,0 +1,64 @@
+"""Real processes: a model server by its command line, workers that take their models from the environment."""
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from doubles.crew import TESTS, Crew
+from doubles.model_bench import KEY
+from temporalio.client import Client
+
+from starter.dev.server import DevServer
+from workflows import queues
+
+pytestmark = pytest.mark.server
+RULES = [
+    {"match": "One", "text": "first answer", "usage": [7, 2]},
+    {"match": "Two", "times": 1, "status": 429, "text": f"slow down, {KEY}", "headers": {"retry-after-ms": "50"}},
+    {"match": "Two", "text": "second answer", "usage": [5, 3]},
+]
+
+
+@pytest.fixture
+def model_url(tmp_path: Path) -> Iterator[str]:
+    """The server started by hand, as its docstring says."""
+    rules = tmp_path / "rules.json"
+    rules.write_text(json.dumps(RULES))
+    command = [sys.executable, "-m", "doubles.models", "--rules", str(rules), "--model", "gpt-4o", "--rate", "200"]
+    with subprocess.Popen(command, cwd=TESTS, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().split()[0].partition("=")[2]
+        process.kill()
+
+
+async def test_workers_call_models_and_show_it_in_their_metrics(
+    client: Client, dev_server: DevServer, tmp_path: Path, model_url: str, unused_tcp_port: int
+) -> None:
+    metrics = f"127.0.0.1:{unused_tcp_port}"
+    env = {"OPENAI_BASE_URL": model_url, "OPENAI_API_KEY": KEY, "WEFT_METRICS_PORT": metrics, "WEFT_LOG_LEVEL": "debug"}
+    crew = Crew(dev_server.address, tmp_path / "state", **env)
+    crew.hire("all")
+    nodes = [{"id": f"n{n}", "kind": "llm", "prompt": prompt} for n, prompt in enumerate(("One", "Two"), 1)]
+    nodes[1]["needs"] = ["n1"]  # type: ignore[assignment]
+    request = {"goal": "g", "plan": {"nodes": nodes, "answer": ["$n1", "$n2"]}}
+    try:
+        handle = await client.start_workflow("AgentRun", request, id="agent-metered", task_queue=queues.WORKFLOW)
+        result = await handle.result()
+        shown = urllib.request.urlopen(f"http://{metrics}/metrics").read().decode()
+    finally:
+        crew.kill()
+    assert result["answer"] == ["first answer", "second answer"]
+    assert result["usage"] == {"input_tokens": 12, "output_tokens": 5, "calls": 2, "cost_usd": 0.000081}
+    assert 'weft_model_calls_total{outcome="ok",provider="openai"' in shown
+    assert 'weft_model_calls_total{outcome="RateLimited",provider="openai"' in shown
+    assert 'weft_model_tokens_total{direction="output",provider="openai"' in shown
+    assert 'weft_model_pressure{provider="openai"' in shown
+    files = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if KEY.encode() in path.read_bytes()]
+    assert os.environ.get("OPENAI_API_KEY") is None
