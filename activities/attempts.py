@@ -12,6 +12,8 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.faults import failure
+from activities.kinds import usage_of
+from activities.providers import ProviderError
 from activities.providers.limiter import ProviderBusy
 
 LONGEST_BACKOFF = 30.0
@@ -19,13 +21,15 @@ LONGEST_BACKOFF = 30.0
 
 @dataclass(slots=True)
 class Attempts:
-    """The attempts of the activity that runs now; `said` is its progress, for the heartbeat.
+    """The attempts of the activity that runs now; `said` is its progress, for the heartbeat. `spent` is what failed
+    model calls of all its attempts used: input tokens, output tokens, millionths of a dollar.
 
     Without `allowed` Temporal alone ends them.
     """
 
     own: int
     refused: int
+    spent: tuple[int, int, int] = (0, 0, 0)
     said: str = ""
     allowed: int | None = None
 
@@ -33,17 +37,22 @@ class Attempts:
     def of_this_activity(cls) -> Self:
         """Read Temporal's count and the last attempt's heartbeat."""
         info = activity.info()
-        told = info.heartbeat_details[1] if len(info.heartbeat_details) > 1 else 0
-        refused = min(told, info.attempt - 1) if isinstance(told, int) else 0
-        return cls(info.attempt - refused, refused)
+        if len(info.heartbeat_details) < len(cls(1, 0).beat()):
+            return cls(info.attempt, 0)
+        _, refused, spent = info.heartbeat_details
+        return cls(info.attempt - refused, refused, tuple(spent))
 
     def progress(self, line: str) -> None:
         """Note how far the activity is."""
         self.said = line[:200]
 
-    def beat(self) -> tuple[str, int]:
+    def beat(self) -> tuple[str, int, tuple[int, int, int]]:
         """Return the details of a heartbeat."""
-        return self.said, self.refused
+        return self.said, self.refused, self.spent
+
+    def total(self, used: tuple[int, int, int]) -> tuple[int, int, int]:
+        """Return what all attempts used with the `used` of the last."""
+        return used[0] + self.spent[0], used[1] + self.spent[1], used[2] + self.spent[2]
 
     def allow(self, most: int) -> None:
         """Allow `most` attempts of its own. Raises a final failure when a worker was lost in each of them."""
@@ -54,10 +63,13 @@ class Attempts:
 
     def failed(self, error: BaseException) -> ApplicationError:
         """Return the failure of this attempt: final if it was the last of its own, which a refusal never is."""
-        if isinstance(error, ProviderBusy):
-            self.refused += 1
+        if isinstance(error, ProviderError):
+            self.refused += isinstance(error, ProviderBusy)
+            self.spent = self.total(usage_of(error.usage))
             activity.heartbeat(*self.beat())
-            return failure(error, attempt=self.own)
+        if isinstance(error, ProviderBusy):
+            return failure(error, attempt=self.own, spent=self.spent)
         # Temporal's own backoff has grown with the refusals
         wait = min(2.0 ** (self.own - 1), LONGEST_BACKOFF) if self.refused else None
-        return failure(error, attempt=self.own, final=self.allowed is not None and self.own >= self.allowed, wait=wait)
+        final = self.allowed is not None and self.own >= self.allowed
+        return failure(error, attempt=self.own, final=final, wait=wait, spent=self.spent)

@@ -85,7 +85,7 @@ class Binder:
         def put(reference: Reference) -> str | None:
             if reference.node not in ("input", "goal", item):
                 return None
-            text = as_text(resolve(reference, self._lookup(reference.node)))
+            text = as_text(resolve(reference, self.lookup(reference.node)))
             return text if len(text) <= _LONGEST_WORDING and "\n" not in text else None
 
         return rewrite(prompt, put)

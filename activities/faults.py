@@ -51,9 +51,14 @@ def message_of(error: BaseException) -> str:
 
 
 def failure(
-    error: BaseException, *, attempt: int = 1, final: bool = False, wait: float | None = None
+    error: BaseException,
+    *,
+    attempt: int = 1,
+    final: bool = False,
+    wait: float | None = None,
+    spent: tuple[int, int, int] = (0, 0, 0),
 ) -> ApplicationError:
-    """Return the activity failure for `error`; its detail is the attempt, for the run's report.
+    """Return the activity failure for `error`; its details are the attempt and what all attempts used.
 
     `final` ends the attempts whatever the error. The next attempt comes when the error says so, else after `wait`
     seconds, else as the retry policy has it.
@@ -64,6 +69,7 @@ def failure(
     return ApplicationError(
         message_of(error),
         attempt,
+        spent,
         type=kind_of(error),
         non_retryable=final or not retryable(error),
         next_retry_delay=timedelta(seconds=max(after, 0.001)) if after is not None else None,

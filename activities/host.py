@@ -81,11 +81,6 @@ class Host:
         """The model providers there are; each has a queue."""
         return self._models.providers
 
-    @property
-    def providers(self) -> tuple[str, ...]:
-        """The model providers there are."""
-        return self._models.providers
-
     def tools(self) -> list[Callable[..., Any]]:
         """Return the activities of the tools queue."""
         names = [call.name for call in (contracts.TOOL, contracts.JOIN, contracts.MAP, contracts.GATE, contracts.AGENT)]
@@ -120,7 +115,8 @@ class Host:
         async with beating(attempts.beat):
             attempts.allow(SERVICE_ATTEMPTS)
             work = self._planning.plan(_home(call.run), call, attempts.own, attempts.progress)
-            return await _answered(work, attempts)
+            planned = await _answered(work, attempts)
+        return planned.model_copy(update={"usage": attempts.total(planned.usage)}) if any(attempts.spent) else planned
 
     @activity.defn(name=contracts.CONCLUDE.name)
     async def conclude(self, call: ConcludeCall) -> Conclusion:
@@ -146,6 +142,8 @@ class Host:
                 checked = await _answered(self._library.plan(_home(call.run), call.plan))
                 attempts.allow(checked.spec(parse_address(call.nodes[0]).id).attempts)
             reply = await _answered(self._run(call, call.nodes[0], call.refs, attempts), attempts)
+        if any(attempts.spent):
+            reply = reply.model_copy(update={"usage": attempts.total(reply.usage)})
         return GroupReply(nodes=(reply,))
 
     async def _run(self, call: NodeCall, path: str, refs: dict[str, str], attempts: Attempts) -> NodeReply:

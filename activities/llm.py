@@ -49,7 +49,7 @@ class ModelCalls:
             messages=tuple(messages),
             tools=await self._tools(turn, work),
             progress=turn.progress,
-            seconds=turn.checked.spec(turn.address.id).timeout / 1000,
+            seconds=_within(turn.checked.spec(turn.address.id).timeout / 1000),
         )
         reply = await self.models.complete(request, models, turn.attempt)
         if reply.calls and request.tools:
@@ -92,6 +92,11 @@ class ModelCalls:
         return [_message(item) for item in body["messages"]] + answers
 
 
+def _within(limit: float) -> float:
+    """Return the seconds that a call gets of a node's limit: so much less that the call's own error is told."""
+    return max(limit - 1.0, limit / 2)
+
+
 def _transcript(messages: list[Message], reply: ModelReply) -> dict[str, Any]:
     calls = tuple(replace(call, id=call.id or f"call_{index}") for index, call in enumerate(reply.calls))
     said = [*messages, Message("assistant", reply.text, calls, thinking=reply.thinking)]
@@ -100,4 +105,4 @@ def _transcript(messages: list[Message], reply: ModelReply) -> dict[str, Any]:
 
 def _message(item: dict[str, Any]) -> Message:
     calls = tuple(ToolRequest(**call) for call in item["calls"])
-    return Message(**{**item, "calls": calls, "thinking": tuple(item.get("thinking", ()))})
+    return Message(item["role"], item["text"], calls, item["call_id"], tuple(item.get("thinking", ())))

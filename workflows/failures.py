@@ -5,13 +5,21 @@ from temporalio.exceptions import ActivityError, ApplicationError, CancelledErro
 
 from workflows.plan.decisions import Outcome
 
+USED = (0, 0, 0)
+"""What an activity used that says nothing of it: input tokens, output tokens, millionths of a dollar."""
+
 
 def failed_outcome(error: BaseException | None) -> Outcome:
-    """Return the outcome for an activity that failed for good: its type, its sentence, its attempts."""
+    """Return the outcome for an activity that failed for good: its type, its sentence, its attempts,
+    and what they used.
+    """
     cause = error.cause if isinstance(error, ActivityError | ChildWorkflowError) else error
     if isinstance(cause, ApplicationError):
         attempt = cause.details[0] if cause.details and isinstance(cause.details[0], int) else 1
-        return Outcome(error=(cause.type or "Failed", cause.message), attempts=attempt)
+        used = cause.details[1] if len(cause.details) > 1 else USED
+        told = isinstance(used, list) and len(used) == len(USED) and all(isinstance(number, int) for number in used)
+        given, written, cost = used if told else USED
+        return Outcome(error=(cause.type or "Failed", cause.message), attempts=attempt, spent=(given + written, cost))
     if isinstance(cause, exceptions.TimeoutError):
         kind = cause.type.name if cause.type is not None else "UNKNOWN"
         sentence = f"no worker finished it: {kind.lower().replace('_', ' ')} timeout"

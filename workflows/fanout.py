@@ -243,6 +243,5 @@ def _replies(handle: Any, count: int) -> list[NodeReply | Outcome]:
     error = None if handle.cancelled() else handle.exception()
     if handle.cancelled() or error is not None:
         failed = failed_outcome(error)
-        again = count > 1
-        return [Outcome(error=failed.error, attempts=0 if again else failed.attempts, again=again)] * count
+        return [Outcome(error=failed.error, attempts=0, again=True)] * count if count > 1 else [failed]
     return list(handle.result().nodes)

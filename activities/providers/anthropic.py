@@ -46,15 +46,7 @@ class Anthropic:
             body["system"] = request.system
         if request.temperature is not None and "temperature" not in without:
             body["temperature"] = request.temperature
-        if request.tools and request.role != "planner":
-            body["tools"] = [
-                {
-                    "name": entry["name"],
-                    "description": entry.get("description", ""),
-                    "input_schema": parameters_of(entry),
-                }
-                for entry in request.tools
-            ]
+        self._tools(body, request)
         if request.output_schema is not None and self.schema not in without:
             schema = structured.closed(structured.wrapped(request.output_schema))
             body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
@@ -73,6 +65,23 @@ class Anthropic:
             self._usage(draft, data.get("usage") or {})
             self._stop(draft, data["delta"].get("stop_reason"))
         return bool(kind == "message_stop")
+
+    def _tools(self, body: dict[str, Any], request: ModelRequest) -> None:
+        """Name the tools; those of earlier turns must be named even where none may be called any more."""
+        called = dict.fromkeys(call.name for message in request.messages for call in message.calls)
+        entries = request.tools if request.role != "planner" else ()
+        if not entries and called:
+            body["tool_choice"] = {"type": "none"}
+            entries = tuple({"name": name} for name in called)
+        if entries:
+            body["tools"] = [
+                {
+                    "name": entry["name"],
+                    "description": entry.get("description", ""),
+                    "input_schema": parameters_of(entry),
+                }
+                for entry in entries
+            ]
 
     def take_whole(self, draft: Draft, data: Any) -> None:
         """Take a message whose blocks are complete."""

@@ -86,7 +86,7 @@ class Draft:
             value = structured.read(text, schema, in_wrap=self.wrapped)
         return ModelReply(
             value,
-            self._usage(text),
+            self.usage(),
             text=text,
             calls=calls,
             thinking=tuple(self.thinking[index] for index in sorted(self.thinking)),
@@ -94,15 +94,21 @@ class Draft:
             first_token_ms=round(((self._first or self._sent) - self._sent) * 1000),
         )
 
-    def _usage(self, text: str) -> Usage:
-        """Return what the server counted; what it did not count is estimated at three bytes a token."""
+    def usage(self) -> Usage:
+        """Return what the server counted so far; what it did not count is estimated at three bytes a token.
+
+        Nothing before the first sign of a reply: a call that was not taken costs nothing.
+        """
         request = self.request
+        if not self._characters and self.input_tokens is None:
+            return Usage()
         given, written = self.input_tokens, self.output_tokens
         if given is None:
             turns = [request.system, request.prompt, *(message.text for message in request.messages)]
             given = sum(map(_estimate, turns))
         if written is None:
-            written = _estimate(text) + sum(_estimate(call.arguments) for call in self.calls.values())
+            calls = [call.arguments for call in self.calls.values()]
+            written = sum(map(_estimate, ["".join(self._text), *calls]))
         return Usage(given, written)
 
 

@@ -15,11 +15,21 @@ Stop = Literal["end", "tools", "length"]
 """Why a reply ended: it was complete, it asks for tools, or it was cut at `max_output_tokens`."""
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one call used; `cost` in millionths of a US dollar."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: int = 0
+
+
 class ProviderError(Exception):
     """A model call that failed. `retryable` says whether the same call may succeed later, `retry_after` in how many
     seconds at the earliest, where that is known.
 
     The class name is the error type that people see; the message is at most 500 characters, useful words first.
+    `usage` is what the call used before it failed.
     """
 
     pressure: ClassVar[float] = 0.0
@@ -29,15 +39,7 @@ class ProviderError(Exception):
         super().__init__(message[:500])
         self.retryable = retryable
         self.retry_after = retry_after
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What one call used; `cost` in millionths of a US dollar."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: int = 0
+        self.usage = Usage()
 
 
 @dataclass(frozen=True, slots=True)

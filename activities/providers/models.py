@@ -122,6 +122,8 @@ class Models:
                     _fit(reply, request.output_schema)
         except ProviderError as error:
             outcome = type(error).__name__
+            spent = reply.usage if reply is not None else priced(error.usage, request.model)
+            error.usage = spent
             self._meter.pressed(limiter)
             raise
         finally:

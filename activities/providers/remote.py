@@ -111,12 +111,20 @@ class Remote:
         draft = Draft(request, wrapped=self._wire.schema not in without)
         body = self._wire.body(self._server, request, without)
         first = asyncio.get_running_loop().time() + max(self._limits.first, request.seconds / 2)
-        most = self._limits.bytes + BYTES_A_TOKEN * request.max_output_tokens
+        try:
+            await self._fill(draft, body, first, ends)
+            return draft.reply()
+        except ProviderError as error:
+            error.usage = draft.usage()
+            raise
+
+    async def _fill(self, draft: Draft, body: Any, first: float, ends: float) -> None:
+        most = self._limits.bytes + BYTES_A_TOKEN * draft.request.max_output_tokens
         async with self._transport.sent(
             "POST", self._wire.path, body, deadline=min(first, ends), most=most
         ) as incoming:
             if incoming.status != 200:
-                raise await self._refusal(incoming, request.model, ends)
+                raise await self._refusal(incoming, draft.request.model, ends)
             if incoming.kind == "text/event-stream":
                 await self._stream(incoming, draft, first, ends)
             elif incoming.kind == "application/json":
@@ -126,7 +134,6 @@ class Remote:
                 kind = incoming.kind or "nothing named"
                 where = f"{self._server.shown}{self._wire.path}"
                 raise BadReply(f"{where} sent {kind} instead of a stream; check {self._server.url_variable}")
-        return draft.reply()
 
     async def _stream(self, incoming: Incoming, draft: Draft, first: float, ends: float) -> None:
         """Read events to the last; once the reply is complete, a missing end is no loss."""

@@ -93,6 +93,16 @@ async def test_a_plan_runs_on_both_providers_and_counts_what_it_used(
     assert "no price is known for anthropic:second, openai:first: it counts as 0" in str(view)
 
 
+async def test_what_failed_calls_used_is_counted(
+    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
+) -> None:
+    schema = {"type": "object", "properties": {"km": {"type": "number"}}, "required": ["km"]}
+    server.on("", Reply(text="no JSON", usage=(10, 1)), Reply(text='{"km": 1}', usage=(20, 2)))
+    async with running(client, artifacts, cache, env) as run:
+        result = await (await run(goal="g", plan=plan("Hello", output_schema=schema))).result()
+    assert (result["usage"]["input_tokens"], result["usage"]["output_tokens"]) == (30, 3)
+
+
 async def test_the_next_model_takes_over_after_two_failures(
     client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
 ) -> None:

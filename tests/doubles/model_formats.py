@@ -150,6 +150,8 @@ class AnthropicFormat:
                     turns.append(("tool", text_of(block.get("content"))))
                 elif block["type"] == "text":
                     turns.append((message["role"], block["text"]))
+                if block["type"] in ("tool_use", "tool_result") and not body.get("tools"):
+                    raise BadRequest("Requests which include `tool_use` or `tool_result` blocks must define tools")
             if message["role"] == "user" and open_calls:
                 raise BadRequest("`tool_use` ids were found without `tool_result` blocks immediately after")
         form = (body.get("output_config") or {}).get("format") or {}
@@ -158,7 +160,7 @@ class AnthropicFormat:
             model=body["model"],
             system=text_of(body.get("system")),
             turns=tuple(turns),
-            tools=tuple(tool["name"] for tool in body.get("tools") or ()),
+            tools=() if (body.get("tool_choice") or {}).get("type") == "none" else self._named(body),
             schema=form.get("schema"),
             stream=bool(body.get("stream")),
             headers=headers,
@@ -193,6 +195,9 @@ class AnthropicFormat:
 
     def error_event(self, reply: Reply) -> str:
         return f"event: error\ndata: {json.dumps(self.error(reply))}\n\n"
+
+    def _named(self, body: Json) -> tuple[str, ...]:
+        return tuple(tool["name"] for tool in body.get("tools") or ())
 
     def _event(self, kind: str, **fields: Any) -> str:
         return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields}, ensure_ascii=False)}\n\n"

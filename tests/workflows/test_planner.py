@@ -37,7 +37,7 @@ async def workers(client: Client, cache: Path, artifacts: Path, cached: int, mod
     models = Models.of(ModelSettings(roles, servers))
     places = Places(artifacts, cache, CORPUS, (), True)
     host = Host(places, load_tools(["doubles.tools"]), models, identity="tests")
-    async with serving(client, host, cached=cached, providers=("offline", "openai")):
+    async with serving(client, host, cached=cached):
         yield
     await models.close()
 

@@ -9,7 +9,15 @@ from doubles.model_bench import Bench
 from doubles.model_rules import Call, Reply
 
 from activities.providers import Message, ToolRequest, Usage
-from activities.providers.errors import BadReply, CallRefused, ModelRefused, OutputCut, SchemaMismatch
+from activities.providers.errors import (
+    BadReply,
+    CallRefused,
+    ModelRefused,
+    OutputCut,
+    ReplyCut,
+    SchemaMismatch,
+    ServerFailed,
+)
 
 TEXT = "Grüße aus dem Süden: 6,650 km — “long”, sagt man.\n"
 SCHEMA = {"type": "object", "properties": {"km": {"type": "number"}}, "required": ["km"]}
@@ -72,6 +80,15 @@ async def test_a_tool_loop_goes_on_with_what_the_tools_gave(bench: Bench) -> Non
     assert (await bench.ask(tools=(SEARCH,), messages=turns)).output == "Both found."
     assert bench.server.asked[1].results == ("result a", "result b")
     assert bench.server.asked[1].turns[-1] == ("user", "Now answer.")
+
+
+async def test_the_last_turn_of_a_tool_loop_has_nothing_to_call(bench: Bench) -> None:
+    bench.server.on("", Reply(calls=(Call("search", {"q": "a"}),)), results=0)
+    bench.server.on("", "done", results=1)
+    first = await bench.ask(tools=(SEARCH,))
+    turns = (Message("assistant", "", first.calls), Message("tool", "found", call_id=first.calls[0].id))
+    assert (await bench.ask(messages=turns)).output == "done"
+    assert bench.server.asked[1].tools == ()
 
 
 async def test_thinking_is_given_back_signed(bench: Bench) -> None:
@@ -159,6 +176,19 @@ async def test_a_text_cut_at_its_limit_says_so(bench: Bench) -> None:
     bench.server.on("", Reply(text="Once upon", stop="length"))
     reply = await bench.ask()
     assert (reply.output, reply.stop) == ("Once upon", "length")
+
+
+async def test_a_failed_call_tells_what_it_used(bench: Bench) -> None:
+    bench.server.on("", Reply(text="words", usage=(40, 3)), Reply(text="x" * 300, fault="cut"), Reply(status=500))
+    with pytest.raises(SchemaMismatch) as caught:
+        await bench.ask(output_schema=SCHEMA)
+    assert caught.value.usage == Usage(40, 3)
+    with pytest.raises(ReplyCut) as cut:
+        await bench.ask()
+    assert cut.value.usage.input_tokens > 0
+    with pytest.raises(ServerFailed) as failed:
+        await bench.ask()
+    assert failed.value.usage == Usage()
 
 
 @pytest.mark.parametrize(("text", "schema"), [('{"km": 6', SCHEMA), ("", None)])
