@@ -10,6 +10,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.attempts import Attempts
+from activities.beginning import Beginning
 from activities.binding import parse_address
 from activities.charter import Library
 from activities.concluding import Concluding
@@ -33,6 +34,7 @@ from workflows.contracts import (
     ConcludeCall,
     Conclusion,
     Delegation,
+    Drafted,
     GroupReply,
     LoadCall,
     NodeCall,
@@ -114,9 +116,19 @@ class Host:
         attempts = Attempts.of_this_activity()
         async with beating(attempts.beat):
             attempts.allow(SERVICE_ATTEMPTS)
-            work = self._planning.plan(_home(call.run), call, attempts.own, attempts.progress)
+            add = self._beginning(call).add if call.stream else None
+            work = self._planning.plan(_home(call.run), call, attempts.own, attempts.progress, add)
             planned = await _answered(work, attempts)
         return planned.model_copy(update={"usage": attempts.total(planned.usage)}) if any(attempts.spent) else planned
+
+    def _beginning(self, call: PlanCall) -> Beginning:
+        info = activity.info()
+        run = activity.client().get_workflow_handle(info.workflow_id or "", run_id=info.workflow_run_id)
+
+        async def send(draft: Drafted) -> None:
+            await run.signal("drafted", draft)
+
+        return Beginning(self._preparing, _home(call.run), call.charter, info.attempt, send)
 
     @activity.defn(name=contracts.CONCLUDE.name)
     async def conclude(self, call: ConcludeCall) -> Conclusion:

@@ -70,7 +70,8 @@ class Preparing:
         if unknown:
             return Prepared(charter=digest, checked=Checked(problems=(f"tools: unknown tool {', '.join(unknown)}",)))
         if plan is None:
-            return Prepared(charter=digest, planner=queues.llm_queue(charter.models["planner"][0]))
+            model = charter.models["planner"][0]
+            return Prepared(charter=digest, planner=queues.llm_queue(model), streams=model not in OFFLINE)
         return Prepared(charter=digest, checked=refused or await self._check(home, digest, charter, plan))
 
     async def check(self, home: str, call: CheckCall) -> Checked:

@@ -13,7 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.engine import Engine
     from workflows.inbox import Inbox
     from workflows.plan.decisions import Begun, Stopped, Ticked
-    from workflows.plan.graph import Graph, Skeleton
+    from workflows.plan.graph import Graph, Skeleton, skeleton_in
     from workflows.plan.snapshot import dump, load
     from workflows.plan.state import RunState
     from workflows.queries import HELP, cost_view, node_view, run_view
@@ -148,13 +148,14 @@ class AgentRun(Inbox):
     def drafted(self, request: Any = None, *more: Any) -> None:
         """Start on the beginning of a plan. Ignores what is no such thing, comes late, or is from another attempt."""
         draft = drafted_in(request, *more)
-        if draft is None or self._request is None or self._planner is None or self._planner.done():
+        found = skeleton_in(draft.skeleton) if draft is not None else None
+        if draft is None or found is None or self._request is None or self._planner is None or self._planner.done():
             return
         checked = Checked(plan=draft.plan, skeleton=draft.skeleton)
         if self._engine is None:
             self._drafting = draft.attempt
             self._begin(self._request, checked, more=True)
-        elif draft.attempt == self._drafting and self._engine.state.growing:
+        elif draft.attempt == self._drafting and self._engine.state.growing and self._engine.begins(found):
             self._engine.grow(checked, more=True)
 
     def _continue_as_new(self, request: RunRequest, engine: Engine) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from temporalio import workflow
 
-from workflows.admissible import objection
+from workflows.admissible import objection, unfit
 from workflows.contracts import Checked, NodeReply
 from workflows.extender import Extender
 from workflows.fanout import Fanout
@@ -105,14 +105,17 @@ class Engine:
             and workflow.all_handlers_finished()
         )
 
-    @property
-    def expecting(self) -> bool:
-        """Whether anything in flight may have ended already, unknown to this task so far."""
-        return self.status is None and (self._fanout.busy or bool(self.state.deadlines))
-
     def objection(self, update: Update) -> str | None:
         """Return why the update cannot be taken now; None when it can."""
         return f"the run has ended: {self.status}" if self.status is not None else objection(self.state, update)
+
+    def hopeless(self, update: Update) -> str | None:
+        """Return why the update cannot be taken, now or when what is in flight has ended, which it may have already."""
+        if self.status is None and (self.extender.busy or self.state.growing):
+            return None
+        if self.status is None and (self._fanout.busy or self.state.deadlines):
+            return unfit(self.state, update)
+        return self.objection(update)
 
     async def run(self) -> bool:
         """Work until the run ends (True) or is to continue as new (False). Raises what `fail` was given."""
@@ -147,6 +150,11 @@ class Engine:
     def ask_again(self, unit: int, problems: tuple[str, ...]) -> None:
         """Tell the model what was wrong with its wish for more nodes when it is asked again."""
         self._fanout.objections[unit] = problems
+
+    def begins(self, longer: Skeleton) -> bool:
+        """Whether a plan begins with the nodes of this one, and has more."""
+        own = [spec.id for spec in self.state.graph.specs]
+        return len(longer.specs) > len(own) and [spec.id for spec in longer.specs[: len(own)]] == own
 
     def grow(self, checked: Checked, *, more: bool = False) -> None:
         """Go on with a longer plan. `more` says that it is not the whole yet."""

@@ -8,7 +8,7 @@ from temporalio import workflow
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
-from workflows.admissible import event_of, said, unfit
+from workflows.admissible import event_of, said
 from workflows.engine import ENDS_FIRST, Engine
 from workflows.services import Opening
 from workflows.updates import (
@@ -119,7 +119,7 @@ class Inbox:
         engine = self._engine
         if engine is None:
             raise InvalidUpdate(f"the run is still {self._opening.phase}; try again in a moment")
-        why_not = unfit(engine.state, update) if engine.expecting else engine.objection(update)
+        why_not = engine.hopeless(update)
         if why_not:
             raise InvalidUpdate(why_not)
 

@@ -97,6 +97,16 @@ class Skeleton:
         return cls([Spec(**row) for row in rows], *rest)
 
 
+def skeleton_in(text: str) -> Skeleton | None:
+    """Return the skeleton in a text that may be anything, None if it is none."""
+    try:
+        found = Skeleton.unpack(text)
+        Graph(found)
+    except (ValueError, TypeError, AttributeError, LookupError, zlib.error):
+        return None
+    return found
+
+
 class Graph:
     """A skeleton with its derived edges: who consumes whom, who joins whom, who belongs together."""
 

@@ -1,0 +1,97 @@
+"""Plans that run while they are written: over real HTTP, at a real model's pace."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from doubles.model_rules import Reply
+from doubles.models import ModelServer
+from doubles.runs import status_of, until
+from doubles.serving import remembered_or_not
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import WorkflowHandle
+
+pytestmark = [pytest.mark.server, remembered_or_not]
+Begin = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
+PLANNER, JOINER = "You plan work", "You put results together"
+LINES = '1. nap(value="a")\n2. nap(value="$1")\n3. note(text="x")\n'
+THOUGHTS = "".join(f"Thought: step {index} needs care\n" for index in range(12))
+
+
+def slow(text: str, **fields: Any) -> Reply:
+    """Some two seconds of writing."""
+    return Reply(text, rate=40, **fields)
+
+
+async def began(handle: WorkflowHandle[Any, Any]) -> dict[str, int]:
+    """Return the place in the history where each activity was scheduled, and where the planner's plan came."""
+    found: dict[str, int] = {}
+    scheduled: dict[int, str] = {}
+    async for event in handle.fetch_history_events():
+        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+            name = event.activity_task_scheduled_event_attributes.activity_id
+            scheduled[event.event_id] = name
+            found[name] = event.event_id
+        elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
+            done = scheduled[event.activity_task_completed_event_attributes.scheduled_event_id]
+            found[f"{done} done"] = event.event_id
+    return found
+
+
+async def test_nodes_start_while_the_planner_writes(begin: Begin, model_server: ModelServer) -> None:
+    model_server.on(PLANNER, slow(LINES + THOUGHTS + "4. answer($2, $3)"))
+    model_server.on(JOINER, "Both.")
+    handle = await begin(goal="What is a?", approval="never")
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", "Both."), report
+    events = await began(handle)
+    assert events["n1"] < events["n2"] < events["run:plan done"] < events["n4"]
+    assert events["n2 done"] < events["run:plan done"], "it has run by the time the plan is whole"
+    assert events["n3"] > events["run:plan done"], "what writes waits for the whole plan"
+    assert report["usage"]["calls"] == 2
+
+
+async def test_a_plan_that_is_mended_takes_the_place_of_its_beginning(begin: Begin, model_server: ModelServer) -> None:
+    model_server.on(PLANNER, slow(LINES + THOUGHTS + '4. naap("b")\n5. answer($2)'), '1. nap(value="b")\n2. answer($1)')
+    model_server.on(JOINER, "It is b.")
+    handle = await begin(goal="What is b?")
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", "It is b."), report
+    assert [line["id"] for line in report["nodes"]] == ["n1", "n2_results", "n2"]
+    events = await began(handle)
+    assert "n1" in events
+    assert "n1~2" in events
+
+
+async def test_a_planner_that_fails_after_a_beginning_ends_the_run(begin: Begin, model_server: ModelServer) -> None:
+    model_server.on(PLANNER, slow(LINES + THOUGHTS + '4. naap("b")'), "no plan any more")
+    handle = await begin(goal="What is c?")
+    with pytest.raises(Exception, match="failed") as failed:
+        await handle.result()
+    assert "the reply holds no plan" in str(failed.value.__cause__)
+
+
+async def test_a_condition_on_what_ran_before_the_plan_was_whole(begin: Begin, model_server: ModelServer) -> None:
+    """A fact of a node that had ended before anybody asked for it."""
+    plan = (
+        '{"nodes": [{"id": "a", "kind": "tool", "tool": "count", "args": {"count": 3}},'
+        ' {"id": "m", "kind": "map", "over": "$a.items", "do": {"kind": "tool", "tool": "nap", "args": {}}},'
+        ' {"id": "c", "kind": "tool", "tool": "nap", "args": {"value": 1},'
+        ' "when": {"ref": "$a.count", "op": "eq", "value": 3}}],'
+        ' "answer": {"m": "$m", "c": "$c"}}'
+    )
+    model_server.on(PLANNER, slow(plan))
+    report = await (await begin(goal="How many?")).result()
+    assert report["status"] == "done", report
+    assert len(report["answer"]["m"]) == 3
+
+
+async def test_a_signal_that_is_no_beginning_is_ignored(begin: Begin, model_server: ModelServer) -> None:
+    model_server.on(PLANNER, slow(LINES + THOUGHTS + "4. answer($2)"))
+    model_server.on(JOINER, "Fine.")
+    handle = await begin(goal="What is d?", approval="never")
+    for junk in (None, "x", [1], {"attempt": 1}, {"attempt": 7, "plan": "none", "skeleton": "junk"}):
+        await handle.signal("drafted", junk)
+    await until(handle, lambda view: status_of(view, "n1") == "succeeded")
+    await handle.signal("drafted", {"attempt": 1, "plan": "none", "skeleton": "junk"})
+    assert (await handle.result())["answer"] == "Fine."
