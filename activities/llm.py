@@ -54,8 +54,7 @@ class ModelCalls:
         reply = await self.models.complete(request, models, turn.attempt)
         if reply.calls and request.tools:
             return Made(_transcript(messages, reply), reply.usage, "calls")
-        read = telling.read(reply, turn.progress)
-        return Made(read.output, read.usage, "replan" if read.replan else "")
+        return telling.read(reply, turn.progress)
 
     async def _telling(self, turn: Turn, work: ModelCall, models: Sequence[str]) -> Telling:
         """Return how the node's call is put. The rules read templates; models need the material, and to be told."""

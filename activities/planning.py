@@ -9,6 +9,7 @@ from typing import Any
 from activities.artifacts import ArtifactStore, encode
 from activities.charter import Library
 from activities.kinds import usage_of
+from activities.leeway import overstepping
 from activities.llm import OFFLINE
 from activities.prompts import planner
 from activities.providers import Message, ModelReply, ModelRequest
@@ -71,7 +72,8 @@ class Planning:
             reply,
             reader.plan,
             said=await self.store.put(home, encode(reply.text)),
-            problems=tuple(_problems(reply, reader, [event.text for event in events if isinstance(event, LineError)])),
+            problems=tuple(_problems(reply, reader, [event.text for event in events if isinstance(event, LineError)]))
+            or tuple(overstepping(reader.plan["nodes"], charter.models)[:SHOWN_PROBLEMS]),
             warnings=tuple(warnings[:SHOWN_WARNINGS]),
         )
 

@@ -8,6 +8,7 @@ from activities.artifacts import ArtifactStore, digest_of, encode
 from activities.binding import parse_address
 from activities.charter import Charter, CheckedPlan, Library
 from activities.documents import DocumentRule
+from activities.leeway import overstepping
 from activities.llm import OFFLINE
 from activities.prompts.planner import by_line
 from activities.providers.models import Models, unpriced
@@ -136,7 +137,10 @@ class Preparing:
 
     async def _grown(self, home: str, digest: str, charter: Charter, wish: Any, base: CheckedPlan) -> Checked:
         """Check a plan with what a joiner wishes to add; a wish for nothing new is refused, for it leads nowhere."""
-        merged = merge(base.plan, Delta.of(wish))
+        delta = Delta.of(wish)
+        if beyond := overstepping(delta.nodes, charter.models):
+            return Checked(problems=tuple(beyond))
+        merged = merge(base.plan, delta)
         if not isinstance(merged, Plan):
             return _refused(merged)
         if same_plan(base.plan, merged):

@@ -1,7 +1,7 @@
 """How one model call is put into words, and how its reply is read."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from activities.joining import ReplyFault, read_reply
 from activities.prompts.joiner import Replanning
@@ -9,6 +9,7 @@ from activities.providers import ModelReply
 from activities.providers.errors import SchemaMismatch
 from activities.providers.model import OUTPUT_TOKENS
 from activities.results import Result
+from activities.turn import Made
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,22 +19,22 @@ class Telling:
     system: str = ""
     prompt: str = ""
 
-    def read(self, reply: ModelReply, _progress: Callable[[str], None]) -> ModelReply:
-        """Return the reply with the node's output."""
-        return replace(reply, output=_text(reply)) if reply.stop == "length" else reply
+    def read(self, reply: ModelReply, _progress: Callable[[str], None]) -> Made:
+        """Return what the reply makes of the node."""
+        return Made(_text(reply) if reply.stop == "length" else reply.output, reply.usage)
 
 
 @dataclass(frozen=True, slots=True)
 class JoinerTelling(Telling):
-    """A joiner's call. Its output is `{answer, evidence}`, or `{replan: {why, nodes, answer}}` while it may replan."""
+    """A joiner's call. It makes `{answer, evidence}`, or `{replan: {why, nodes, answer}}` while it may replan."""
 
     results: Mapping[str, Result] = field(default_factory=dict)
     replanning: Replanning | None = None
 
-    def read(self, reply: ModelReply, progress: Callable[[str], None]) -> ModelReply:
-        """Return the reply with the node's output. Raises SchemaMismatch."""
+    def read(self, reply: ModelReply, progress: Callable[[str], None]) -> Made:
+        """Return what the reply makes of the node. Raises SchemaMismatch."""
         if isinstance(reply.output, dict):  # the rules took over, and give an answer as it should be
-            return reply
+            return Made(reply.output, reply.usage)
         try:
             more = (self.replanning.tools, self.replanning.nodes) if self.replanning else ({}, ())
             joined = read_reply(_text(reply), self.results, *more)
@@ -42,10 +43,10 @@ class JoinerTelling(Telling):
         for warning in joined.warnings:
             progress(warning)
         if joined.delta is None:
-            return replace(reply, output=joined.output)
+            return Made(joined.output, reply.usage)
         if self.replanning is None:
             raise SchemaMismatch("the joiner asks for more nodes, and none may be added any more", retryable=True)
-        return replace(reply, output=joined.delta.wish, replan=True)
+        return Made(joined.delta.wish, reply.usage, "replan")
 
 
 def _text(reply: ModelReply) -> str:

@@ -22,6 +22,8 @@ the moment all that it refers to has ended.
 - `map($1.items, read(path=$item.path), max_items=20)` makes one call for each item of a list, all at the same time, and
   gives the list of their results. The call may be `llm("... $item")`.
 - `join($1, $2, policy="first")` gives the first result that comes.
+- `llm("...", tools=["NAME"], max_turns=5)` lets a model call tools itself, turn by turn; `agent("...", tools=["NAME"])`
+  gives a part that needs a plan of its own to a sub-agent. Use them only where no plan can be made before.
 - `answer("How they compare", $3, $4)` is the last line: a model answers the goal from the results named. It is told
   of failed ones too. Name the lines that hold the values, and those that hold the sources.
 - Strings are in double quotes, with `\\n` for a line break and `\\"` for a quote.

@@ -100,8 +100,7 @@ class ModelReply:
     """`output` is the JSON value the node gets: text, or an object when the role or a schema asks for one.
 
     `text` is what the model wrote, `calls` the tools it asks for, `thinking` what `Message` must give back with them,
-    `first_token_ms` the time from sending the request to the first piece of the reply. With `replan` the output is a
-    joiner's wish for more nodes.
+    `first_token_ms` the time from sending the request to the first piece of the reply.
     """
 
     output: Any
@@ -111,7 +110,6 @@ class ModelReply:
     thinking: tuple[dict[str, Any], ...] = ()
     stop: Stop = "end"
     first_token_ms: int = 0
-    replan: bool = False
 
 
 class Provider(Protocol):

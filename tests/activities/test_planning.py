@@ -98,6 +98,11 @@ async def test_a_plan_in_json_is_a_draft_too(desk: Desk) -> None:
             '1. http_get("https://example.org")\n2. answer($1)',
             "line 1: there is no tool `http_get`; known: read, search",
         ),
+        ('1. llm("a", model="openai:dear")', "`openai:dear` is no model of this run (openai:test-model); leave"),
+        (
+            '{"nodes": [{"id": "a", "kind": "map", "do": {"model": "x"}}]}',
+            "nodes[0].model: `x` is no model of this run (openai:test-model)",
+        ),
         ('1. search("a"\n2. answer($1)', "line 1: `)` is missing at its end"),
         (
             "".join(f'{line}. search("a {line}")\n' for line in range(1, 501)) + "501. answer()",

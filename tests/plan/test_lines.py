@@ -6,6 +6,7 @@ import random
 import sys
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -189,6 +190,11 @@ def test_nodes_come_when_their_row_has_ended() -> None:
         ('llm("a", role="judge", model="x:y")', {"kind": "llm", "prompt": "a", "role": "judge", "model": "x:y"}),
         ('llm("a", $1, context=[$1.b])', {"kind": "llm", "prompt": "a\n\n$n1\n\n$n1.b"}),
         ('llm("a", schema={"type": "string"})', {"kind": "llm", "prompt": "a", "output_schema": {"type": "string"}}),
+        (
+            'llm("a", tools=["search"], max_turns=3)',
+            {"kind": "llm", "prompt": "a", "tools": ["search"], "max_turns": 3},
+        ),
+        ('agent("find $1", tools=["search"])', {"kind": "agent", "goal": "find $n1", "tools": ["search"]}),
         ('gate("May I?", timeout="5m")', {"kind": "gate", "question": "May I?", "timeout": "5m"}),
         ('join($1, policy="first")', {"kind": "join", "inputs": ["n1"], "policy": "first"}),
         ("join([$1], policy={quorum: 1})", {"kind": "join", "inputs": ["n1"], "policy": {"quorum": 1}}),
@@ -261,6 +267,7 @@ def test_one_last_model_call_is_the_answer_by_itself() -> None:
         ('1. llm("a", temprature=1)', "line 1: `temprature` is no argument here"),
         ('1. join(policy="all")', "line 1: join needs the results to join"),
         ("1. gate()", "line 1: gate takes one question"),
+        ("1. agent()", "line 1: agent takes one goal"),
         ("1. answer()", "line 1: there is no result to answer from"),
         ("1. map($1)", "line 1: map takes a list and a call for each item"),
         ("1. map($1, [1])", "line 1: map takes a list and a call for each item"),
@@ -465,3 +472,12 @@ def work_of(text: str) -> int:
     finally:
         sys.settrace(before)
     return count
+
+
+def test_the_example_in_the_docs_is_read_as_it_says() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "plans.md").read_text()
+    block = next(part for part in text.split("```") if part.lstrip().startswith("Thought:"))
+    plan, errors, warnings = read(block)
+    assert (errors, warnings) == ([], [])
+    assert [node["id"] for node in plan["nodes"]] == ["n1", "n2", "n3", "n4", "n5_results", "n5"]
+    assert problems_of(parse_plan(plan), CATALOGUE) == []

@@ -12,7 +12,7 @@ from workflows.plan.parse import parse_plan
 from workflows.plan.problems import InvalidPlan, Problem
 from workflows.plan.references import renamed
 
-_BOUND = ("args", "prompt", "over", "when", "do")
+_BOUND = ("args", "prompt", "goal", "over", "when", "do")
 """The fields of a node in which references are read."""
 
 

@@ -1,4 +1,4 @@
-"""What a numbered call means in the plan language: `search(...)`, `llm(...)`, `map(...)`, `join(...)`, `answer(...)`.
+"""What a numbered call means in the plan language: `search(...)`, `llm(...)`, `map(...)`, `agent(...)`, `answer(...)`.
 
 A tool's positional arguments take the names of its schema's properties in their order. A tool that has the name of a
 form can only be called in a JSON plan.
@@ -11,7 +11,7 @@ from typing import Any
 from workflows.plan import schema
 from workflows.plan.literals import Arguments, CallFault, read_arguments
 from workflows.plan.problems import listed, named, nearest
-from workflows.plan.references import Reference, as_text, parse_reference, path_text, references_in, reworded
+from workflows.plan.references import Reference, as_text, parse_reference, path_text, references_in, rewrite
 from workflows.plan.tokens import Tokens, Unbalanced
 
 Node = dict[str, Any]
@@ -59,7 +59,7 @@ def _llm(node: str, given: Arguments, _tools: Tools, _before: Iterable[str]) -> 
 
 
 def _model_call(given: Arguments) -> Node:
-    fields = _fields(given, ("prompt", "context", "role", "model", "output_schema", "schema"))
+    fields = _fields(given, ("prompt", "context", "role", "model", "output_schema", "schema", "tools", "max_turns"))
     parts = [*([fields.pop("prompt")] if "prompt" in fields else []), *given.ordered]
     context = fields.pop("context", [])
     parts += context if isinstance(context, list) else [context]
@@ -68,6 +68,13 @@ def _model_call(given: Arguments) -> Node:
     if "schema" in fields:
         fields["output_schema"] = fields.pop("schema")
     return {"kind": "llm", "prompt": "\n\n".join(map(as_text, parts)), **_common(fields)}
+
+
+def _agent(node: str, given: Arguments, _tools: Tools, _before: Iterable[str]) -> list[Node]:
+    fields = _fields(given, ("goal", "tools", "budget"))
+    if len(given.ordered) + ("goal" in fields) != 1:
+        raise CallFault('agent takes one goal: agent("Find out when $1 was built", tools=["search"])')
+    return [{"id": node, "kind": "agent", "goal": as_text(fields.pop("goal", *given.ordered)), **_common(fields)}]
 
 
 def _map(node: str, given: Arguments, tools: Tools, _before: Iterable[str]) -> list[Node]:
@@ -122,17 +129,17 @@ def _answer(node: str, given: Arguments, _tools: Tools, before: Iterable[str]) -
     if not inputs:
         raise CallFault("there is no result to answer from; write the calls before it")
     gathered = f"{node}_results"
-    told = " ".join(reworded(text, _spoken) for text in texts).strip() or "$goal"
+    told = " ".join(rewrite(text, _spoken) for text in texts).strip() or "$goal"
     return [
         {"id": gathered, "kind": "join", "inputs": inputs, "policy": "settled"},
         {"id": node, "kind": "llm", "role": "joiner", "prompt": f"{told}\n\n${gathered}", **_common(kept)},
     ]
 
 
-def _spoken(reference: Reference) -> str:
+def _spoken(reference: Reference) -> str | None:
     """A reference in an answer's text only names a result: the joiner is given all of them, failed ones too."""
     if reference.node in ("goal", "input"):
-        return str(reference)
+        return None
     return f"{reference.node}{path_text(reference.path)}"
 
 
@@ -167,4 +174,4 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 Form = Callable[[str, Arguments, Tools, Iterable[str]], list[Node]]
-FORMS: dict[str, Form] = {"llm": _llm, "map": _map, "join": _join, "gate": _gate, "answer": _answer}
+FORMS: dict[str, Form] = {"llm": _llm, "map": _map, "join": _join, "gate": _gate, "agent": _agent, "answer": _answer}

@@ -111,11 +111,6 @@ def bind(value: Any, lookup: Callable[[str], Any]) -> Any:
     return value
 
 
-def reworded(text: str, write: Callable[[Reference], str]) -> str:
-    """Return text with every reference written as `write` says; `$$` stays, for the text is still to be bound."""
-    return _TOKEN.sub(lambda found: found[0] if found[0] == "$$" else write(_reference(found)), text)
-
-
 def renamed(value: Any, names: Mapping[str, str]) -> Any:
     """Return `value` with references to other nodes, as `names` says, in the form that they were written in."""
     if isinstance(value, str):
