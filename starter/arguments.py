@@ -36,7 +36,7 @@ weft ask "Which is longer, the Nile or the Amazon?" --docs examples/corpus""",
     "approve": "weft approve nightly-1 n7\nweft approve nightly-1 n7 --output none",
     "reject": 'weft reject nightly-1 n7\nweft reject nightly-1 n7 "wrong file"',
     "finish": "weft finish nightly-1\nweft finish nightly-1 --output none",
-    "plan": "weft plan check plan.yaml\nweft plan draw plan.yaml --format mermaid",
+    "plan": "weft plan check plan.yaml\nweft plan draw plan.yaml --format svg",
     "tools": "weft tools\nWEFT_TOOLS=mytools weft tools --output json",
     "setup": "weft setup\nweft setup --address temporal.example.com:7233 --namespace agents",
     "dev": "weft dev\nweft dev --stop",
@@ -226,7 +226,9 @@ def _add_offline(commands: _Commands) -> None:
         command = actions.add_parser(action, usage=f"weft plan {action} PLAN [flags]", help=about, allow_abbrev=False)
         _connection(command)
         command.add_argument("plan", metavar="PLAN", help="plan.yaml, plan.json, or - for standard input")
-    command.add_argument("--format", choices=("text", "mermaid"), default="text", help="how to draw (default: text)")
+    command.add_argument(
+        "--format", choices=("text", "mermaid", "svg"), default="text", help="how to draw (default: text)"
+    )
     _command(commands, "tools", "list the tools there are; needs no server")
     _command(commands, "setup", "create the search attributes that the namespace lacks")
     dev = _command(commands, "dev", "run the local Temporal server and all workers in the foreground")

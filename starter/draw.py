@@ -1,12 +1,14 @@
-"""A plan as a picture: text in layers for a terminal, or a Mermaid flowchart for a page."""
-
-from collections import deque
+"""A plan as a picture: text in layers for a terminal, an SVG file or a Mermaid flowchart for a page."""
 
 from rich.cells import cell_len
 
 from starter.printable import as_json, fit, flat
-from workflows.plan import edges
-from workflows.plan.model import AgentCall, GateNode, JoinNode, MapNode, Node, Plan, Quorum, ToolCall
+from workflows.drawing.lettering import plain
+from workflows.drawing.nodes import Mark, Sketch
+from workflows.drawing.nodes import Node as Drawn
+from workflows.drawing.picture import picture as drawing
+from workflows.plan import edges, layout
+from workflows.plan.model import AgentCall, GateNode, JoinNode, MapNode, Node, Plan, Quorum, ToolCall, ToolNode
 
 _ESCAPES = {"&": "#amp;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "#": "#35;", "`": "#96;"}
 _SHAPES = {
@@ -55,29 +57,33 @@ def before(plan: Plan) -> dict[str, list[str]]:
     return found
 
 
-def layers(after: dict[str, list[str]]) -> list[list[str]]:
-    """Return the nodes in layers: each as early as what it comes after allows, in the plan's order.
+def _indices(after: dict[str, list[str]]) -> list[list[int]]:
+    place = {name: index for index, name in enumerate(after)}
+    return [[place[other] for other in others] for others in after.values()]
 
-    Each list names no node twice, and there is no cycle: the checker holds both.
-    """
-    level = dict.fromkeys(after, 0)
-    open_edges = {name: len(others) for name, others in after.items()}
-    consumers: dict[str, list[str]] = {name: [] for name in after}
-    for name, others in after.items():
-        for other in others:
-            consumers[other].append(name)
-    ready = deque(name for name, count in open_edges.items() if not count)
-    while ready:
-        other = ready.popleft()
-        for name in consumers[other]:
-            level[name] = max(level[name], level[other] + 1)
-            open_edges[name] -= 1
-            if not open_edges[name]:
-                ready.append(name)
-    rows: list[list[str]] = [[] for _ in range(1 + max(level.values(), default=-1))]
-    for name in after:
-        rows[level[name]].append(name)
-    return rows
+
+def layers(after: dict[str, list[str]]) -> list[list[str]]:
+    """Return the nodes in layers: each as early as what it comes after allows, in the plan's order."""
+    names = list(after)
+    return [[names[node] for node in layer] for layer in layout.layered(layout.levels(_indices(after)))]
+
+
+def _told(node: Node) -> str:
+    return what(node) if isinstance(node, ToolNode) else f"{node.kind} {what(node)}"
+
+
+def svg(plan: Plan) -> str:
+    """Return the plan as an SVG file: the drawing that the board shows, before anything has run."""
+    after = before(plan)
+    place = {name: index for index, name in enumerate(after)}
+    standins = {node.id: edges.standin_of(node) for node in plan.nodes}
+    nodes = [
+        Drawn(node.id, plain(_told(node), 60), tuple(place[name] for name in (standins[node.id],) if name))
+        for node in plan.nodes
+    ]
+    sketch = Sketch(layout.arrange(_indices(after)), nodes, badged=False)
+    marks = [Mark("planned", title=plain(f"{node.id} {_told(node)}", 200)) for node in plan.nodes]
+    return drawing(sketch, marks, alone=True)
 
 
 def picture(plan: Plan, width: int) -> str:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from workflows.drawing.lettering import plain
-from workflows.drawing.nodes import Mark
+from workflows.drawing.nodes import Mark, Node, Sketch
 from workflows.drawing.picture import picture
 from workflows.plan.durations import duration_text
-from workflows.plan.layout import Layout, layout_of
+from workflows.plan.graph import Graph
+from workflows.plan.layout import after, arrange
 from workflows.plan.state import BLOCKED, ENDED, OPENED, SHOWN, RunState
 from workflows.reporting import blocked_on, error_of, shown_units
 from workflows.view import BlockedOn
@@ -65,7 +66,7 @@ def board(state: RunState, *, run: str, title: str, notes: Sequence[str] = ()) -
     statuses = [_status(state, unit) for unit in units]
     counts = {status: statuses.count(status) for status in _FIRST if status in statuses}
     blocked = blocked_on(state, run)
-    layout = layout_of(state.graph)
+    sketch = _sketch_of(state.graph)
     head = _head(run, title, counts)
     ranked = sorted(
         (pair for pair in zip(units, statuses, strict=True) if not state.is_item(pair[0]) or pair[1] in _URGENT),
@@ -73,9 +74,9 @@ def board(state: RunState, *, run: str, title: str, notes: Sequence[str] = ()) -
     )
     text, drawn, svg = "", None, ""
     for step in _STEPS:
-        how = (step.whole, step.titles and step.statuses) if layout.whole else None
+        how = (step.whole, step.titles and step.statuses) if sketch.layout.whole else None
         if how != drawn or not svg:
-            drawn, svg = how, picture(layout, _marks(state, layout, step), counts=counts, whole=step.whole)
+            drawn, svg = how, picture(sketch, _marks(state, sketch, step), counts=counts, whole=step.whole)
         listed = [pair for pair in ranked if pair[1] in step.statuses]
         asked, table = _questions(blocked, step.questions), _table(state, listed, len(units), step.rows)
         text = "\n".join([*head, *asked, f"<div>{svg}</div>", "", *table, *notes])
@@ -123,23 +124,32 @@ def _questions(blocked: Sequence[BlockedOn], most: int) -> list[str]:
     return lines
 
 
-def _marks(state: RunState, layout: Layout, step: _Step) -> list[Mark]:
-    """Return the nodes as they are drawn; of a graph drawn by layers only the statuses count."""
-    specs = state.graph.specs
-    statuses = [_status(state, node) for node in range(len(specs))]
-    if not (layout.whole and step.whole):
-        return [Mark(spec.id, status=status) for spec, status in zip(specs, statuses, strict=True)]
+def _sketch_of(graph: Graph) -> Sketch:
+    """Return the graph's sketch, made anew when nodes have been added."""
+    known: Sketch | None = graph.sketch
+    if known is None or known.layout.count != len(graph.specs):
+        nodes = [
+            Node(spec.id, plain(_what(spec.summary), 60), (spec.instead,) if spec.instead >= 0 else ())
+            for spec in graph.specs
+        ]
+        graph.sketch = known = Sketch(arrange(after(graph)), nodes)
+    return known
+
+
+def _marks(state: RunState, sketch: Sketch, step: _Step) -> list[Mark]:
+    """Return how the nodes are; of a graph drawn by layers only the statuses count."""
+    statuses = [_status(state, node) for node in range(len(state.graph.specs))]
+    if not (sketch.layout.whole and step.whole):
+        return [Mark(status) for status in statuses]
+    told = step.statuses if step.titles else ()
     return [
         Mark(
-            spec.id,
-            what=plain(_what(spec.summary), 60),
-            status=status,
-            note=_note(state, node),
-            share=_share(state, node),
-            title=_title(state, node, status) if step.titles and status in step.statuses else "",
-            dotted=(spec.instead,) if spec.instead >= 0 else (),
+            status,
+            _note(state, node),
+            _share(state, node),
+            _title(state, node, status) if status in told else "",
         )
-        for node, (spec, status) in enumerate(zip(specs, statuses, strict=True))
+        for node, status in enumerate(statuses)
     ]
 
 

@@ -3,7 +3,7 @@
 import argparse
 
 from starter.catalogue import read_catalogue
-from starter.draw import mermaid, picture
+from starter.draw import mermaid, picture, svg
 from starter.exits import Exit
 from starter.planfile import BadPlan, PlanFile, read_plan
 from starter.terminal import Terminal
@@ -16,7 +16,8 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     file = read_plan(args.plan)
     if args.action == "draw":
         plan = file.check(None)
-        terminal.answer(mermaid(plan) if args.format == "mermaid" else picture(plan, terminal.width or WIDTH))
+        drawn = {"mermaid": mermaid, "svg": svg}.get(args.format)
+        terminal.answer(drawn(plan) if drawn else picture(plan, terminal.width or WIDTH))
         return Exit.ANSWER
     return await _check(file, terminal)
 

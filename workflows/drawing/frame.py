@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from workflows.drawing.lettering import CELL, cells
 from workflows.plan.layout import Layout, places
 
-PAGE = 900
+PAGE = 740
 """The width that is seen at once, in units of the picture."""
 SMALL = 0.8
 """How big the second line of a box is, to the first."""
@@ -16,7 +17,10 @@ NOTE = 9
 """How many small letters there are for a note beside a name."""
 _NAME_ROOMS = (18, 12, 8)
 _READABLE = 0.62
-_BADGE = 32
+BADGE = 34
+"""The room for a badge before a name."""
+EDGE = 10
+"""The room between text and the edge of its box."""
 _GAPS = ((46, 10), (38, 18))
 """Between layers and inside a layer; from left to right, from top to bottom."""
 _LANE = 6
@@ -64,7 +68,7 @@ def _width(name: str, what: str, room: int, two_lines: bool) -> int:
     shown = min(cells(name), room) * CELL
     if two_lines:
         shown = max(shown + (NOTE + 1) * CELL * SMALL, min(cells(what), 26) * CELL * SMALL)
-    return _BADGE + round(shown) + 10
+    return BADGE + ceil(shown) + EDGE
 
 
 def _length(layout: Layout, sizes: Sequence[int]) -> int:

@@ -10,6 +10,7 @@ import unicodedata
 CELL = 9.65
 """The width of a letter in a monospace font of 16 units, rounded up."""
 _FAMILIAR = 0x530  # Latin, Greek, Cyrillic: in every monospace font
+_FIRST_MARK = "\u0300"  # no combining mark comes before it
 _SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "{": "&#123;"}
 _MARKS = re.compile(r"[&<>{]")
 
@@ -20,7 +21,7 @@ def plain(text: str, most: int) -> str:
     What does not print, turns the direction of writing or piles up on a letter is left out.
     """
     start = text[: 2 * most + 200]
-    if not start.isascii() or not start.isprintable():
+    if not start.isprintable() or max(start, default="") >= _FIRST_MARK:
         start = _tame(start)
     line = " ".join(start.split())
     return line if len(line) <= most and len(text) <= 2 * most + 200 else line[: most - 1] + "…"

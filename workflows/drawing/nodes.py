@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workflows.drawing.frame import NOTE, SMALL, Box, Frame
+from workflows.drawing.frame import BADGE, EDGE, NOTE, SMALL, Box, Frame, frame_of
 from workflows.drawing.lettering import CELL, clip, clip_name, escaped, text_at
 from workflows.drawing.looks import LOOKS, STIRRING, Look, Spots, stamped
 from workflows.plan.layout import Layout, neighbours
@@ -15,39 +15,58 @@ COMB = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """A node as it is drawn: `note` is a few signs beside its name, `share` how much of it is done, `title` what is
-    told when it is pointed at. `dotted` are the nodes to which it leads only by way of exception."""
+class Node:
+    """What stays as it is: name, what it does, and the nodes to which it leads only by way of exception."""
 
     name: str
     what: str = ""
-    status: str = "planned"
-    note: str = ""
-    share: float = 0.0
-    title: str = ""
     dotted: tuple[int, ...] = ()
 
 
-def drawn(layout: Layout, frame: Frame, marks: Sequence[Mark], top: int, spots: Spots) -> str:
-    """Return the elements of a graph, `top` units down, and note where badges go."""
-    boxes = [Box(box.x + 2, box.y + top, box.width, box.height) for box in frame.boxes]
-    parts = [_edges(layout, boxes, marks, frame.down)]
-    for status, look in LOOKS.items():
-        members = [(mark, box) for mark, box in zip(marks, boxes, strict=False) if mark.status == status]
-        if members:
-            parts.append(_group(members, look, stirring=status == "running"))
-            spots.setdefault(status, []).extend((box.x + 17, box.y + box.height // 2) for _, box in members)
-    parts.append(_names(frame, marks, boxes))
-    return "".join(parts)
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What changes: `note` is a few signs beside the name, `share` how much is done, `title` is told when a node is
+    pointed at."""
+
+    status: str
+    note: str = ""
+    share: float = 0.0
+    title: str = ""
 
 
-def _edges(layout: Layout, boxes: Sequence[Box], marks: Sequence[Mark], down: bool) -> str:
+class Sketch:
+    """A graph as far as it is drawn the same whatever has run: made once a graph, which is most of the work."""
+
+    def __init__(self, layout: Layout, nodes: Sequence[Node], *, badged: bool = True) -> None:
+        self.layout = layout
+        self.nodes = nodes
+        self.badged = badged
+        if layout.whole:
+            self.frame = frame_of(layout, [node.name for node in nodes], [node.what for node in nodes])
+            self._edges = _edges(layout, self.frame.boxes, nodes, self.frame.down)
+            self._names = _names(self.frame, nodes, badged)
+
+    def elements(self, marks: Sequence[Mark], spots: Spots, left: int, top: int) -> str:
+        """Return the graph's elements, `top` units down, and note where badges go."""
+        boxes = self.frame.boxes[: len(marks)]
+        parts = [self._edges]
+        for status, look in LOOKS.items():
+            members = [(mark, box) for mark, box in zip(marks, boxes, strict=True) if mark.status == status]
+            if members:
+                parts.append(_group(members, look, stirring=status == "running"))
+                own = [(box.x + left + BADGE // 2, box.y + top + box.height // 2) for _, box in members]
+                spots.setdefault(status, []).extend(own)
+        notes = _notes(marks, boxes) if self.frame.two_lines else ""
+        return f"<g transform='translate({left} {top})'>{''.join(parts)}{self._names}{notes}</g>"
+
+
+def _edges(layout: Layout, boxes: Sequence[Box], nodes: Sequence[Node], down: bool) -> str:
     """Return the links as curves, or as combs where many meet, with an arrow's head where they reach a node."""
     solid, rest = _combs(layout, boxes, down)
     dotted: list[str] = []
     for source, node in rest:
         curve = _curve(boxes[source], boxes[node], down, terse=len(rest) > CURVED)
-        exception = source < layout.count and node in marks[source].dotted
+        exception = source < layout.count and node in nodes[source].dotted
         (dotted if exception else solid).append(curve)
     solid += [_through(boxes[cell], down) for layer in layout.layers for cell in layer if cell >= layout.count]
     lines = "".join(
@@ -143,23 +162,34 @@ def _outline(box: Box) -> str:
     return f"M{box.x} {box.y}h{box.width}v{box.height}h-{box.width}z"
 
 
-def _names(frame: Frame, marks: Sequence[Mark], boxes: Sequence[Box]) -> str:
+def _names(frame: Frame, nodes: Sequence[Node], badged: bool) -> str:
     """Return the texts: pointing at one points at the box below it."""
     names: dict[int, list[tuple[int, int, str]]] = {}
-    rest = []
-    for mark, box in zip(marks, boxes, strict=False):
-        left = box.x + (32 if LOOKS[mark.status].badge else 12)
-        base = box.y + (21 if frame.two_lines else 20)
-        names.setdefault(base if frame.down else left, []).append((left, base, clip_name(mark.name, frame.name_room)))
-        if frame.two_lines:
-            room = (box.x + box.width - 8 - left) / (CELL * SMALL)
-            if mark.what:
-                rest.append(text_at(left / SMALL, (base + 19) / SMALL, clip(mark.what, room)))
-            if mark.note:
-                end = (box.x + box.width - 8) / SMALL
-                rest.append(text_at(end, base / SMALL, clip(mark.note, NOTE), " text-anchor='end'"))
-    small = f"<g transform='scale({SMALL})' fill-opacity='.75'>{''.join(rest)}</g>" if rest else ""
-    return f"<g pointer-events='none'>{''.join(_row(row, frame.down) for row in names.values())}{small}</g>"
+    whats = []
+    for node, box in zip(nodes, frame.boxes, strict=False):
+        left, base = box.x + (BADGE if badged else EDGE), box.y + (21 if frame.two_lines else 20)
+        names.setdefault(base if frame.down else left, []).append((left, base, clip_name(node.name, frame.name_room)))
+        if frame.two_lines and node.what:
+            room = (box.x + box.width - EDGE - left) / (CELL * SMALL)
+            whats.append(text_at(left / SMALL, (base + 19) / SMALL, clip(node.what, room)))
+    rows = "".join(_row(row, frame.down) for row in names.values())
+    return f"<g pointer-events='none'>{rows}{_small(whats)}</g>"
+
+
+def _notes(marks: Sequence[Mark], boxes: Sequence[Box]) -> str:
+    return _small(
+        [
+            text_at(
+                (box.x + box.width - EDGE) / SMALL, (box.y + 21) / SMALL, clip(mark.note, NOTE), " text-anchor='end'"
+            )
+            for mark, box in zip(marks, boxes, strict=True)
+            if mark.note
+        ]
+    )
+
+
+def _small(texts: Sequence[str]) -> str:
+    return f"<g transform='scale({SMALL})' fill-opacity='.75'>{''.join(texts)}</g>" if texts else ""
 
 
 def _row(names: Sequence[tuple[int, int, str]], down: bool) -> str:

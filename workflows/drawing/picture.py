@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from workflows.drawing.frame import PAGE, frame_of
+from workflows.drawing.frame import PAGE
 from workflows.drawing.lettering import CELL, text_at
 from workflows.drawing.looks import LOOKS, Spots, badges
-from workflows.drawing.nodes import Mark, drawn
-from workflows.drawing.strata import height_of, strata
-from workflows.plan.layout import Layout
+from workflows.drawing.nodes import Mark, Sketch
+from workflows.drawing.strata import WIDTH, height_of, strata
 
 UNIT = 0.75
 """Pixels a unit, as long as the picture fits the page."""
@@ -21,7 +20,7 @@ _ALONE = (
 
 
 def picture(
-    layout: Layout,
+    sketch: Sketch,
     marks: Sequence[Mark],
     *,
     counts: Mapping[str, int] | None = None,
@@ -33,13 +32,13 @@ def picture(
     `counts` are the statuses of everything the run has, for the bar and the legend. Without `whole`, and for a graph
     too big to draw node by node, each layer is one row. `alone` makes it a file that needs no page around it.
     """
-    frame = frame_of(layout, [m.name for m in marks], [m.what for m in marks]) if whole and layout.whole else None
-    width = max(frame.width + 4, _LEGEND_LEAST if counts else 0) if frame else PAGE
+    frame = sketch.frame if whole and sketch.layout.whole else None
+    width = max(frame.width + 4, _LEGEND_LEAST if counts else 0) if frame else WIDTH
     spots: Spots = {}
     head, top = _head(counts, width, spots) if counts else ("", 3)
-    height = top + (frame.height if frame else height_of(layout)) + 3
-    body = drawn(layout, frame, marks, top, spots) if frame else strata(layout, marks, top, spots)
-    signs = f"<g pointer-events='none'>{badges(spots)}</g>"
+    height = top + (frame.height if frame else height_of(sketch.layout)) + 3
+    body = sketch.elements(marks, spots, 2, top) if frame else strata(sketch.layout, sketch.nodes, marks, top, spots)
+    signs = f"<g pointer-events='none'>{badges(spots)}</g>" if sketch.badged else ""
     return _sheet(head + body + signs, width, height, alone=alone)
 
 

@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 from math import ceil
 
-from workflows.drawing.frame import PAGE
-from workflows.drawing.lettering import clip_name, text_at
+from workflows.drawing.lettering import CELL, clip, clip_name, text_at
 from workflows.drawing.looks import LOOKS, Spots, stamped
-from workflows.drawing.nodes import Mark
+from workflows.drawing.nodes import Mark, Node
 from workflows.plan.layout import Layout
 
 MOST_ROWS = 16
 _ROW, _STEP = 30, 42
-_LEFT = 340
+_LEFT = 264
 """Where the counts begin."""
-_CELL_LEAST = 64
+_PART = 69
+"""The least width of a count: there is room for one of each status."""
+WIDTH = _LEFT + _PART * 8
 
 
 def height_of(layout: Layout) -> int:
@@ -21,21 +22,23 @@ def height_of(layout: Layout) -> int:
     return len(_rows(layout)) * _STEP - (_STEP - _ROW)
 
 
-def strata(layout: Layout, marks: Sequence[Mark], top: int, spots: Spots) -> str:
+def strata(layout: Layout, nodes: Sequence[Node], marks: Sequence[Mark], top: int, spots: Spots) -> str:
     """Return the elements of the picture, `top` units down, and note where badges go."""
     rows = _rows(layout)
-    widest = max(len(nodes) for _, nodes in rows)
+    widest = max(len(members) for _, members in rows)
     texts, outlines = [], []
     parts: dict[str, list[str]] = {}
-    for number, (name, nodes) in enumerate(rows):
+    for number, (name, members) in enumerate(rows):
         y = top + number * _STEP
         outlines.append(f"M2 {y}h{_LEFT - 16}v{_ROW}h-{_LEFT - 16}z")
-        first, last = (clip_name(marks[node].name, 9) for node in (nodes[0], nodes[-1]))
-        texts.append(text_at(12, y + 20, f"{name}: {first}" + (f"…{last}" if len(nodes) > 1 else "")))
-        for status, x, width, count in _bar([marks[node].status for node in nodes], widest):
+        first, last = (clip_name(nodes[node].name, 9) for node in (members[0], members[-1]))
+        told = f"{name}: {first}" + (f"…{last}" if len(members) > 1 else "")
+        texts.append(text_at(12, y + 20, clip(told, 23)))
+        for status, x, width, count in _bar([marks[node].status for node in members], widest):
             parts.setdefault(status, []).append(f"M{x} {y}h{width}v{_ROW}h-{width}z")
             spots.setdefault(status, []).append((x + 16, y + _ROW // 2))
-            texts.append(text_at(x + 30, y + 20, f"{count:,}"))
+            exact = f"{count:,}"
+            texts.append(text_at(x + 30, y + 20, exact if 34 + len(exact) * CELL < width else f"{count // 1000}k"))
     boxes = f"<path fill='none' stroke='currentColor' stroke-opacity='.3' d='{''.join(outlines)}'/>"
     tips = [(_LEFT // 2, top + number * _STEP) for number in range(1, len(rows))]
     flow = stamped("d", "fill='currentColor' fill-opacity='.6'", "<path d='M0 0l-4-8h8z'/>", tips) if tips else ""
@@ -62,10 +65,10 @@ def _rows(layout: Layout) -> list[tuple[str, list[int]]]:
 def _bar(statuses: Sequence[str], widest: int) -> list[tuple[str, int, int, int]]:
     """Return (status, x, width, count) of each part of a row's bar; none is too narrow for its count."""
     counts = [(status, statuses.count(status)) for status in LOOKS if status in statuses]
-    spare = max(0, (PAGE - _LEFT) * len(statuses) / widest - _CELL_LEAST * len(counts))
+    spare = max(0, (WIDTH - _LEFT) * len(statuses) / widest - _PART * len(counts))
     parts, x = [], float(_LEFT)
     for status, count in counts:
-        width = _CELL_LEAST + spare * count / len(statuses)
+        width = _PART + spare * count / len(statuses)
         parts.append((status, round(x), round(x + width) - round(x) - 6, count))
         x += width
     return parts

@@ -120,11 +120,11 @@ class Graph:
         "islands",
         "joins",
         "keys",
-        "layout",
         "locks",
         "order",
         "place",
         "skeleton",
+        "sketch",
         "specs",
         "standin_for",
         "timed",
@@ -135,7 +135,7 @@ class Graph:
         count = len(specs)
         self.skeleton = skeleton
         self.specs = specs
-        self.layout: Any = None  # how it is drawn, once it has been
+        self.sketch: Any = None  # how it is drawn, once it has been
         self.by_id = {spec.id: index for index, spec in enumerate(specs)}
         self.deps = [spec.needs + spec.watches for spec in specs]
         self.consumers: list[list[int]] = [[] for _ in range(count)]

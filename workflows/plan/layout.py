@@ -45,14 +45,6 @@ def after(graph: Graph) -> list[list[int]]:
     return found
 
 
-def layout_of(graph: Graph) -> Layout:
-    """Return the graph's layout: worked out once, and again when nodes have been added."""
-    known: Layout | None = graph.layout
-    if known is None or known.count != len(graph.specs):
-        graph.layout = known = arrange(after(graph))
-    return known
-
-
 def levels(sources: Sequence[Sequence[int]]) -> list[int]:
     """Return each node's layer: as early as the nodes it comes after allow. There is no cycle: the checker holds it."""
     level = [0] * len(sources)
