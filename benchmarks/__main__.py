@@ -13,7 +13,7 @@ from pathlib import Path
 from temporalio.client import WorkflowFailureError
 from temporalio.worker import Worker
 
-from benchmarks import step
+from benchmarks import board, step
 from benchmarks.rivals import QUEUE, BareGraph, bare_nap, plain_asyncio
 from benchmarks.shapes import Shape, chain, diamond, layered, wide
 from benchmarks.stage import Stage, stage
@@ -87,6 +87,8 @@ async def main() -> int:
             print(f"\ncancel: median {statistics.median(taken):.2f} s, p95 {p95:.2f} s (goal < 3)")
     print()
     print(step.table(step.measure()))
+    print()
+    print(board.table(board.measure()))
     return 0 if met else 1
 
 

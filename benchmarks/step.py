@@ -21,16 +21,16 @@ GOAL_RATE = 50_000
 GOAL_RATIO = 1.5
 
 
-def layered(count: int, *, seed: int = 7) -> Graph:
+def layered(count: int, *, layers: int = LAYERS, seed: int = 7) -> Graph:
     """A random graph in layers; each node needs one to three of the layer before. The answer is the last node."""
     numbers = random.Random(seed)
-    width = count // LAYERS
+    width = count // layers
     specs = []
     for index in range(count):
-        layer = min(index // width, LAYERS - 1)
+        layer = min(index // width, layers - 1)
         above = range((layer - 1) * width, layer * width)
         needs = sorted({numbers.choice(above) for _ in range(numbers.randint(1, 3))}) if layer else []
-        specs.append(Spec(f"n{index}", "tool", needs=needs, rank=LAYERS - layer))
+        specs.append(Spec(f"n{index}", "tool", needs=needs, rank=layers - layer))
     return Graph(Skeleton(specs, [count - 1]))
 
 

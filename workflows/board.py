@@ -101,8 +101,8 @@ def _head(run: str, title: str, counts: dict[str, int]) -> list[str]:
     total = sum(counts.values())
     name = quote(run, safe="")
     place = f"namespaces/{{namespace}}/workflows/{name if name != run else '{workflowId}'}/{{runId}}"
-    links = [f"[timeline]({place}/timeline)"]
-    if counts.get("running"):
+    links = [f"[timeline]({place}/timeline)"] if len(name) <= _LONGEST_CODE else []
+    if links and counts.get("running"):
         links.insert(0, f"[pending activities]({place}/pending-activities)")
     told = f"{done:,} of {total:,} node{'s' * (total != 1)} ended"
     return [f"**{prose(title, 200)}**", " · ".join([told, *links]), ""]
@@ -211,7 +211,7 @@ def prose(text: str, most: int) -> str:
 
 def _code(text: str) -> str:
     """Return text to be copied, exactly as it is; what is too long to paste is only named."""
-    if len(text) > _LONGEST_CODE or not text.isprintable():
-        return "its input, too long to show here: query `plan` has it"
+    if len(text.encode(errors="replace")) > _LONGEST_CODE or not text.isprintable():
+        return "what query `plan` tells: it is too long to show here"
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence} {text} {fence}" if len(fence) > 1 else f"`{text}`"

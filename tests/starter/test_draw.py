@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
+from doubles.svg import Drawing
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from starter.draw import before, layers, mermaid, picture
+from starter.draw import before, layers, mermaid, picture, svg
 from workflows.plan.parse import parse_plan
 
 PLAN = parse_plan(
@@ -82,6 +83,18 @@ def test_a_flowchart_has_every_node_and_edge_and_quotes_text() -> None:
     assert "  n_b -. instead .-> n_z" in chart
     assert sum("-->" in line for line in chart) == 7
     assert not [line for line in chart if line.count('"') not in (0, 2)]
+
+
+def test_an_svg_file_has_every_node_with_what_it_does() -> None:
+    text = svg(PLAN)
+    drawing = Drawing(text)
+    assert drawing.clashes() == []
+    told = [area.text for area in drawing.texts]
+    assert {"a", "both", "join quorum 60%", 'calculate "1 < 2"'} < set(told)
+    assert len(drawing.boxes) == len(PLAN.nodes)
+    assert text.count("stroke-dasharray='2 5'") == 1
+    assert text.startswith("<svg ")
+    assert "xmlns='http://www.w3.org/2000/svg'" in text
 
 
 @given(st.lists(st.sets(st.integers(0, 30), max_size=4), max_size=30))
