@@ -1,0 +1,130 @@
+"""Takes the pictures in docs/pictures, of real runs in the stock web UI: `make pictures`.
+
+Fails, after taking all, when a text of a drawing is cut, overlaps another or is too small, or a picture is too big.
+"""
+
+import asyncio
+import sys
+import tempfile
+from io import BytesIO
+from pathlib import Path
+
+from doubles.chromium import NoChromium, Scheme, browsing, window
+from doubles.layout import flaws
+from doubles.stage import Handle, Stage, staged
+from doubles.surveys import SIZES, Runs, all_surveys
+from doubles.webui import WebUI
+from PIL import Image
+from playwright.async_api import FloatRect, Locator
+
+from starter.commands.demo import QUESTION
+from starter.naming import slug, summary
+
+FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
+QUESTIONS = (
+    "How much higher is Mont Blanc than Kilimanjaro?",
+    "Which is longer, the Nile or the Amazon?",
+    "List the heights of Everest, K2 and Denali.",
+    QUESTION,
+)
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+SCALE = 1.5
+COLOURS = 96
+TALLEST = 1_100
+MOST_BYTES = 150_000
+
+
+class Camera:
+    """Takes pictures in one colour scheme. `faults` says what is wrong with them."""
+
+    def __init__(self, ui: WebUI, scheme: Scheme) -> None:
+        self._ui = ui
+        self._scheme = scheme
+        self.faults: list[str] = []
+
+    async def board(self, name: str, run: Handle) -> None:
+        """Take the board of a run, once its drawing has been measured."""
+        await self._ui.open(run, "user-metadata")
+        await self._ui.board.locator("svg").first.wait_for()
+        self.faults += [f"{name}-{self._scheme}: {flaw}" for flaw in await flaws(self._ui.board)]
+        await self._take(name, self._ui.page.locator("#user-metadata-current-details"))
+
+    async def timeline(self, name: str, run: Handle) -> None:
+        """Take the timeline of a run, first things first."""
+        await self._ui.open(run)
+        await self._ui.page.get_by_role("button", name="Descending").click()
+        await self._ui.bars.last.wait_for()
+        await self._take(name, self._ui.page.locator("svg:has(text.cursor-pointer)").first)
+
+    async def listing(self, name: str) -> None:
+        """Take the list of all runs."""
+        rows = await self._ui.listing()
+        await self._take(name, rows.first.locator("xpath=ancestor::table"))
+
+    async def form(self, name: str, run: Handle) -> None:
+        """Take the form that repairs a run, filled in wrongly and refused."""
+        await self._ui.open(run, "user-metadata")
+        form = await self._ui.update_form("retry_node", {"node": "page7"})
+        await form.get_by_role("button", name="Submit").click()
+        await form.get_by_role("alert").wait_for()
+        await self._take(name, form)
+
+    async def _take(self, name: str, part: Locator) -> None:
+        await self._ui.page.wait_for_timeout(300)  # what moves has come to rest
+        box = await part.bounding_box()
+        assert box is not None
+        clip = FloatRect(x=box["x"], y=box["y"], width=box["width"], height=min(box["height"], TALLEST))
+        taken = await self._ui.page.screenshot(clip=clip, full_page=True, animations="disabled")
+        file = FOLDER / f"{name}-{self._scheme}.png"
+        picture = Image.open(BytesIO(taken)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+        picture.save(file, optimize=True)
+        size = file.stat().st_size
+        print(f"{file.name}: {picture.width} x {picture.height}, {size:,} bytes")
+        if size > MOST_BYTES:
+            self.faults.append(f"{file.name} has {size:,} bytes, which is more than {MOST_BYTES:,}")
+
+
+async def photograph(camera: Camera, asked: list[Handle], runs: Runs) -> None:
+    """Take every picture in one colour scheme."""
+    await camera.listing("list")
+    await camera.timeline("timeline", asked[-1])
+    await camera.board("board", asked[-1])
+    for size in SIZES:
+        await camera.board(f"board-{size}", runs[size, "running"])
+    await camera.timeline("timeline-50", runs[50, "running"])
+    await camera.board("blocked", runs[50, "blocked"])
+    await camera.board("failed", runs[5, "failed"])
+    await camera.form("update", runs[5, "blocked"])
+
+
+async def answered(stage: Stage) -> list[Handle]:
+    """Ask the sample documents some questions and return the runs when they are done."""
+    runs = [await stage.start(slug(question), summary=summary(question), goal=question) for question in QUESTIONS]
+    for run in runs:
+        assert (await run.result())["status"] == "done"
+    return runs
+
+
+async def main() -> int:
+    """Take all pictures and return the exit code."""
+    FOLDER.mkdir(exist_ok=True)
+    faults: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        async with browsing() as browser, staged(Path(folder)) as stage:
+            runs, asked = await all_surveys(stage), await answered(stage)
+            for scheme in SCHEMES:
+                context = await window(browser, scheme=scheme, scale=SCALE)
+                camera = Camera(await WebUI.opened(context, stage.ui), scheme)
+                await photograph(camera, asked, runs)
+                faults += camera.faults
+                await context.close()
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(asyncio.run(main()))
+    except NoChromium as reason:
+        sys.exit(f"make pictures: {reason}")
