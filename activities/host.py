@@ -89,6 +89,10 @@ class Host:
         nodes = [self._node_activity(name) for name in names]
         return [self.prepare, self.check_plan, self.load_plan, self.conclude, self.delegate, self.group, *nodes]
 
+    def sandbox(self) -> list[Callable[..., Any]]:
+        """Return the activities of the sandbox queue."""
+        return [self.group, self._node_activity(contracts.TOOL.name)]
+
     def llm(self) -> list[Callable[..., Any]]:
         """Return the activities of a model provider's queue."""
         return [self.plan, self._node_activity(contracts.LLM.name)]

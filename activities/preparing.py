@@ -22,7 +22,7 @@ from workflows.plan.delta import Delta, merge, same_plan
 from workflows.plan.facts import facts_of
 from workflows.plan.forecast import forecast
 from workflows.plan.inputs import bind_inputs, input_problems
-from workflows.plan.model import ModelCall, Node, Plan
+from workflows.plan.model import ModelCall, Node, Plan, ToolCall
 from workflows.plan.packing import unpack_plan
 from workflows.plan.problems import InvalidPlan, Problem
 from workflows.plan.turns import expanded
@@ -178,13 +178,14 @@ class Preparing:
             kept.append(encode(value))
             return digest_of(kept[-1]), len(kept[-1])
 
+        tools = {entry["name"]: entry for entry in charter.catalogue}
         annotator = Annotator(
             plan,
-            {entry["name"]: entry for entry in charter.catalogue},
+            tools,
             inputs=bind_inputs(plan, charter.inputs),
             keep=keep,
             goal=charter.goal or plan.goal,
-            queues=partial(_queue, charter.models),
+            queues=partial(_queue, charter.models, tools),
             approval=charter.approval,
         )
         packed = annotator.skeleton(None).pack()
@@ -200,8 +201,10 @@ def _with_calls(base: CheckedPlan, charter: Charter, call: CheckCall, body: dict
     return expanded(base.plan, address.id, address.generation, body["calls"], call.draft, tools)
 
 
-def _queue(models: dict[str, list[str]], node: Node) -> str:
+def _queue(models: dict[str, list[str]], tools: dict[str, dict[str, Any]], node: Node) -> str:
     work = edges.work_of(node)
+    if isinstance(work, ToolCall):
+        return str(tools[work.tool].get("queue", queues.TOOLS))
     if not isinstance(work, ModelCall):
         return queues.TOOLS
     return queues.llm_queue(work.model or (models.get(work.role) or OFFLINE)[0])

@@ -69,6 +69,7 @@ def work_as(name: str) -> int:
     address = server_address()
     identity = f"{role.name}@{socket.gethostname()}:{os.getpid()} {build_of(settings)}"
     work = load_work(role, settings, identity)
+    role = role if work.sandbox else role.without("sandbox")
     start_runtime(settings.metrics)
     try:
         return asyncio.run(WorkerProcess(role, settings, work, identity, address, started).run())

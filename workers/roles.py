@@ -1,6 +1,6 @@
 """The role table: what each kind of worker serves. Scaling a role scales its queues and nothing else."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from types import MappingProxyType
 from typing import Literal
@@ -8,7 +8,7 @@ from typing import Literal
 from activities.providers.settings import PROVIDERS
 from workflows import queues
 
-Serves = Literal["runs", "tools", "llm"]
+Serves = Literal["runs", "tools", "llm", "sandbox"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,10 @@ class Role:
         """The queues it polls, in table order."""
         return tuple(seat.queue for seat in self.seats)
 
+    def without(self, kind: Serves) -> "Role":
+        """Return the role without its seats of that kind."""
+        return replace(self, seats=tuple(seat for seat in self.seats if seat.serves != kind))
+
     def serves(self, *kinds: Serves) -> bool:
         """Whether any seat serves one of `kinds`."""
         return any(seat.serves in kinds for seat in self.seats)
@@ -45,8 +49,8 @@ _BUILT = {
     "workflow": (Seat(queues.WORKFLOW, "runs", 16),),
     "llm": tuple(Seat(queues.llm_queue(model), "llm", 100) for model in PROVIDERS),
     "tools": (Seat(queues.TOOLS, "tools", 100),),
+    "sandbox": (Seat(queues.SANDBOX, "sandbox", 8),),
 }
-_NOT_BUILT = ("sandbox",)
 
 ROLES = MappingProxyType(
     {name: Role(name, seats) for name, seats in (("all", tuple(chain(*_BUILT.values()))), *_BUILT.items())}
@@ -61,5 +65,4 @@ def role_named(name: str) -> Role:
     """Return the role called `name`; raises UnknownRole."""
     if name in ROLES:
         return ROLES[name]
-    why = "is not built yet" if name in _NOT_BUILT else "is unknown"
-    raise UnknownRole(f"role {name!r} {why}; there are {', '.join(ROLES)}")
+    raise UnknownRole(f"role {name!r} is unknown; there are {', '.join(ROLES)}")

@@ -18,7 +18,7 @@ _BEAT = timedelta(seconds=1)  # a cancellation reaches an activity only with a h
 def seat_worker(client: Client, seat: Seat, work: Work, settings: WorkerSettings) -> Worker:
     """Return a worker, not yet running, that serves `work` on the seat's queue."""
     runs = seat.serves == "runs"
-    activities = () if runs else work.tools if seat.serves == "tools" else work.llm
+    activities = () if seat.serves == "runs" else work.activities(seat.serves)
     return Worker(
         client,
         task_queue=seat.queue,

@@ -11,6 +11,7 @@ from activities.providers.settings import ModelSettings
 
 LogForm = Literal["auto", "json", "text"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+SandboxChoice = Literal["auto", "bwrap", "landlock", "off"]
 T = TypeVar("T")
 
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -43,6 +44,7 @@ class WorkerSettings:
     docs_any: bool
     tools: tuple[str, ...]
     tools_path: tuple[Path, ...]
+    sandbox: SandboxChoice
     health: Endpoint | None
     metrics: Endpoint | None
     drain: float
@@ -68,6 +70,7 @@ def read_settings(env: Mapping[str, str] = os.environ) -> WorkerSettings:
         docs_any=_value(env, "WEFT_DOCS_ANY", _switch) or False,
         tools=_value(env, "WEFT_TOOLS", _modules) or (),
         tools_path=_value(env, "WEFT_TOOLS_PATH", _paths) or (),
+        sandbox=_value(env, "WEFT_SANDBOX", _sandbox) or "auto",
         health=_value(env, "WEFT_HEALTH_PORT", _endpoint),
         metrics=_metrics(env),
         drain=_or(_value(env, "WEFT_DRAIN", _seconds), 25.0),
@@ -192,6 +195,10 @@ def _log_form(text: str) -> LogForm:
 
 def _log_level(text: str) -> LogLevel:
     return _one_of(text, get_args(LogLevel))
+
+
+def _sandbox(text: str) -> SandboxChoice:
+    return _one_of(text, get_args(SandboxChoice))
 
 
 def _one_of(text: str, choices: tuple[T, ...]) -> T:

@@ -1,14 +1,21 @@
 """What a role's seats serve, loaded only as far as the role needs it."""
 
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-from workers.roles import Role
+import structlog
+
+from workers.roles import ROLES, Role
 from workers.settings import WorkerSettings, WrongSetting
+from workflows import queues
 
 if TYPE_CHECKING:
-    from activities.toolbox import Registry
+    from activities.toolbox import Registry, Tool
+
+log = structlog.stdlib.get_logger("workers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,35 +25,59 @@ class Work:
     runs: Sequence[type] = ()
     tools: Sequence[Callable[..., Any]] = ()
     llm: Sequence[Callable[..., Any]] = ()
+    sandbox: Sequence[Callable[..., Any]] = ()
     store: str | None = None
+
+    def activities(self, kind: Literal["tools", "llm", "sandbox"]) -> Sequence[Callable[..., Any]]:
+        """Return what a seat of that kind serves."""
+        return {"tools": self.tools, "llm": self.llm, "sandbox": self.sandbox}[kind]
 
 
 def load_work(role: Role, settings: WorkerSettings, identity: str) -> Work:
     """Import and build what `role` serves: a workflow worker never loads tools, a tool worker no workflow.
 
-    Raises WrongSetting for a module in WEFT_TOOLS that cannot be used or a folder that cannot be written.
+    Raises WrongSetting for tools that cannot be offered, a folder that cannot be written, and for the role `sandbox`
+    where no sandbox works. Another role with a seat there goes without it.
     """
     runs: tuple[type, ...] = ()
     if role.serves("runs"):
         from workflows.agent_run import AgentRun
 
         runs = (AgentRun,)
-    if not role.serves("tools", "llm"):
+    if not role.serves("tools", "llm", "sandbox"):
         return Work(runs)
-    return _with_activities(runs, settings, identity)
+    return _with_activities(role, runs, settings, identity)
 
 
-def load_registry(settings: WorkerSettings) -> "Registry":
-    """Return the tools these settings name; raises WrongSetting when one of their modules cannot be used."""
+def load_registry(
+    settings: WorkerSettings, role: Role = ROLES["all"], missing: Callable[[str], None] = lambda _: None
+) -> "Registry":
+    """Return the tools that these settings name, as far as `role` needs them; `missing` is told why some are not
+    offered here. Raises WrongSetting.
+    """
     from activities.toolbox import ToolSetupError, load_tools
 
+    offered = _code(role, settings, missing) if role.serves("tools", "sandbox") else []
     try:
-        return load_tools(settings.tools, settings.tools_path)
+        return load_tools(settings.tools, settings.tools_path, offered)
     except ToolSetupError as problem:
         raise WrongSetting(f"WEFT_TOOLS: {problem}") from None
 
 
-def _with_activities(runs: Sequence[type], settings: WorkerSettings, identity: str) -> Work:
+def _code(role: Role, settings: WorkerSettings, missing: Callable[[str], None]) -> "list[Tool]":
+    from activities.sandbox.runner import NoSandbox, find_sandbox
+    from activities.toolbox.code import code_tools
+
+    try:
+        return code_tools(find_sandbox(settings.sandbox, Path(tempfile.gettempdir())))
+    except NoSandbox as problem:
+        if role.name == "sandbox":
+            raise WrongSetting(f"WEFT_SANDBOX={settings.sandbox!r}: no sandbox works here: {problem}") from None
+        missing(f"python and shell: no sandbox works here: {problem}")
+        return []
+
+
+def _with_activities(role: Role, runs: Sequence[type], settings: WorkerSettings, identity: str) -> Work:
     from activities.host import Host, Places
     from activities.metering import CallMeter
     from activities.providers.models import Models
@@ -58,10 +89,11 @@ def _with_activities(runs: Sequence[type], settings: WorkerSettings, identity: s
         docs_roots=settings.docs_roots,
         any_docs=settings.docs_any,
     )
-    registry = load_registry(settings)
+    registry = load_registry(settings, role, lambda what: log.warning("tools are not offered", reason=what))
     try:
         host = Host(places, registry, Models.of(settings.models, CallMeter()), identity=identity)
     except OSError as problem:
         where = f"WEFT_ARTIFACTS='{settings.artifacts}' or WEFT_INDEX='{settings.index}'"
         raise WrongSetting(f"{where} cannot be used: {problem.strerror}: {problem.filename}") from None
-    return Work(runs, host.tools(), host.llm(), host.store_id)
+    confined = any(each.queue == queues.SANDBOX for each in registry)
+    return Work(runs, host.tools(), host.llm(), host.sandbox() if confined else (), host.store_id)

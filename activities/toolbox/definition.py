@@ -33,6 +33,8 @@ class Tool:
     version: str
     timeout: float
     """Seconds one attempt may take; whoever runs the call enforces it."""
+    queue: str
+    """The task queue whose workers run it."""
     idempotent: bool
     """Whether a write honours `ToolContext.idempotency_key`, so that a second attempt does no harm."""
     schema: JsonSchema
@@ -66,6 +68,7 @@ class Tool:
             "effect": self.effect,
             "version": self.version,
             "timeout": self.timeout,
+            "queue": self.queue,
             "idempotent": self.idempotent,
             "schema": self.schema,
             "output_schema": self.output_schema,
@@ -97,7 +100,14 @@ class Tool:
 
 
 def define(
-    function: Callable[..., Any], *, name: str | None, effect: str, version: str, timeout: str, idempotent: bool
+    function: Callable[..., Any],
+    *,
+    name: str | None,
+    effect: str,
+    version: str,
+    timeout: str,
+    queue: str,
+    idempotent: bool,
 ) -> Tool:
     """Return the tool that `function` describes; raises ToolDefinitionError naming function and module."""
     hints = _hints(function)
@@ -118,6 +128,7 @@ def define(
         effect=known,
         version=version,
         timeout=seconds,
+        queue=queue,
         idempotent=idempotent,
         schema=_schema(function, model, "validation"),
         output_schema=_schema(function, hints["return"], "serialization") if "return" in hints else None,

@@ -16,7 +16,9 @@ Exception
 │   ├── AddressRefused        the guard does not allow that address
 │   ├── FetchFailed           no complete answer came back
 │   ├── HttpStatusError       the server answered with an error status
-│   └── ContentRefused        the answer is not text, or is encoded in a way that is not read
+│   ├── ContentRefused        the answer is not text, or is encoded in a way that is not read
+│   ├── SandboxLimit          confined code was stopped by one of its limits
+│   └── SandboxFailed         code could not be run in the sandbox
 └── ToolSetupError            a worker cannot offer its tools; found when it starts
     ├── ToolDefinitionError   `@tool` is misused
     └── ToolModuleError       a module of tools cannot be loaded
@@ -106,6 +108,14 @@ class HttpStatusError(ToolError):
 
 class ContentRefused(ToolError):
     """The answer is not text, or is encoded in a way that is not read."""
+
+
+class SandboxLimit(ToolError):
+    """Confined code was stopped by one of its limits; the message names it."""
+
+
+class SandboxFailed(ToolError):
+    """Code could not be run in the sandbox, and so was not run at all or has no known end."""
 
 
 class ToolSetupError(Exception):

@@ -3,7 +3,7 @@
 import importlib
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Final, Self
@@ -22,8 +22,8 @@ BUILT_IN: Final = (
 )
 
 
-def load_tools(modules: Sequence[str] = (), paths: Sequence[Path] = ()) -> Registry:
-    """Return the built-in tools and those of `modules`, importable from `paths` as well.
+def load_tools(modules: Sequence[str] = (), paths: Sequence[Path] = (), offered: Iterable[Tool] = ()) -> Registry:
+    """Return the built-in tools, those `offered` on this worker, and those of `modules`, importable from `paths` too.
 
     A module gives the tools it defines, those of its submodules that are imported with it, and those it imports
     by name. Equal arguments give equal registries in every process. Raises ToolModuleError, one line naming the
@@ -34,14 +34,21 @@ def load_tools(modules: Sequence[str] = (), paths: Sequence[Path] = ()) -> Regis
             sys.path.append(str(path))
     importlib.invalidate_caches()
     registry = Registry()
-    for name in (*BUILT_IN, *modules):
+    for name in BUILT_IN:
+        _add(registry, _tools_of(name))
+    _add(registry, offered)
+    for name in modules:
         found = _tools_of(name)
         if not found:
             raise ToolModuleError(f"tool module {name!r} has no tools; mark its functions with @tool(effect=...)")
-        for each in found:
-            if each.name not in registry:
-                registry.add(each)
+        _add(registry, found)
     return registry
+
+
+def _add(registry: Registry, found: Iterable[Tool]) -> None:
+    for each in found:
+        if each.name not in registry or registry.get(each.name) is not each:
+            registry.add(each)
 
 
 def _tools_of(name: str) -> list[Tool]:

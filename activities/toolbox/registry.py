@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from activities.toolbox.definition import Effect, Tool, define, misuse
 from activities.toolbox.errors import UnknownTool
 from activities.toolbox.nearest import did_you_mean
+from workflows import queues
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -62,6 +63,7 @@ def tool(
     name: str | None = None,
     version: str = "1",
     timeout: str = "30s",
+    queue: str = queues.TOOLS,
     idempotent: bool = False,
     registry: Registry = default_registry,
 ) -> Callable[[Function], Function]:
@@ -75,7 +77,15 @@ def tool(
     """
 
     def register(function: Function) -> Function:
-        made = define(function, name=name, effect=effect, version=version, timeout=timeout, idempotent=idempotent)
+        made = define(
+            function,
+            name=name,
+            effect=effect,
+            version=version,
+            timeout=timeout,
+            queue=queue,
+            idempotent=idempotent,
+        )
         registry.add(made)
         return function
 

@@ -36,7 +36,7 @@ async def serving(
     """
     async with AsyncExitStack() as stack:
         models = [(queues.llm_queue(provider), host.llm()) for provider in host.providers]
-        for queue, work in [(queues.TOOLS, host.tools()), *models]:
+        for queue, work in [(queues.TOOLS, host.tools()), (queues.SANDBOX, host.sandbox()), *models]:
             worker = Worker(
                 client,
                 task_queue=queue,

@@ -51,7 +51,7 @@ def test_the_catalogue_is_one_json_object_on_stdout() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     listed = json.loads(done.stdout)
     assert {"search", "read", "calculate"} <= {each["name"] for each in listed["tools"]}
-    assert listed["roles"] == ["all", "workflow", "llm", "tools"]
+    assert listed["roles"] == ["all", "workflow", "llm", "tools", "sandbox"]
     assert listed["models"] == ["offline", "openai", "anthropic"]
 
 
@@ -71,9 +71,19 @@ def test_a_tool_module_that_fails_stops_the_worker_with_its_name(tmp_path: Path,
     assert "no such luck" in line
 
 
-@pytest.mark.parametrize("role", ["sandbox", "wrong"])
-def test_a_role_that_is_not_there_is_refused(role: str) -> None:
-    assert role in _refusal(_workers(role))
+def test_a_role_that_is_not_there_is_refused() -> None:
+    assert "wrong" in _refusal(_workers("wrong"))
+
+
+def test_the_sandbox_role_does_not_serve_without_a_sandbox() -> None:
+    said = _refusal(_workers("sandbox", WEFT_SANDBOX="off"))
+    assert said == "weft worker: WEFT_SANDBOX='off': no sandbox works here: it is turned off\n"
+    assert "must be one of auto, bwrap, landlock, off" in _refusal(_workers("sandbox", WEFT_SANDBOX="docker"))
+
+
+def test_without_a_sandbox_the_catalogue_has_no_tools_that_need_it() -> None:
+    without = json.loads(_workers("catalogue", WEFT_SANDBOX="off").stdout)["tools"]
+    assert not {"python", "shell"} & {each["name"] for each in without}
 
 
 def test_a_wrong_setting_names_variable_and_value() -> None:

@@ -18,6 +18,7 @@ DEFAULTS = WorkerSettings(
     docs_any=False,
     tools=(),
     tools_path=(),
+    sandbox="auto",
     health=None,
     metrics=None,
     drain=25.0,

@@ -1,6 +1,6 @@
 """Islands: nodes which one activity may run together, and what a plan must keep to for that."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from workflows.plan.cycles import first_cycle
 from workflows.plan.model import JoinNode, ToolCall
@@ -13,10 +13,10 @@ MOST_MEMBERS = 500
 def island_problems(scope: Scope) -> Iterator[Problem]:
     """Yield each rule an island breaks. Without a catalogue effects are not checked.
 
-    Members are tool calls without a write effect, without locks, a fallback or a stand-in, whose conditions read
-    values and not how other nodes ended; none feeds a join that may close early; only members without a consumer
-    inside have one outside, and these share their consumers, so that nobody waits for what it does not need. No
-    island waits for what waits for it.
+    Members are tool calls of one task queue without a write effect, without locks, a fallback or a stand-in, whose
+    conditions read values and not how other nodes ended; none feeds a join that may close early; only members without
+    a consumer inside have one outside, and these share their consumers, so that nobody waits for what it does not
+    need. No island waits for what waits for it.
     """
     plan = scope.plan
     if not plan.islands:
@@ -38,6 +38,7 @@ def island_problems(scope: Scope) -> Iterator[Problem]:
                 continue
             home[name] = index
             yield from _member(scope, scope.known[name], (*where, position), hosts)
+        yield from _queues(scope, members, where)
     if sound:
         yield from _edges(scope, home)
         yield from _deadlock(scope, home)
@@ -63,6 +64,14 @@ def _member(scope: Scope, index: int, where: Where, hosts: dict[str | None, str]
     if links.watches:
         told = f"the condition of `{node.id}` reads how another node ended; take it out of the island"
         yield Problem("island", where, told)
+
+
+def _queues(scope: Scope, members: Sequence[str], where: Where) -> Iterator[Problem]:
+    """Yield the first member that other workers serve than those of the first."""
+    nodes = [scope.plan.nodes[scope.known[name]] for name in members if name in scope.known]
+    served = [(scope.tools or {}).get(node.tool, {}).get("queue") for node in nodes if isinstance(node, ToolCall)]
+    if len(dict.fromkeys(served)) > 1:
+        yield Problem("island", where, "its tools run on different workers; make an island for each task queue")
 
 
 def _edges(scope: Scope, home: dict[str, int]) -> Iterator[Problem]:

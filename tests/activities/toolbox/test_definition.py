@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from activities.toolbox import Registry, Tool, ToolArgumentError, ToolContext, ToolDefinitionError, tool
 from activities.toolbox.errors import ToolResultError
+from workflows import queues
 
 
 class Arguments(BaseModel):
@@ -53,6 +54,7 @@ def test_a_tool_describes_itself_from_its_function() -> None:
         "effect": "pure",
         "version": "2",
         "timeout": 0.5,
+        "queue": queues.TOOLS,
         "idempotent": False,
         "schema": Arguments.model_json_schema(),
         "output_schema": {"type": "string"},

@@ -1,0 +1,119 @@
+"""The system calls that confined code does not get, as a seccomp program. Standard library only.
+
+Everything that reaches another process, the network, another namespace or a rarely tested corner of the kernel fails
+with EPERM. What only the ruleset of files would have to forbid and cannot (Landlock knows no chmod) does nothing.
+"""
+
+import ctypes
+import os
+import platform
+import struct
+
+_ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+_DENIED = {
+    "socket": (41, 198),
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "process_madvise": (440, 440),
+    "pidfd_open": (434, 434),
+    "pidfd_getfd": (438, 438),
+    "kcmp": (312, 272),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "personality": (135, 92),
+    "shmget": (29, 194),
+    "msgget": (68, 186),
+    "semget": (64, 190),
+    "mq_open": (240, 180),
+    "setpriority": (141, 140),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
+    "ioprio_set": (251, 30),
+    "migrate_pages": (256, 238),
+    "move_pages": (279, 239),
+}
+_SIGNALS = {
+    "kill": (62, 129),
+    "tkill": (200, 130),
+    "tgkill": (234, 131),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "pidfd_send_signal": (424, 424),
+}
+_NOTHING = {
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, None),
+    "fchown": (93, 55),
+    "lchown": (94, None),
+    "fchownat": (260, 54),
+    "utime": (132, None),
+    "utimes": (235, None),
+    "futimesat": (261, None),
+    "utimensat": (280, 88),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+}
+_CLONE, _CLONE3, _PRLIMIT = (56, 220), (435, 435), (302, 261)
+_NEW_NAMESPACES = 0x7E020080
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+_EPERM, _ENOSYS = 1, 38
+_NUMBER, _ARCHITECTURE, _ARGUMENT = 0, 4, 16
+_X32 = 0x40000000
+
+
+def program(*, signals: bool, metadata: bool) -> bytes:
+    """Return the program for this machine. `signals`: whether signals are left to something else to confine;
+    `metadata`: whether modes, owners and times of files may be changed. Raises OSError on other machines."""
+    if platform.machine() not in _ARCHITECTURES:
+        raise OSError(_ENOSYS, f"no seccomp program for {platform.machine()}")
+    column, architecture = _ARCHITECTURES[platform.machine()]
+    code = [_op(_LOAD, _ARCHITECTURE), _op(_EQUAL, architecture, 1, 0), _op(_RETURN, _KILL), _op(_LOAD, _NUMBER)]
+    if column == 0:
+        code += [_op(_AT_LEAST, _X32, 0, 1), _op(_RETURN, _ERRNO | _EPERM)]
+    answers = dict.fromkeys([*_DENIED.values(), *(() if signals else _SIGNALS.values())], _EPERM)
+    answers |= {_CLONE3: _ENOSYS} | ({} if metadata else dict.fromkeys(_NOTHING.values(), 0))
+    for numbers, answer in answers.items():
+        number = numbers[column]
+        if number is not None:
+            code += [_op(_EQUAL, number, 0, 1), _op(_RETURN, _ERRNO | answer)]
+    code += _on_argument(_CLONE[column] or 0, _op(_ANY_BIT, _NEW_NAMESPACES, 0, 1), _op(_RETURN, _ERRNO | _EPERM))
+    code += _on_argument(_PRLIMIT[column] or 0, _op(_EQUAL, 0, 1, 0), _op(_RETURN, _ERRNO | _EPERM))
+    return b"".join([*code, _op(_RETURN, _ALLOW)])
+
+
+def install(code: bytes) -> None:
+    """Filter this process and all it will start, for good. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    body = ctypes.create_string_buffer(code)
+    whole = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(body)))
+    if libc.prctl(22, 2, ctypes.c_void_p(ctypes.addressof(whole)), 0, 0):
+        raise OSError(ctypes.get_errno(), f"seccomp: {os.strerror(ctypes.get_errno())}")
+
+
+def _on_argument(number: int, test: bytes, then: bytes) -> list[bytes]:
+    """On that call, load its first argument and answer by `test`."""
+    return [_op(_EQUAL, number, 0, 4), _op(_LOAD, _ARGUMENT), test, then, _op(_RETURN, _ALLOW)]
+
+
+def _op(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
+    return struct.pack("HBBI", code, yes, no, value & 0xFFFFFFFF)
