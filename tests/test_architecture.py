@@ -22,6 +22,7 @@ THIRD_PARTIES = {
     "workflows/plan/": ("pydantic", "pydantic_core"),
     "workflows/": ("pydantic", "pydantic_core", "temporalio"),
     "activities/providers/": ("pydantic", "pydantic_core", "httpx"),
+    "activities/toolbox/mcp/": ("pydantic", "mcp", "mcp_types"),
     "activities/toolbox/": ("pydantic", "pydantic_core", "httpx"),
     "activities/": ("pydantic", "pydantic_core", "temporalio"),
     "workers/": ("pydantic", "temporalio", "structlog"),

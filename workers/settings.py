@@ -44,6 +44,7 @@ class WorkerSettings:
     docs_any: bool
     tools: tuple[str, ...]
     tools_path: tuple[Path, ...]
+    mcp: Path | None
     sandbox: SandboxChoice
     health: Endpoint | None
     metrics: Endpoint | None
@@ -70,6 +71,7 @@ def read_settings(env: Mapping[str, str] = os.environ) -> WorkerSettings:
         docs_any=_value(env, "WEFT_DOCS_ANY", _switch) or False,
         tools=_value(env, "WEFT_TOOLS", _modules) or (),
         tools_path=_value(env, "WEFT_TOOLS_PATH", _paths) or (),
+        mcp=_value(env, "WEFT_MCP", _path),
         sandbox=_value(env, "WEFT_SANDBOX", _sandbox) or "auto",
         health=_value(env, "WEFT_HEALTH_PORT", _endpoint),
         metrics=_metrics(env),

@@ -1,5 +1,6 @@
 """What a role's seats serve, loaded only as far as the role needs it."""
 
+import os
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -58,6 +59,8 @@ def load_registry(
     from activities.toolbox import ToolSetupError, load_tools
 
     offered = _code(role, settings, missing) if role.serves("tools", "sandbox") else []
+    if role.serves("tools"):
+        offered += _declared(settings)
     try:
         return load_tools(settings.tools, settings.tools_path, offered)
     except ToolSetupError as problem:
@@ -75,6 +78,23 @@ def _code(role: Role, settings: WorkerSettings, missing: Callable[[str], None]) 
             raise WrongSetting(f"WEFT_SANDBOX={settings.sandbox!r}: no sandbox works here: {problem}") from None
         missing(f"python and shell: no sandbox works here: {problem}")
         return []
+
+
+def _declared(settings: WorkerSettings) -> "list[Tool]":
+    from activities.toolbox import ToolSetupError
+
+    try:
+        return _mcp(settings.mcp) if settings.mcp else []
+    except ToolSetupError as problem:
+        raise WrongSetting(f"WEFT_MCP: {problem}") from None
+
+
+def _mcp(path: Path) -> "list[Tool]":
+    try:
+        from activities.toolbox.mcp.tools import mcp_tools
+    except ModuleNotFoundError as missing:
+        raise WrongSetting(f"WEFT_MCP='{path}': needs weft[mcp]; {missing.name} is not installed") from None
+    return mcp_tools(path, os.environ)
 
 
 def _with_activities(role: Role, runs: Sequence[type], settings: WorkerSettings, identity: str) -> Work:

@@ -15,12 +15,14 @@ from activities.toolbox.context import ToolContext
 from activities.toolbox.errors import ToolArgumentError, ToolDefinitionError, ToolResultError
 from activities.toolbox.nearest import did_you_mean
 from workflows.plan.durations import parse_duration
+from workflows.plan.problems import place_of
+from workflows.plan.schema import faults
 
 Effect = Literal["pure", "read", "write"]
 JsonSchema = dict[str, Any]
 
 _EFFECTS: Final[tuple[Effect, ...]] = get_args(Effect)
-_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}\Z")
+NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,8 @@ class Tool:
     output_schema: JsonSchema | None
     """JSON Schema of the result, or None when the function does not say."""
     function: Callable[..., Any] = field(repr=False)
-    arguments_model: type[BaseModel] = field(repr=False)
+    arguments_model: type[BaseModel] | None = field(repr=False)
+    """What the arguments are made into; None: they stay an object that fits the schema."""
     wants_context: bool = field(repr=False)
 
     async def call(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
@@ -74,7 +77,12 @@ class Tool:
             "output_schema": self.output_schema,
         }
 
-    def _check(self, arguments: Mapping[str, Any]) -> BaseModel:
+    def _check(self, arguments: Mapping[str, Any]) -> BaseModel | dict[str, Any]:
+        if self.arguments_model is None:
+            for path, problem in faults(dict(arguments), self.schema):
+                place = place_of(path)
+                raise ToolArgumentError(f"{self.name}: {place}: {problem}", field=place, problem=problem)
+            return dict(arguments)
         try:
             return self.arguments_model.model_validate(arguments)
         except ValidationError as error:
@@ -113,7 +121,7 @@ def define(
     hints = _hints(function)
     model, wants_context = _parameters(function, hints)
     chosen = function.__name__ if name is None else name
-    if not _NAME.match(chosen):
+    if not NAME.match(chosen):
         raise misuse(function, f"{chosen!r} cannot be a tool's name; use a letter, then letters, digits and _")
     known = next((each for each in _EFFECTS if each == effect), None)
     if known is None:

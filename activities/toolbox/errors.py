@@ -17,6 +17,9 @@ Exception
 │   ├── FetchFailed           no complete answer came back
 │   ├── HttpStatusError       the server answered with an error status
 │   ├── ContentRefused        the answer is not text, or is encoded in a way that is not read
+│   ├── McpUnavailable        an MCP server does not start, does not answer, or went away
+│   ├── McpToolFailed         an MCP server says that its tool failed
+│   ├── UnknownOutcome        a write may have taken effect, and nobody knows
 │   ├── SandboxLimit          confined code was stopped by one of its limits
 │   └── SandboxFailed         code could not be run in the sandbox
 └── ToolSetupError            a worker cannot offer its tools; found when it starts
@@ -33,12 +36,15 @@ class ToolError(Exception):
     """One call failed for a reason that a person or a model can read.
 
     The message is one printable line of at most 500 characters. `retryable` says whether the same call may
-    succeed later without anybody changing anything.
+    succeed later without anybody changing anything, `retry_after` in how many seconds at the earliest. Raised by a
+    tool that writes, it says that nothing was written, or nothing that a second attempt would repeat; a tool that
+    does not know raises UnknownOutcome, and any other exception counts as that.
     """
 
-    def __init__(self, message: str, *, retryable: bool = False) -> None:
+    def __init__(self, message: str, *, retryable: bool = False, retry_after: float | None = None) -> None:
         super().__init__(one_line(message))
         self.retryable = retryable
+        self.retry_after = retry_after
 
 
 class UnknownTool(ToolError):
@@ -108,6 +114,18 @@ class HttpStatusError(ToolError):
 
 class ContentRefused(ToolError):
     """The answer is not text, or is encoded in a way that is not read."""
+
+
+class McpUnavailable(ToolError):
+    """An MCP server does not start, does not answer, or went away; nothing was done that matters. Retryable."""
+
+
+class McpToolFailed(ToolError):
+    """An MCP server says that its tool failed, or that it does not take such a call."""
+
+
+class UnknownOutcome(ToolError):
+    """A write may have taken effect, and nobody knows. Never retryable: a person looks, and repeats or skips it."""
 
 
 class SandboxLimit(ToolError):

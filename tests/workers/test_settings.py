@@ -18,6 +18,7 @@ DEFAULTS = WorkerSettings(
     docs_any=False,
     tools=(),
     tools_path=(),
+    mcp=None,
     sandbox="auto",
     health=None,
     metrics=None,

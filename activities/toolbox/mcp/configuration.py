@@ -1,0 +1,58 @@
+"""The file named by WEFT_MCP: servers in the usual `mcpServers` form, with what may be used of them and how."""
+
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from activities.toolbox.configured import Strict
+from activities.toolbox.definition import Effect
+from workflows.plan.durations import Duration
+
+_SECONDS = 60.0
+
+
+class ServerDeclaration(Strict):
+    """One server: a command that speaks on stdin and stdout, or a URL of streamable HTTP.
+
+    `tools` are patterns of the names to offer, all by default. `effects` says by name or pattern what its tools do;
+    without an entry a tool reads if the server says so and else writes. In `env` and `headers` `$NAME` stands for a
+    variable of the worker; nothing else of its environment is passed on but PATH, HOME and the like.
+    """
+
+    type: Literal["stdio", "http", "streamable-http"] | None = None
+    command: Annotated[str, Field(min_length=1)] | None = None
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = Field(default_factory=dict)
+    cwd: str | None = None
+    url: Annotated[str, Field(pattern=r"^https?://")] | None = None
+    headers: dict[str, str] = Field(default_factory=dict)
+    tools: tuple[str, ...] = ("*",)
+    effects: dict[str, Effect] = Field(default_factory=dict)
+    timeout: Duration = _SECONDS
+
+    @model_validator(mode="after")
+    def _one_transport(self) -> Self:
+        if (self.command is None) == (self.url is None):
+            raise ValueError("a server has either a command or a url")
+        return self
+
+    def offers(self, tool: str) -> bool:
+        """Whether the tool of that name is to be offered."""
+        return any(fnmatchcase(tool, pattern) for pattern in self.tools)
+
+    def effect_of(self, tool: str, *, reads: bool) -> Effect:
+        """Return the tool's effect; `reads` is what the server says of it."""
+        if tool in self.effects:
+            return self.effects[tool]
+        matching = (effect for pattern, effect in self.effects.items() if fnmatchcase(tool, pattern))
+        return next(matching, "read" if reads else "write")
+
+
+class Declarations(Strict):
+    """The whole file."""
+
+    mcp_servers: Annotated[
+        dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,31}$")], ServerDeclaration],
+        Field(alias="mcpServers"),
+    ]

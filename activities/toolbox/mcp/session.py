@@ -1,0 +1,186 @@
+"""One session with one MCP server, opened again when it has died. All sessions live in one thread of their own, so
+that tools can be listed before a worker's event loop runs, and a server that floods its pipe holds nobody up."""
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Final, TextIO, TypeVar
+
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.shared.exceptions import MCPError
+from mcp_types import CONNECTION_CLOSED, CallToolResult, Tool
+
+from activities.toolbox.configured import Secrets
+from activities.toolbox.errors import McpUnavailable, one_line
+from activities.toolbox.mcp.configuration import ServerDeclaration
+
+START_SECONDS: Final = 60.0
+"""What a server may take to start; the first start of `npx` downloads."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+_MOST_PAGES = 100
+_LONGEST_LINE = 10_000
+
+log = logging.getLogger("mcp.server")
+
+T = TypeVar("T")
+
+
+class SessionThread:
+    """The thread and the event loop of all sessions of this process."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, name="mcp", daemon=True).start()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> "asyncio.Future[T]":
+        """Run `work` there, from another event loop; cancelling the future cancels it."""
+        return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` there and wait, from a thread without an event loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+class Session:
+    """The session with one server. Its methods run in the thread of sessions."""
+
+    def __init__(self, name: str, declared: ServerDeclaration, secrets: Secrets) -> None:
+        """Raises ToolSetupError when a variable that the declaration names is not set."""
+        self.name = name
+        self._declared = declared
+        self._secrets = secrets
+        self._env = secrets.filled(declared.env, f"mcpServers.{name}.env")
+        self._headers = secrets.filled(declared.headers, f"mcpServers.{name}.headers")
+        self._opening = asyncio.Lock()
+        self._owner: asyncio.Task[None] | None = None
+        self._client: Client | None = None
+        self._over = asyncio.Event()
+        self._last = ""
+        self._failures = 0
+        self._not_before = 0.0
+
+    async def tools(self) -> list[Tool]:
+        """Return the server's tools. Raises McpUnavailable."""
+        client = await self._open()
+        found: list[Tool] = []
+        cursor: str | None = None
+        try:
+            for _ in range(_MOST_PAGES):
+                page = await client.list_tools(cursor=cursor)
+                found += page.tools
+                cursor = page.next_cursor
+                if cursor is None:
+                    break
+        except MCPError as error:
+            raise McpUnavailable(
+                f"MCP server {self.name}: {self._secrets.hidden(str(error))}", retryable=True
+            ) from None
+        return found
+
+    async def version(self) -> str:
+        """Return what the server says of its version."""
+        client = await self._open()
+        return client.server_info.version if client.server_info is not None else ""
+
+    async def call(
+        self, tool: str, arguments: dict[str, Any], seconds: float, say: Callable[[str], None]
+    ) -> CallToolResult:
+        """Call a tool. A cancellation is passed on to the server. Raises McpUnavailable before anything was sent, and
+        MCPError after it."""
+        client = await self._open()
+
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            say(f"{progress:g}{f'/{total:g}' if total else ''} {message or ''}".strip())
+
+        try:
+            answer = await client.call_tool(tool, arguments, read_timeout_seconds=seconds, progress_callback=report)
+        except MCPError as error:
+            if error.code == CONNECTION_CLOSED or self._declared.url is not None:
+                self._drop(client)
+            raise
+        self._failures = 0
+        return answer
+
+    def _drop(self, client: Client) -> None:
+        """Give up a session that has died; another call may have opened a new one already."""
+        if self._client is client:
+            self._client = None
+            self._over.set()
+
+    async def _open(self) -> Client:
+        async with self._opening:
+            if self._client is not None and self._owner is not None and not self._owner.done():
+                return self._client
+            pause = self._not_before - time.monotonic()
+            if pause > 0:
+                raise self._unavailable("it failed and is started again", after=pause)
+            self._failures += 1
+            self._not_before = time.monotonic() + min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (self._failures - 1))
+            ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+            self._over = asyncio.Event()
+            self._owner = asyncio.create_task(self._own(ready, self._over))
+            try:
+                async with asyncio.timeout(START_SECONDS):
+                    self._client = await asyncio.shield(ready)
+            except TimeoutError:
+                self._owner.cancel()
+                raise self._unavailable(f"it did not start within {START_SECONDS:g} s") from None
+            return self._client
+
+    async def _own(self, ready: "asyncio.Future[Client]", over: asyncio.Event) -> None:
+        """Hold the session from its opening to its end, in one task, as its scopes of cancellation need it."""
+        try:
+            async with self._connected() as client:
+                ready.set_result(client)
+                await over.wait()
+        except (ExceptionGroup, MCPError, OSError, RuntimeError, ValueError) as error:
+            if not ready.done():
+                said = f"; it said: {self._last}" if self._last else ""
+                ready.set_exception(self._unavailable(f"it does not start: {_innermost(error)}{said}"))
+        finally:
+            if not ready.done():
+                ready.set_exception(self._unavailable("it does not start"))
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[Client]:
+        declared = self._declared
+        async with AsyncExitStack() as stack:
+            if declared.command is not None:
+                command = StdioServerParameters(
+                    command=declared.command, args=list(declared.args), env=self._env, cwd=declared.cwd
+                )
+                transport = stdio_client(command, errlog=stack.enter_context(self._log()))
+            else:
+                http = await stack.enter_async_context(create_mcp_http_client(self._headers))
+                transport = streamable_http_client(declared.url or "", http_client=http)
+            yield await stack.enter_async_context(Client(transport, cache=None))
+
+    def _log(self) -> TextIO:
+        """Return a file for what the server writes to stderr; its lines go to the log of this worker."""
+        read, write = os.pipe()
+        threading.Thread(target=self._relay, args=(read,), name=f"mcp-{self.name}", daemon=True).start()
+        return os.fdopen(write, "w")
+
+    def _relay(self, read: int) -> None:
+        with os.fdopen(read, errors="replace") as lines:
+            while line := lines.readline(_LONGEST_LINE):
+                self._last = self._secrets.hidden(one_line(line))
+                log.info("%s: %s", self.name, self._last)
+
+    def _unavailable(self, why: str, after: float | None = None) -> McpUnavailable:
+        message = self._secrets.hidden(f"MCP server {self.name}: {why}")
+        return McpUnavailable(message, retryable=True, retry_after=after)
+
+
+def _innermost(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return str(error) or type(error).__name__

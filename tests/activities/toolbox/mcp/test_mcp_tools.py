@@ -1,0 +1,250 @@
+"""Tools of real MCP servers: one written for these tests, over both transports, and those that people use."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from activities.toolbox import Tool, ToolArgumentError, ToolContext, ToolSetupError
+from activities.toolbox.errors import McpToolFailed, McpUnavailable, UnknownOutcome
+
+pytest.importorskip("mcp", reason="needs the extra mcp")
+from activities.toolbox.mcp.tools import mcp_tools
+
+SERVER = str(Path(__file__).parents[3] / "doubles" / "mcp_server.py")
+SECRET = "s3cret-9c1"
+Offer = Callable[..., dict[str, Tool]]
+
+
+def offered(folder: Path, env: dict[str, str] | None = None, **servers: Any) -> dict[str, Tool]:
+    path = folder / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": servers}))
+    return {each.name: each for each in mcp_tools(path, env or {})}
+
+
+def stdio(folder: Path, **more: Any) -> dict[str, Any]:
+    return {"command": sys.executable, "args": [SERVER, str(folder)], **more}
+
+
+def listening(folder: Path, port: int) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen([sys.executable, SERVER, str(folder), str(port)])
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            assert process.poll() is None
+        else:
+            return process
+
+
+@pytest.fixture(scope="module", params=["stdio", "http"])
+def tools(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Tool]]:
+    """The tools of the server double, over each transport."""
+    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "stdio":
+        yield offered(folder, {"GITHUB_TOKEN": SECRET}, my=stdio(folder, env={"TOKEN": "$GITHUB_TOKEN"}))
+        return
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    process = listening(folder, port)
+    yield offered(folder, my={"url": f"http://127.0.0.1:{port}/mcp"})
+    process.kill()
+    process.wait()
+
+
+def test_every_tool_is_offered_with_schema_effect_and_version(tools: dict[str, Tool]) -> None:
+    described = {name: each.describe() for name, each in tools.items()}
+    assert described["my_add"]["description"].startswith("Add two numbers.")
+    assert described["my_add"]["output_schema"]["properties"]["total"]["type"] == "integer"
+    assert described["my_add"]["schema"]["required"] == ["a", "b"]
+    assert (described["my_add"]["effect"], described["my_note"]["effect"]) == ("read", "write")
+    assert {each["version"] for each in described.values()} == {"7"}
+    assert "my_get_variable" in described
+
+
+async def test_results_are_structured_or_text(tools: dict[str, Tool], context: ToolContext) -> None:
+    assert await tools["my_add"].call({"a": 2, "b": 3}, context) == {"total": 5}
+    plain = {"links": [], "left_out": [], "truncated": False}
+    assert await tools["my_echo"].call({"text": "hé"}, context) == {"text": "hé", **plain}
+    pictured = await tools["my_picture"].call({}, context)
+    assert pictured == {**plain, "text": "a dot", "left_out": ["image/png, 6 bytes"]}
+    long = await tools["my_echo"].call({"text": "x" * 1000, "times": 1500}, context)
+    assert (len(long["text"]), long["truncated"]) == (1_000_000, True)
+
+
+async def test_a_wrong_call_and_a_failed_one_are_told_apart(tools: dict[str, Tool], context: ToolContext) -> None:
+    with pytest.raises(ToolArgumentError, match=r"my_add: a: .*integer") as wrong:
+        await tools["my_add"].call({"a": "two", "b": 3}, context)
+    assert wrong.value.field == "a"
+    with pytest.raises(McpToolFailed, match=r"^my_fail: .*no luck") as failed:
+        await tools["my_fail"].call({"reason": "no luck"}, context)
+    assert not failed.value.retryable
+    assert SECRET not in str(failed.value)
+
+
+async def test_a_cancellation_reaches_the_server(tmp_path: Path, context: ToolContext, reports: list[str]) -> None:
+    tools = offered(tmp_path, my=stdio(tmp_path))
+    call = asyncio.create_task(tools["my_wait"].call({}, context))
+    await seen(tmp_path / "begun")
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await seen(tmp_path / "cancelled")
+    assert reports == ["1/3 waiting"]
+
+
+async def test_a_slow_call_ends_in_time(tmp_path: Path, context: ToolContext) -> None:
+    slow = stdio(tmp_path, timeout="500ms")
+    tools = offered(tmp_path, my={**slow, "effects": {"wait": "write", "*": "read"}}, other=slow)
+    with pytest.raises(UnknownOutcome, match="my_wait: no answer in time; whether it took effect is not known"):
+        await tools["my_wait"].call({}, context)
+    with pytest.raises(McpUnavailable, match="other_wait: no answer in time") as late:
+        await tools["other_wait"].call({}, context)
+    assert late.value.retryable
+    assert tools["my_note"].effect == "read"
+
+
+async def test_a_server_that_died_is_started_again_after_a_pause(tmp_path: Path, context: ToolContext) -> None:
+    tools = offered(tmp_path, my=stdio(tmp_path))
+    for _ in range(2):
+        with pytest.raises(McpUnavailable) as died:
+            await tools["my_die"].call({}, context)
+        assert died.value.retryable
+        pauses = await until_back(tools["my_add"], context)
+        assert all(pause is not None and 0 < pause <= 60 for pause in pauses)
+    assert len((tmp_path / "starts.txt").read_text().split()) == 3
+
+
+async def test_an_http_server_that_was_restarted_is_found_again(tmp_path: Path, context: ToolContext) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = listening(tmp_path, port)
+    tools = offered(tmp_path, my={"url": f"http://127.0.0.1:{port}/mcp"})
+    assert await tools["my_add"].call({"a": 1, "b": 1}, context) == {"total": 2}
+    server.kill()
+    server.wait()
+    with pytest.raises(McpUnavailable):
+        await tools["my_add"].call({"a": 1, "b": 1}, context)
+    server = listening(tmp_path, port)
+    await until_back(tools["my_add"], context)
+    server.kill()
+    server.wait()
+
+
+async def test_a_write_that_was_cut_off_may_have_happened(tmp_path: Path, context: ToolContext) -> None:
+    tools = offered(tmp_path, my=stdio(tmp_path))
+    with pytest.raises(UnknownOutcome, match="whether it took effect is not known"):
+        await tools["my_note_and_die"].call({"text": "once"}, context)
+    assert (tmp_path / "notes.txt").read_text() == "once\n"
+
+
+async def test_a_server_sees_what_it_is_given_and_nothing_else(
+    tmp_path: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    declared = stdio(tmp_path, env={"TOKEN": "Bearer $A_TOKEN", "PLAIN": "a$$b"}, tools=["get-*", "add"])
+    tools = offered(tmp_path, {"A_TOKEN": SECRET}, my=declared)
+    assert sorted(tools) == ["my_add", "my_get_variable"]
+    seen = [
+        (await tools["my_get_variable"].call({"name": name}, context))["text"]
+        for name in ("TOKEN", "PLAIN", "OPENAI_API_KEY")
+    ]
+    assert seen == [f"Bearer {SECRET}", "a$b", ""]
+
+
+def test_a_server_ends_with_its_worker(tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"my": stdio(tmp_path)}}))
+    code = (
+        "import pathlib, sys, time\nfrom activities.toolbox.mcp.tools import mcp_tools\n"
+        "mcp_tools(pathlib.Path(sys.argv[1]), {})\nprint('up', flush=True)\ntime.sleep(60)"
+    )
+    worker = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "mcp.json")], stdout=subprocess.PIPE)
+    with worker:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == b"up\n"
+        server = int((tmp_path / "starts.txt").read_text())
+        os.kill(worker.pid, signal.SIGKILL)
+    asyncio.run(gone(server))
+
+
+@pytest.mark.parametrize(
+    ("servers", "said"),
+    [
+        ({"my": {}}, "mcpServers.my: Value error, a server has either a command or a url"),
+        ({"my": {"command": "x", "url": "http://y"}}, "either a command or a url"),
+        ({"my": {"command": "x", "comand": "y"}}, "mcpServers.my.comand: Extra inputs are not permitted"),
+        ({"my server": {"command": "x"}}, "mcpServers.my server"),
+        ({"my": {"command": "no-such-command"}}, "MCP server my: it does not start: .*no-such-command"),
+        ({"my": {"command": "false"}}, "MCP server my: it does not start: Connection closed"),
+        ({"my": {"command": "x", "env": {"T": "$NOT_SET"}}}, r"mcpServers.my.env.T: the variable NOT_SET is not set"),
+        ({"my": {"url": "http://127.0.0.1:9/mcp"}}, "MCP server my: it does not start: "),
+    ],
+)
+def test_what_cannot_be_offered_is_named(tmp_path: Path, servers: dict[str, Any], said: str) -> None:
+    with pytest.raises(ToolSetupError, match=said):
+        offered(tmp_path, **servers)
+
+
+async def test_the_time_server(tmp_path: Path, context: ToolContext) -> None:
+    pytest.importorskip("mcp_server_time")
+    tools = offered(tmp_path, time={"command": sys.executable, "args": ["-m", "mcp_server_time"]})
+    told = await tools["time_convert_time"].call(
+        {"source_timezone": "Etc/UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}, context
+    )
+    assert "T21:00:00+09:00" in told["target"]["datetime"]
+    with pytest.raises(McpToolFailed, match="Nowhere"):
+        await tools["time_get_current_time"].call({"timezone": "Nowhere"}, context)
+
+
+@pytest.mark.skipif(shutil.which("npx") is None, reason="needs npx")
+async def test_servers_from_npm(tmp_path: Path, context: ToolContext) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
+    try:
+        tools = offered(
+            tmp_path,
+            fs={"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", str(tmp_path)]},
+            every={"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything"]},
+        )
+    except ToolSetupError as problem:
+        pytest.skip(f"npx cannot fetch them here: {problem}")
+    read = await tools["fs_read_text_file"].call({"path": str(tmp_path / "a.txt")}, context)
+    assert read["content"] == "one\n"
+    assert (tools["fs_read_text_file"].effect, tools["fs_write_file"].effect) == ("read", "write")
+    with pytest.raises(McpToolFailed, match="outside allowed directories"):
+        await tools["fs_read_text_file"].call({"path": "/etc/passwd"}, context)
+    assert (await tools["every_echo"].call({"message": "hello"}, context))["text"] == "Echo: hello"
+
+
+async def until_back(add: Tool, context: ToolContext) -> list[float | None]:
+    """Call until there is an answer; returns after how many seconds each refusal said to come again."""
+    pauses = []
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                assert await add.call({"a": 1, "b": 1}, context) == {"total": 2}
+            except McpUnavailable as pause:
+                pauses.append(pause.retry_after)
+                await asyncio.sleep(0.1)
+            else:
+                return pauses
+
+
+async def seen(path: Path) -> None:
+    async with asyncio.timeout(20):
+        while not path.exists():
+            await asyncio.sleep(0.02)
+
+
+async def gone(pid: int) -> None:
+    async with asyncio.timeout(20):
+        while Path(f"/proc/{pid}").exists():
+            await asyncio.sleep(0.02)
