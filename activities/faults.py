@@ -65,7 +65,8 @@ def failure(
     """
     if isinstance(error, ApplicationError):
         return error
-    after = error.retry_after if isinstance(error, ProviderError) and error.retry_after is not None else wait
+    asked = error.retry_after if isinstance(error, ProviderError | ToolError) else None
+    after = asked if asked is not None else wait
     return ApplicationError(
         message_of(error),
         attempt,

@@ -81,6 +81,16 @@ def test_the_sandbox_role_does_not_serve_without_a_sandbox() -> None:
     assert "must be one of auto, bwrap, landlock, off" in _refusal(_workers("sandbox", WEFT_SANDBOX="docker"))
 
 
+def test_mcp_servers_need_their_extra_and_a_file_that_is_right(tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text("{}")
+    (tmp_path / "mcp.py").write_text("raise ModuleNotFoundError(name='mcp')")
+    said = _refusal(_workers("tools", WEFT_MCP=str(tmp_path / "mcp.json"), PYTHONPATH=str(tmp_path)))
+    assert "needs weft[mcp]; mcp is not installed" in said
+    pytest.importorskip("mcp")
+    assert "mcp.json: mcpServers: Field required" in _refusal(_workers("all", WEFT_MCP=str(tmp_path / "mcp.json")))
+    assert "no.json cannot be read" in _refusal(_workers("all", WEFT_MCP=str(tmp_path / "no.json")))
+
+
 def test_without_a_sandbox_the_catalogue_has_no_tools_that_need_it() -> None:
     without = json.loads(_workers("catalogue", WEFT_SANDBOX="off").stdout)["tools"]
     assert not {"python", "shell"} & {each["name"] for each in without}
