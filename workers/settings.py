@@ -45,6 +45,7 @@ class WorkerSettings:
     tools: tuple[str, ...]
     tools_path: tuple[Path, ...]
     mcp: Path | None
+    http_tools: Path | None
     sandbox: SandboxChoice
     health: Endpoint | None
     metrics: Endpoint | None
@@ -72,6 +73,7 @@ def read_settings(env: Mapping[str, str] = os.environ) -> WorkerSettings:
         tools=_value(env, "WEFT_TOOLS", _modules) or (),
         tools_path=_value(env, "WEFT_TOOLS_PATH", _paths) or (),
         mcp=_value(env, "WEFT_MCP", _path),
+        http_tools=_value(env, "WEFT_HTTP_TOOLS", _path),
         sandbox=_value(env, "WEFT_SANDBOX", _sandbox) or "auto",
         health=_value(env, "WEFT_HEALTH_PORT", _endpoint),
         metrics=_metrics(env),

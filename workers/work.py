@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -82,19 +82,26 @@ def _code(role: Role, settings: WorkerSettings, missing: Callable[[str], None]) 
 
 def _declared(settings: WorkerSettings) -> "list[Tool]":
     from activities.toolbox import ToolSetupError
+    from activities.toolbox.http_tools import http_tools
 
-    try:
-        return _mcp(settings.mcp) if settings.mcp else []
-    except ToolSetupError as problem:
-        raise WrongSetting(f"WEFT_MCP: {problem}") from None
+    found: list[Tool] = []
+    for variable, path, load in (
+        ("WEFT_HTTP_TOOLS", settings.http_tools, http_tools),
+        ("WEFT_MCP", settings.mcp, _mcp),
+    ):
+        try:
+            found += load(path, os.environ) if path else []
+        except ToolSetupError as problem:
+            raise WrongSetting(f"{variable}: {problem}") from None
+    return found
 
 
-def _mcp(path: Path) -> "list[Tool]":
+def _mcp(path: Path, env: Mapping[str, str]) -> "list[Tool]":
     try:
         from activities.toolbox.mcp.tools import mcp_tools
     except ModuleNotFoundError as missing:
         raise WrongSetting(f"WEFT_MCP='{path}': needs weft[mcp]; {missing.name} is not installed") from None
-    return mcp_tools(path, os.environ)
+    return mcp_tools(path, env)
 
 
 def _with_activities(role: Role, runs: Sequence[type], settings: WorkerSettings, identity: str) -> Work:

@@ -2,14 +2,15 @@
 
 import ssl
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
 import httpx
 
+from activities.providers.errors import wait_of
 from activities.toolbox.addresses import Destination, admit
 from activities.toolbox.errors import ContentRefused, FetchFailed, HttpStatusError
 
@@ -22,14 +23,25 @@ _CHUNK: Final = 16_384
 
 
 @dataclass(frozen=True, slots=True)
+class Sending:
+    """What is sent besides the URL."""
+
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Download:
-    """The answer to the last request; `truncated` when the decoded body was longer than asked for."""
+    """The answer to the last request; `truncated` when the decoded body was longer than asked for, `location` where
+    it points to elsewhere."""
 
     url: str
     status: int
     content_type: str
     body: bytes
     truncated: bool
+    location: str = ""
 
 
 async def download(url: str, max_bytes: int) -> Download:
@@ -48,8 +60,18 @@ async def download(url: str, max_bytes: int) -> Download:
     raise FetchFailed(f"more than {MOST_REDIRECTS} redirects from {_shown(url)}")
 
 
+async def exchange(url: str, sending: Sending, max_bytes: int) -> Download:
+    """Send one request to `url` and return the answer; a redirect is an answer, since headers may hold credentials.
+
+    Raises as `download` does. An error that carries `sent` came after the request may have reached the server.
+    """
+    destination = await admit(url)
+    async with _answer(destination, sending) as response:
+        return await _finish(destination, response, max_bytes, below=400)
+
+
 @asynccontextmanager
-async def _answer(destination: Destination) -> AsyncIterator[httpx.Response]:
+async def _answer(destination: Destination, sending: Sending = Sending()) -> AsyncIterator[httpx.Response]:
     """Ask the checked addresses in turn until one takes the connection; a client lives for one request, so no
     cookie and no connection is carried to the next."""
     try:
@@ -59,50 +81,53 @@ async def _answer(destination: Destination) -> AsyncIterator[httpx.Response]:
             follow_redirects=False,
             timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
         ) as client:
-            response = await _send(client, destination)
+            response = await _send(client, destination, sending)
             try:
                 yield response
             finally:
                 await response.aclose()
-    except httpx.TimeoutException:
-        raise FetchFailed(f"{destination.host} did not answer in time", retryable=True) from None
     except httpx.TransportError as error:
+        sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+        late = isinstance(error, httpx.TimeoutException)
         broken = "CERTIFICATE_VERIFY_FAILED" in str(error)
-        message = f"{destination.host}: {str(error) or type(error).__name__}"
-        raise FetchFailed(message, retryable=not broken) from None
+        message = " did not answer in time" if late else f": {str(error) or type(error).__name__}"
+        raise FetchFailed(f"{destination.host}{message}", retryable=not broken, sent=sent) from None
 
 
-async def _send(client: httpx.AsyncClient, destination: Destination) -> httpx.Response:
+async def _send(client: httpx.AsyncClient, destination: Destination, sending: Sending) -> httpx.Response:
     *others, last = destination.addresses
     for address in others:
         try:
-            return await client.send(_request(client, destination, address), stream=True)
+            return await client.send(_request(client, destination, address, sending), stream=True)
         except (httpx.ConnectError, httpx.ConnectTimeout):
             continue
-    return await client.send(_request(client, destination, last), stream=True)
+    return await client.send(_request(client, destination, last, sending), stream=True)
 
 
-def _request(client: httpx.AsyncClient, destination: Destination, address: str) -> httpx.Request:
+def _request(client: httpx.AsyncClient, destination: Destination, address: str, sending: Sending) -> httpx.Request:
     """Ask `address` for what the URL names: its host stays in the Host header and in the certificate's check."""
     return client.build_request(
-        "GET",
+        sending.method,
         destination.url.copy_with(host=address),
         headers={
             "Host": destination.url.netloc.decode("ascii"),
             "User-Agent": "weft",
             "Accept": "text/html, application/json, text/*;q=0.9, application/xml;q=0.8, */*;q=0.1",
+            **sending.headers,
             "Accept-Encoding": "gzip",
         },
+        content=sending.body,
         extensions={"sni_hostname": destination.host},
     )
 
 
-async def _finish(destination: Destination, response: httpx.Response, max_bytes: int) -> Download:
+async def _finish(destination: Destination, response: httpx.Response, max_bytes: int, below: int = 300) -> Download:
     status = response.status_code
-    if not 200 <= status < 300:
+    if not 200 <= status < below:
         retryable = status in _RETRYABLE or status >= 500
         message = f"{status} {response.reason_phrase} from {_shown(str(destination.url))}"
-        raise HttpStatusError(message, status=status, retryable=retryable)
+        wait = wait_of(response.headers) if retryable else None
+        raise HttpStatusError(message, status=status, retryable=retryable, retry_after=wait)
     body = await _read_body(response, max_bytes + 1)
     return Download(
         url=str(destination.url),
@@ -110,6 +135,7 @@ async def _finish(destination: Destination, response: httpx.Response, max_bytes:
         content_type=response.headers.get("content-type", ""),
         body=body[:max_bytes],
         truncated=len(body) > max_bytes,
+        location=response.headers.get("location", ""),
     )
 
 
@@ -128,7 +154,7 @@ async def _read_body(response: httpx.Response, most: int) -> bytes:
         if len(body) >= most:
             return bytes(body[:most])
     if unzip and body and not unzip.eof:
-        raise FetchFailed("the compressed answer ended early", retryable=True)
+        raise FetchFailed("the compressed answer ended early", retryable=True, sent=True)
     return bytes(body)
 
 

@@ -101,14 +101,20 @@ class AddressRefused(ToolError):
 
 
 class FetchFailed(ToolError):
-    """No complete answer came back: name, connection, time or protocol."""
+    """No complete answer came back: name, connection, time or protocol. `sent` when the request may have arrived."""
+
+    def __init__(self, message: str, *, retryable: bool = False, sent: bool = False) -> None:
+        super().__init__(message, retryable=retryable)
+        self.sent = sent
 
 
 class HttpStatusError(ToolError):
     """The server answered with an error status, kept in `status`; 429 and 5xx are retryable."""
 
-    def __init__(self, message: str, *, status: int = 0, retryable: bool = False) -> None:
-        super().__init__(message, retryable=retryable)
+    def __init__(
+        self, message: str, *, status: int = 0, retryable: bool = False, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, retryable=retryable, retry_after=retry_after)
         self.status = status
 
 

@@ -266,7 +266,7 @@ async def test_a_name_that_changes_its_answer_after_the_check_changes_nothing(
         asked.append(host)
         return ["93.184.216.34"] if len(asked) == 1 else ["127.0.0.1"]
 
-    async def dial(client: object, destination: addresses.Destination) -> None:
+    async def dial(client: object, destination: addresses.Destination, sending: object) -> None:
         dialled.extend((destination.host, address) for address in destination.addresses)
         raise ContentRefused("nothing is sent in this test")
 

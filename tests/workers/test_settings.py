@@ -19,6 +19,7 @@ DEFAULTS = WorkerSettings(
     tools=(),
     tools_path=(),
     mcp=None,
+    http_tools=None,
     sandbox="auto",
     health=None,
     metrics=None,

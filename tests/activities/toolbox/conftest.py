@@ -66,6 +66,8 @@ class Request:
 
     path: str
     headers: dict[str, str]
+    method: str = "GET"
+    body: bytes = b""
 
 
 @dataclass
@@ -92,7 +94,10 @@ class Web:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
             pairs = (line.split(": ", 1) for line in head[1:] if line)
-            request = Request(head[0].split(" ")[1], {name.lower(): value for name, value in pairs})
+            headers = {name.lower(): value for name, value in pairs}
+            body = await reader.readexactly(int(headers.get("content-length", 0)))
+            method, path, _ = head[0].split(" ")
+            request = Request(path, headers, method, body)
             self.requests.append(request)
             answer = self.answers.get(request.path, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
             if isinstance(answer, bytes):
