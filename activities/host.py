@@ -19,6 +19,7 @@ from activities.documents import DocumentRule
 from activities.group import GroupRun
 from activities.heartbeat import beating
 from activities.kinds import Kinds
+from activities.ledger import Ledger
 from activities.llm import ModelCalls
 from activities.node import NodeRunner
 from activities.planning import Planning
@@ -76,7 +77,8 @@ class Host:
         self._planning = Planning(store, self._library, self._models)
         self._concluding = Concluding(store, self._library)
         llm = ModelCalls(self._models, self._library)
-        self._nodes = NodeRunner(store, self._library, Kinds(registry, llm, self._library, places.index, documents))
+        kinds = Kinds(registry, llm, self._library, places.index, documents, Ledger(store))
+        self._nodes = NodeRunner(store, self._library, kinds)
 
     @property
     def providers(self) -> tuple[str, ...]:

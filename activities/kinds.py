@@ -1,12 +1,14 @@
 """What each kind of node does when its turn comes."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from activities.charter import Library
 from activities.documents import DocumentRule
 from activities.faults import SubAgentFailed
+from activities.ledger import Ledger
 from activities.llm import ModelCalls
 from activities.providers import Usage
 from activities.toolbox import Registry, ToolContext
@@ -25,6 +27,12 @@ class Kinds:
     library: Library
     cache: Path
     documents: DocumentRule
+    ledger: Ledger
+
+    def harmful(self, turn: Turn) -> bool:
+        """Whether a second attempt may do what the first has done already."""
+        work = edges.work_of(turn.checked.node(turn.address.id))
+        return isinstance(work, ToolCall) and self.registry.get(work.tool).harmful
 
     async def run(self, turn: Turn) -> Made:
         """Return the node's output, with usage where a model was called. Raises whatever went wrong."""
@@ -60,7 +68,10 @@ class Kinds:
             idempotency_key=f"{turn.call.run}/{path}/{generation}",
             progress=turn.progress,
         )
-        return Made(await tool.call(arguments, context))
+        if not tool.harmful:
+            return Made(await tool.call(arguments, context))
+        call = partial(tool.call, arguments, context)
+        return Made(await self.ledger.enter(turn.home, context.idempotency_key, tool.name, call))
 
     async def delegation(self, turn: Turn) -> Delegation:
         """Return what the sub-agent of a node is started with. Raises BindError, BodyMissing, StoreUnavailable."""

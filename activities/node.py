@@ -9,9 +9,11 @@ from pydantic import ValidationError
 from activities.artifacts import ArtifactStore, encode
 from activities.binding import Binder, content_key, parse_address
 from activities.charter import Library
-from activities.faults import NodeTimeout
+from activities.faults import NodeTimeout, OutputRefused, message_of
 from activities.kinds import Kinds, usage_of
+from activities.ledger import UNSURE
 from activities.outcomes import keep
+from activities.toolbox.errors import UnknownOutcome
 from activities.turn import Turn
 from workflows.contracts import Delegation, NodeCall, NodeReply
 from workflows.plan.references import parse_reference
@@ -50,7 +52,13 @@ class NodeRunner:
         done = await self._done(home, key)
         if done is not None:
             return done
-        reply = await self._called(turn)
+        try:
+            reply = await self._called(turn)
+        except (NodeTimeout, OutputRefused) as error:
+            if not self.kinds.harmful(turn):
+                raise
+            took = "it has taken effect" if isinstance(error, OutputRefused) else UNSURE
+            raise UnknownOutcome(f"{message_of(error)}; {took}") from None
         marker = encode(reply.model_dump(mode="json", exclude_unset=True))
         return NodeReply.model_validate_json(await self.store.mark(home, key, marker))
 

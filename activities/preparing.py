@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from activities.artifacts import ArtifactStore, digest_of, encode
@@ -185,6 +186,7 @@ class Preparing:
             inputs=bind_inputs(plan, charter.inputs),
             keep=keep,
             goal=charter.goal or plan.goal,
+            docs=_real(charter.docs),
             queues=partial(_queue, charter.models, tools),
             approval=charter.approval,
         )
@@ -199,6 +201,10 @@ def _with_calls(base: CheckedPlan, charter: Charter, call: CheckCall, body: dict
     address = parse_address(call.node)
     tools = {entry["name"]: entry for entry in charter.catalogue}
     return expanded(base.plan, address.id, address.generation, body["calls"], call.draft, tools)
+
+
+def _real(docs: str | None) -> str | None:
+    return str(Path(docs).resolve()) if docs else None
 
 
 def _queue(models: dict[str, list[str]], tools: dict[str, dict[str, Any]], node: Node) -> str:

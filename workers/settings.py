@@ -46,6 +46,7 @@ class WorkerSettings:
     tools_path: tuple[Path, ...]
     mcp: Path | None
     http_tools: Path | None
+    write_root: Path | None
     sandbox: SandboxChoice
     health: Endpoint | None
     metrics: Endpoint | None
@@ -74,6 +75,7 @@ def read_settings(env: Mapping[str, str] = os.environ) -> WorkerSettings:
         tools_path=_value(env, "WEFT_TOOLS_PATH", _paths) or (),
         mcp=_value(env, "WEFT_MCP", _path),
         http_tools=_value(env, "WEFT_HTTP_TOOLS", _path),
+        write_root=_value(env, "WEFT_WRITE_ROOT", _path),
         sandbox=_value(env, "WEFT_SANDBOX", _sandbox) or "auto",
         health=_value(env, "WEFT_HEALTH_PORT", _endpoint),
         metrics=_metrics(env),

@@ -83,9 +83,11 @@ def _code(role: Role, settings: WorkerSettings, missing: Callable[[str], None]) 
 def _declared(settings: WorkerSettings) -> "list[Tool]":
     from activities.toolbox import ToolSetupError
     from activities.toolbox.http_tools import http_tools
+    from activities.toolbox.write import write_tools
 
     found: list[Tool] = []
     for variable, path, load in (
+        ("WEFT_WRITE_ROOT", settings.write_root, lambda path, _: write_tools(path)),
         ("WEFT_HTTP_TOOLS", settings.http_tools, http_tools),
         ("WEFT_MCP", settings.mcp, _mcp),
     ):

@@ -97,7 +97,10 @@ def _downstream(state: RunState, node: int) -> list[int]:
 
 
 def _wrote(state: RunState, node: int) -> bool:
-    return state.graph.specs[node].effect == "write" and state.status[node] == SUCCEEDED
+    if state.graph.specs[node].effect != "write":
+        return False
+    notes = [state.notes.get(unit, ("",))[0] for unit in (node, *state.items.get(node, ()))]
+    return state.status[node] == SUCCEEDED or "UnknownOutcome" in notes
 
 
 def _skip(state: RunState, unit: int) -> str | None:

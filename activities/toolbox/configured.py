@@ -4,15 +4,18 @@ import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from activities.toolbox.errors import ToolSetupError
 
 MASK: Final = "[redacted]"
 _NAMED: Final = re.compile(r"\$(?:\$|\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
 _SHORTEST_SECRET: Final = 6
+
+Resource = Annotated[str, Field(pattern=r"^[a-z]+(:.+)?$", max_length=500)]
+"""What a tool uses: `kind:key` with arguments as `{name}`, or a kind. The kind of files is `file`, by absolute path."""
 
 Declared = TypeVar("Declared", bound=BaseModel)
 

@@ -16,6 +16,7 @@ from activities.toolbox.errors import ToolArgumentError, ToolDefinitionError, To
 from activities.toolbox.nearest import did_you_mean
 from workflows.plan.durations import parse_duration
 from workflows.plan.problems import place_of
+from workflows.plan.resources import slots_of
 from workflows.plan.schema import faults
 
 Effect = Literal["pure", "read", "write"]
@@ -37,6 +38,8 @@ class Tool:
     """Seconds one attempt may take; whoever runs the call enforces it."""
     queue: str
     """The task queue whose workers run it."""
+    resource: str | None
+    """What it uses and a write must not meet: `kind:key` with arguments as `{name}`, or a kind; see plan/resources."""
     idempotent: bool
     """Whether a write honours `ToolContext.idempotency_key`, so that a second attempt does no harm."""
     schema: JsonSchema
@@ -47,6 +50,11 @@ class Tool:
     arguments_model: type[BaseModel] | None = field(repr=False)
     """What the arguments are made into; None: they stay an object that fits the schema."""
     wants_context: bool = field(repr=False)
+
+    @property
+    def harmful(self) -> bool:
+        """Whether a second attempt may do what the first has done already."""
+        return self.effect == "write" and not self.idempotent
 
     async def call(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         """Check the arguments, run the function once and return its result as a JSON value.
@@ -72,6 +80,7 @@ class Tool:
             "version": self.version,
             "timeout": self.timeout,
             "queue": self.queue,
+            "resource": self.resource,
             "idempotent": self.idempotent,
             "schema": self.schema,
             "output_schema": self.output_schema,
@@ -115,6 +124,7 @@ def define(
     version: str,
     timeout: str,
     queue: str,
+    resource: str | None,
     idempotent: bool,
 ) -> Tool:
     """Return the tool that `function` describes; raises ToolDefinitionError naming function and module."""
@@ -126,6 +136,9 @@ def define(
     known = next((each for each in _EFFECTS if each == effect), None)
     if known is None:
         raise misuse(function, f"effect {effect!r} is not one of pure, read, write")
+    for slot in slots_of(resource or ""):
+        if slot not in model.model_fields:
+            raise misuse(function, f"resource {resource!r} names {slot!r}, which is no argument")
     try:
         seconds = parse_duration(timeout)
     except ValueError as error:
@@ -137,6 +150,7 @@ def define(
         version=version,
         timeout=seconds,
         queue=queue,
+        resource=resource,
         idempotent=idempotent,
         schema=_schema(function, model, "validation"),
         output_schema=_schema(function, hints["return"], "serialization") if "return" in hints else None,

@@ -12,7 +12,7 @@ import httpx
 from pydantic import BaseModel, Field, JsonValue, TypeAdapter, model_validator
 
 from activities.toolbox.addresses import LONGEST_URL
-from activities.toolbox.configured import Secrets, Strict, read_declared
+from activities.toolbox.configured import Resource, Secrets, Strict, read_declared
 from activities.toolbox.context import ToolContext
 from activities.toolbox.definition import Effect, Tool
 from activities.toolbox.download import Download, Sending, exchange
@@ -39,7 +39,7 @@ class Endpoint(Strict):
     or for POST, PUT and PATCH into a JSON body.
 
     In `headers` `$NAME` stands for a variable of the worker. `idempotency_header` names the header in which the server
-    takes an idempotency key; with it, a write may be tried again.
+    takes an idempotency key; with it, a write may be tried again. `resource` says what no other node may use meanwhile.
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
@@ -52,6 +52,7 @@ class Endpoint(Strict):
     timeout: Duration = 30.0
     max_bytes: Annotated[int, Field(ge=1, le=8_000_000)] = 1_000_000
     idempotency_header: str | None = None
+    resource: Resource | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -119,6 +120,7 @@ def _tool(endpoint: Endpoint, secrets: Secrets) -> Tool:
         version="1",
         timeout=endpoint.timeout + 5,
         queue=queues.TOOLS,
+        resource=endpoint.resource,
         idempotent=endpoint.idempotency_header is not None,
         schema={"additionalProperties": False, **endpoint.arguments},
         output_schema=TypeAdapter(HttpAnswer).json_schema(mode="serialization"),

@@ -19,7 +19,7 @@ from activities.toolbox.nearest import did_you_mean
 MOST_FILES: Final = 20_000
 LONGEST_PATH: Final = 1_000
 
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -90,15 +90,21 @@ def open_inside(root: Path, path: str) -> Iterator[BinaryIO]:
         yield file
 
 
-def _resolve_inside(root: Path, path: str) -> Path:
-    """Return the path of the real file relative to `root`, free of links at the time of the call."""
+def inner_parts(path: str) -> tuple[str, ...]:
+    """Return the names on a path below a folder. Raises PathRefused when it leads out, is hidden, or is none."""
     parts = PurePosixPath(path).parts
     if not parts or len(path) > LONGEST_PATH or "\0" in path or "\\" in path:
-        raise PathRefused(f"{path[:80]!r} is no path of a document; use one that search or list_files gave")
+        raise PathRefused(f"{path[:80]!r} is no path of a file; write it like notes/a.md, with names of the folder")
     if parts[0].startswith("/") or ".." in parts:
-        raise PathRefused(f"{path!r} leads out of the documents; paths are relative and without '..'")
+        raise PathRefused(f"{path!r} leads out of the folder; paths are relative and without '..'")
     if any(part.startswith(".") for part in parts):
-        raise PathRefused(f"{path!r} is hidden; names with a leading dot are not read")
+        raise PathRefused(f"{path!r} is hidden; names with a leading dot do not exist for tools")
+    return parts
+
+
+def _resolve_inside(root: Path, path: str) -> Path:
+    """Return the path of the real file relative to `root`, free of links at the time of the call."""
+    parts = inner_parts(path)
     try:
         real = root.joinpath(*parts).resolve()
     except (OSError, RuntimeError, ValueError):
@@ -110,10 +116,10 @@ def _resolve_inside(root: Path, path: str) -> Path:
 
 def _open_each_part(root: Path, parts: tuple[str, ...]) -> int:
     """Open folder by folder without following links: a link put in place meanwhile fails instead of leading out."""
-    folder = os.open(root, _FOLDER)
+    folder = os.open(root, FOLDER)
     try:
         for part in parts[:-1]:
-            inner = os.open(part, _FOLDER, dir_fd=folder)
+            inner = os.open(part, FOLDER, dir_fd=folder)
             os.close(folder)
             folder = inner
         return os.open(parts[-1] if parts else ".", _FILE, dir_fd=folder)

@@ -32,7 +32,7 @@ class DocumentText(BaseModel):
     truncated: bool
 
 
-@tool(effect="read", timeout="20s")
+@tool(effect="read", timeout="20s", resource="file:{docs}/{path}")
 def read(args: ReadArguments, context: ToolContext) -> DocumentText:
     """Read the text of one document of the documents folder.
 

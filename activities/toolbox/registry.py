@@ -64,6 +64,7 @@ def tool(
     version: str = "1",
     timeout: str = "30s",
     queue: str = queues.TOOLS,
+    resource: str | None = None,
     idempotent: bool = False,
     registry: Registry = default_registry,
 ) -> Callable[[Function], Function]:
@@ -73,7 +74,8 @@ def tool(
     model, and may be `async`. The first paragraph of its docstring tells planners what it does, and its return
     annotation what comes out. `effect` is a promise: `pure` depends on the arguments alone, `read` changes
     nothing, `write` does. Raise `version` when equal arguments give another result than before. A `write` is
-    `idempotent` if it honours `context.idempotency_key`. Raises ToolDefinitionError on misuse.
+    `idempotent` if it honours `context.idempotency_key`. `resource` names what the tool uses, such as
+    `calendar:{owner}` or `calendar`: no node runs while another writes the same. Raises ToolDefinitionError on misuse.
     """
 
     def register(function: Function) -> Function:
@@ -84,6 +86,7 @@ def tool(
             version=version,
             timeout=timeout,
             queue=queue,
+            resource=resource,
             idempotent=idempotent,
         )
         registry.add(made)

@@ -48,7 +48,7 @@ class SearchResult(BaseModel):
     items: list[FoundPassage]
 
 
-@tool(effect="read", timeout="60s")
+@tool(effect="read", timeout="60s", resource="file")
 def search(args: SearchArguments, context: ToolContext) -> SearchResult:
     """Search the documents folder and return the passages that answer the query best.
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
@@ -113,6 +113,38 @@ async def note(args: Note, context: ToolContext) -> Rest:
     with (context.cache / "notes.txt").open("a") as notes:
         notes.write(f"{context.idempotency_key} {args.text}\n")
     return Rest(value=len(args.text))
+
+
+class Post(Frozen):
+    text: str
+    after: Literal["nothing", "hang", "crash", "no json", "refuse", "busy"] = "nothing"
+    times: int = 1
+
+
+@tool(effect="write")
+async def post(args: Post, context: ToolContext) -> Any:
+    """Write a line to a file in the cache, and then do something odd in the first generations.
+
+    `refuse` and `busy` come before the line is written, and say so.
+    """
+    log_call(context)
+    odd = args.after if context.generation <= args.times else "nothing"
+    if odd in ("refuse", "busy") and context.attempt <= args.times:
+        raise ToolError("not written", retryable=odd == "busy")
+    with (context.cache / "posts.txt").open("a") as posts:
+        posts.write(f"{context.run_id} {context.node} {args.text}\n")
+    if odd == "hang":
+        await asyncio.Event().wait()
+    if odd == "crash":
+        raise RuntimeError("lost the connection")
+    return {"not": float("nan")} if odd == "no json" else {"posted": args.text}
+
+
+def posts(cache: Path, run: str) -> list[str]:
+    """Return what `post` has written for a run, in order."""
+    file = cache / "posts.txt"
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [line.split(" ", 2)[2] for line in lines if line.split()[0] == run]
 
 
 class Source(Frozen):

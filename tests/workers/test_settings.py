@@ -20,6 +20,7 @@ DEFAULTS = WorkerSettings(
     tools_path=(),
     mcp=None,
     http_tools=None,
+    write_root=None,
     sandbox="auto",
     health=None,
     metrics=None,

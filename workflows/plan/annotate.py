@@ -32,6 +32,7 @@ from workflows.plan.references import (
     references_in,
     resolve,
 )
+from workflows.plan.resources import locks_of
 from workflows.plan.summary import summary_of
 
 Keep = Callable[[Any], tuple[str, int]]
@@ -48,8 +49,8 @@ WRITE_ATTEMPTS = 2
 class Annotator:
     """Annotates one plan that has passed every check.
 
-    `inputs` are the bound inputs, `goal` the run's where it is not the plan's. `keep` stores a fallback value and
-    returns its digest and size.
+    `docs` is the run's folder of documents, `inputs` are the bound inputs, `goal` the run's where it is not the
+    plan's. `keep` stores a fallback value and returns its digest and size.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Annotator:
         queues: Callable[[Node], str],
         approval: Literal["writes", "never"],
         goal: str | None = None,
+        docs: str | None = None,
     ) -> None:
         self._plan = plan
         self._tools = tools
@@ -71,6 +73,7 @@ class Annotator:
         self._approval = approval
         self._index = {node.id: index for index, node in enumerate(plan.nodes)}
         self._wanted = edges.facts_wanted(plan)
+        self._locks = locks_of(plan, tools, docs)
 
     def skeleton(self, on_failure: OnFailure | None) -> Skeleton:
         """Return the skeleton. `on_failure` of the request wins over the plan's."""
@@ -141,6 +144,7 @@ class Annotator:
         budget = work.budget.tokens if isinstance(work, AgentCall) and work.budget else None
         spec.tokens = budget or (work.estimate.tokens if work.estimate else None) or 0
         spec.locks = [(lock.name, lock.mode == "exclusive") for lock in work.locks]
+        spec.locks += self._locks.get(spec.id, [])
         spec.approval = spec.effect == "write" and self._approval == "writes"
 
     def _on_error(self, spec: Spec, node: Node) -> None:

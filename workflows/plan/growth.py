@@ -5,9 +5,9 @@ What has run keeps its place: the old nodes come first, as they were, and only t
 
 from workflows.plan.decisions import Grown
 from workflows.plan.ending import unpark
-from workflows.plan.ready import queue
+from workflows.plan.ready import queue, take
 from workflows.plan.settling import lose
-from workflows.plan.state import PENDING, SKIPPED, RunState
+from workflows.plan.state import PENDING, RUNNING, SKIPPED, RunState
 
 
 def shifted(unit: int, old: int, added: int) -> int:
@@ -25,6 +25,7 @@ def grow(state: RunState, event: Grown) -> None:
         _open_columns(state, old, new)
         _move_items(state, old, new - old)
         _queue_again(state)
+    _hold_again(state)
     for unit, facts in event.facts.items():
         state.facts[unit] = state.facts.get(unit, {}) | facts
     unpark(state)
@@ -62,6 +63,14 @@ def _move_items(state: RunState, old: int, added: int) -> None:
     if state.budget is not None:
         reserved = state.budget.reserved
         state.budget.reserved = {shifted(unit, old, added): wanted for unit, wanted in reserved.items()}
+
+
+def _hold_again(state: RunState) -> None:
+    """Count the locks anew: a node that came may give some to what runs already."""
+    state.held.clear()
+    for unit, status in enumerate(state.status):
+        if status == RUNNING:
+            take(state, unit)
 
 
 def _queue_again(state: RunState) -> None:

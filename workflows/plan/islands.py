@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from workflows.plan.cycles import first_cycle
 from workflows.plan.model import JoinNode, ToolCall
 from workflows.plan.problems import Problem, Where, listed
+from workflows.plan.resources import locks_of
 from workflows.plan.scope import Scope
 
 MOST_MEMBERS = 500
@@ -39,6 +40,7 @@ def island_problems(scope: Scope) -> Iterator[Problem]:
             home[name] = index
             yield from _member(scope, scope.known[name], (*where, position), hosts)
         yield from _queues(scope, members, where)
+        yield from _shared(scope, members, where)
     if sound:
         yield from _edges(scope, home)
         yield from _deadlock(scope, home)
@@ -72,6 +74,14 @@ def _queues(scope: Scope, members: Sequence[str], where: Where) -> Iterator[Prob
     served = [(scope.tools or {}).get(node.tool, {}).get("queue") for node in nodes if isinstance(node, ToolCall)]
     if len(dict.fromkeys(served)) > 1:
         yield Problem("island", where, "its tools run on different workers; make an island for each task queue")
+
+
+def _shared(scope: Scope, members: Sequence[str], where: Where) -> Iterator[Problem]:
+    """Yield the members that use what another node of the plan writes: they would need a lock each."""
+    locks = locks_of(scope.plan, scope.tools or {}, None)
+    for name in dict.fromkeys(members):
+        if name in locks:
+            yield Problem("island", where, f"`{name}` uses what another node may write; take it out of the island")
 
 
 def _edges(scope: Scope, home: dict[str, int]) -> Iterator[Problem]:

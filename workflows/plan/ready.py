@@ -26,7 +26,7 @@ def free(state: RunState, unit: int) -> bool:
 def take(state: RunState, unit: int) -> None:
     """Take all of a unit's locks, which are free."""
     for name, exclusive in state.graph.locks[state.node_of(unit)]:
-        state.held[name] = -1 if exclusive else state.held.get(name, 0) + 1
+        state.held[name] = state.held.get(name, 0) + (-1 if exclusive else 1)
 
 
 def release(state: RunState, unit: int) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from activities.toolbox.configured import Strict
+from activities.toolbox.configured import Resource, Strict
 from activities.toolbox.definition import Effect
 from workflows.plan.durations import Duration
 
@@ -16,8 +16,9 @@ class ServerDeclaration(Strict):
     """One server: a command that speaks on stdin and stdout, or a URL of streamable HTTP.
 
     `tools` are patterns of the names to offer, all by default. `effects` says by name or pattern what its tools do;
-    without an entry a tool reads if the server says so and else writes. In `env` and `headers` `$NAME` stands for a
-    variable of the worker; nothing else of its environment is passed on but PATH, HOME and the like.
+    without an entry a tool reads if the server says so and else writes. `resources` says by name what a tool uses. In
+    `env` and `headers` `$NAME` stands for a variable of the worker; nothing else of its environment is passed on but
+    PATH, HOME and the like.
     """
 
     type: Literal["stdio", "http", "streamable-http"] | None = None
@@ -29,6 +30,7 @@ class ServerDeclaration(Strict):
     headers: dict[str, str] = Field(default_factory=dict)
     tools: tuple[str, ...] = ("*",)
     effects: dict[str, Effect] = Field(default_factory=dict)
+    resources: dict[str, Resource] = Field(default_factory=dict)
     timeout: Duration = _SECONDS
 
     @model_validator(mode="after")

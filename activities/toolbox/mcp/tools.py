@@ -121,6 +121,7 @@ def _tool(
         version=version,
         timeout=declared.timeout + 5,
         queue=queues.TOOLS,
+        resource=declared.resources.get(listed.name),
         idempotent=idempotent,
         schema=listed.input_schema,
         output_schema=listed.output_schema or TypeAdapter(McpText).json_schema(mode="serialization"),

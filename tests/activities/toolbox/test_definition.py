@@ -55,6 +55,7 @@ def test_a_tool_describes_itself_from_its_function() -> None:
         "version": "2",
         "timeout": 0.5,
         "queue": queues.TOOLS,
+        "resource": None,
         "idempotent": False,
         "schema": Arguments.model_json_schema(),
         "output_schema": {"type": "string"},

@@ -1,0 +1,123 @@
+"""`write`: one text file below the one folder that a worker lets plans write to."""
+
+import hashlib
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from activities.toolbox.definition import Tool
+from activities.toolbox.errors import PathRefused, ToolError, ToolSetupError
+from activities.toolbox.paths import FOLDER, LONGEST_PATH, inner_parts
+from activities.toolbox.registry import Registry, tool
+
+_MOST_CHARACTERS: Final = 2_000_000
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OLD: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class WriteArguments(BaseModel):
+    """Which file, and what it is to hold."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: Annotated[str, Field(min_length=1, max_length=LONGEST_PATH, description="Relative to the folder")]
+    text: Annotated[str, Field(max_length=_MOST_CHARACTERS)]
+    mode: Annotated[Literal["replace", "create"], Field(description="create: fail if it exists")] = "replace"
+
+
+class WrittenFile(BaseModel):
+    """What is there now; `changed` is false when it held the same before."""
+
+    path: str
+    bytes: int
+    sha256: str
+    changed: bool
+
+
+def write_tools(root: Path) -> list[Tool]:
+    """Return the tool for that folder. Raises ToolSetupError when it cannot be written to."""
+    folder = root.resolve()
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise ToolSetupError(f"{str(root)!r} is no folder that this worker may write to")
+    registry = Registry()
+
+    @tool(effect="write", timeout="20s", idempotent=True, resource=f"file:{folder}/{{path}}", registry=registry)
+    def write(args: WriteArguments) -> WrittenFile:
+        """Write a whole text file, creating its folders. Readers see the old file or the new one, never a part."""
+        return _write(folder, args)
+
+    return list(registry)
+
+
+def _write(root: Path, args: WriteArguments) -> WrittenFile:
+    """A second attempt finds its own file and changes nothing, so this is safe to repeat."""
+    parts = inner_parts(args.path)
+    body = args.text.encode()
+    try:
+        folder = _folder(root, parts[:-1])
+        try:
+            old = _content(folder, parts[-1], len(body))
+            if old is not None and old != body and args.mode == "create":
+                raise PathRefused(f"{args.path!r} exists and holds something else")
+            if old != body:
+                _put(folder, parts[-1], body)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        again = not isinstance(error, FileExistsError | NotADirectoryError | IsADirectoryError | PermissionError)
+        raise ToolError(f"{args.path!r} cannot be written: {error.strerror}", retryable=again) from None
+    return WrittenFile(
+        path=PurePosixPath(*parts).as_posix(),
+        bytes=len(body),
+        sha256=hashlib.sha256(body).hexdigest(),
+        changed=old != body,
+    )
+
+
+def _folder(root: Path, parts: tuple[str, ...]) -> int:
+    """Open the folder that holds the file, made where it is missing, without following a link anywhere."""
+    folder = os.open(root, FOLDER)
+    for part in parts:
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(part, dir_fd=folder)
+            inner = os.open(part, FOLDER, dir_fd=folder)
+        finally:
+            os.close(folder)
+        folder = inner
+    return folder
+
+
+def _content(folder: int, name: str, most: int) -> bytes | None:
+    """Return what the file holds, a little more than `most` bytes of it; None when there is none.
+
+    A link is replaced like a file, never followed; a folder is an error.
+    """
+    try:
+        with open(name, "rb", opener=lambda path, _: os.open(path, _OLD, dir_fd=folder)) as file:
+            return file.read(most + 1)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        if os.path.islink(f"/proc/self/fd/{folder}/{name}"):  # noqa: PTH114
+            return b""
+        raise
+
+
+def _put(folder: int, name: str, body: bytes) -> None:
+    """Put the file in its place whole, by rename."""
+    part = f".{secrets.token_hex(8)}"
+    try:
+        with open(part, "wb", opener=lambda path, _: os.open(path, _NEW, 0o644, dir_fd=folder)) as file:
+            file.write(body)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        with suppress(FileNotFoundError):
+            os.unlink(part, dir_fd=folder)
+        raise

@@ -1,0 +1,43 @@
+"""A worker dies between an effect and its outcome. The effect is not repeated; a person is asked, and decides."""
+
+from pathlib import Path
+
+import pytest
+from doubles.crew import Crew
+from doubles.runs import call, insist, until
+from doubles.tools import posts
+
+from starter.dev.server import DevServer
+from workflows import queues
+from workflows.wire import connect
+
+pytestmark = [pytest.mark.server, pytest.mark.chaos]
+
+
+@pytest.mark.parametrize(("update", "status", "in_all"), [("retry_node", "done", 2), ("skip_node", "partial", 1)])
+async def test_a_write_cut_off_by_a_kill_is_not_repeated(
+    dev_server: DevServer, tmp_path: Path, update: str, status: str, in_all: int
+) -> None:
+    crew = Crew(dev_server.address, tmp_path / "state")
+    try:
+        client = await connect(dev_server.address)
+        (doomed,) = crew.hire("tools")
+        crew.hire("workflow")
+        plan = {"nodes": [call("w", "post", args={"text": "paid", "after": "hang"}), call("z")], "answer": ["$w", "$z"]}
+        given = {"plan": plan, "approval": "never"}
+        handle = await client.start_workflow("AgentRun", given, id=f"agent-{update}", task_queue=queues.WORKFLOW)
+        run = handle.first_execution_run_id or ""
+        await crew.seen(run, "w", "z")
+        await until(handle, lambda _: posts(crew.index, run) == ["paid"])
+        crew.kill(doomed)
+        crew.hire("tools")
+        view = await until(handle, lambda view: bool(view["status"] == "blocked"), limit=60)
+        (line,) = [line for line in view["nodes"] if line["id"] == "w"]
+        assert line["error"].startswith("UnknownOutcome: post: an earlier attempt was cut off; whether it took effect")
+        assert (posts(crew.index, run), crew.calls(run).count("w~1")) == (["paid"], 1)
+        await insist(handle, update, {"node": "w"} | ({"repeat_effect": True} if update == "retry_node" else {}))
+        report = await handle.result()
+        assert report["status"] == status
+        assert posts(crew.index, run) == ["paid"] * in_all
+    finally:
+        crew.kill()

@@ -1,0 +1,89 @@
+"""Writes in real runs: what may have happened is never repeated unless a person says so, and nothing meets a write."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles.runs import call, insist, until
+from doubles.tools import calls, posts
+from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
+
+pytestmark = pytest.mark.server
+Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
+
+
+def post(**args: Any) -> dict[str, Any]:
+    return {"nodes": [call("w", "post", args={"text": "once", **args})], "answer": "$w"}
+
+
+async def blocked_on(handle: WorkflowHandle[Any, Any], kind: str) -> str:
+    """Wait until the run waits for a person because of the write; returns its error."""
+    view = await until(handle, lambda view: bool(view["status"] == "blocked"))
+    (line,) = [line for line in view["nodes"] if line["id"] == "w"]
+    assert line["error"].startswith(kind), line
+    return str(line["error"])
+
+
+def written(cache: Path, handle: WorkflowHandle[Any, Any]) -> tuple[list[str], list[str]]:
+    run = handle.first_execution_run_id or ""
+    return posts(cache, run), calls(cache, run)
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        ("crash", "post: RuntimeError: lost the connection; whether it took effect is not known"),
+        ("no json", "it has taken effect"),
+        ("hang", "no result within 0.5 s; whether it took effect is not known"),
+    ],
+)
+async def test_a_write_of_unknown_outcome_is_tried_once_and_repeated_only_on_demand(
+    start: Start, cache: Path, after: str, said: str
+) -> None:
+    plan = post(after=after)
+    plan["nodes"][0]["timeout"] = "500ms"
+    handle = await start(plan=plan, approval="never")
+    assert said in await blocked_on(handle, "UnknownOutcome")
+    assert written(cache, handle) == (["once"], ["w~1"])
+    with pytest.raises(WorkflowUpdateFailedError) as refused:
+        await handle.execute_update("retry_node", {"node": "w"})
+    assert 'this may repeat what w wrote; add "repeat_effect": true' in str(refused.value.cause)
+    await insist(handle, "retry_node", {"node": "w", "repeat_effect": True})
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", {"posted": "once"})
+    assert written(cache, handle) == (["once", "once"], ["w~1", "w~2"])
+
+
+async def test_a_write_of_unknown_outcome_can_be_skipped(start: Start, cache: Path) -> None:
+    handle = await start(plan=post(after="crash"), approval="never")
+    await blocked_on(handle, "UnknownOutcome")
+    await insist(handle, "skip_node", {"node": "w"})
+    assert (await handle.result())["nodes"][0]["status"] == "skipped"
+    assert written(cache, handle) == (["once"], ["w~1"])
+
+
+async def test_a_write_that_says_it_did_nothing_gets_two_attempts_and_no_more(start: Start, cache: Path) -> None:
+    handle = await start(plan=post(after="busy"), approval="never")
+    assert (await handle.result())["answer"] == {"posted": "once"}
+    assert written(cache, handle) == (["once"], ["w~1", "w~1"])
+    handle = await start(plan=post(after="busy", times=9), approval="never")
+    await blocked_on(handle, "ToolError")
+    assert written(cache, handle) == ([], ["w~1", "w~1"])
+    await insist(handle, "retry_node", {"node": "w"})
+    await until(handle, lambda view: len(written(cache, handle)[1]) == 4)
+
+
+async def test_items_of_a_map_are_judged_one_by_one(start: Start, cache: Path) -> None:
+    write = {"kind": "tool", "tool": "post", "args": {"text": "item $item.n", "after": "$input.after"}}
+    nodes = [
+        call("n", "count", args={"count": 3}),
+        {"id": "w", "kind": "map", "over": "$n.items", "as": "item", "do": write},
+    ]
+    inputs = {"after": {"type": "string", "default": "crash"}}
+    handle = await start(plan={"nodes": nodes, "answer": "$w", "inputs": inputs}, approval="never")
+    await blocked_on(handle, "MapFailed")
+    for given in ({"node": "w"}, {"node": "w[1]"}):
+        with pytest.raises(WorkflowUpdateFailedError) as refused:
+            await handle.execute_update("retry_node", given)
+        assert "this may repeat what w wrote" in str(refused.value.cause)
