@@ -163,13 +163,19 @@ class Span(BaseModel):
     end: float
 
 
-@tool(effect="read")
+@tool(effect="read", resource="thing:{value}")
 async def span(args: Nap, context: ToolContext) -> Span:
     """Sleep, and return from when to when by the machine's one monotonic clock."""
     log_call(context)
     start = time.monotonic()
     await asyncio.sleep(args.seconds)
     return Span(start=start, end=time.monotonic())
+
+
+@tool(effect="write", resource="thing:{value}")
+async def change(args: Nap, context: ToolContext) -> Span:
+    """Do as `span`, as a write of the thing that the value names."""
+    return await span(args, context)
 
 
 class Watched(Frozen):

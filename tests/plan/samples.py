@@ -52,6 +52,8 @@ CATALOGUE: list[Data] = [
     {"name": "note", "effect": "write", "schema": _schema(("text",), text=TEXT), "output_schema": None},
     {"name": "save", "effect": "write", "idempotent": True, "schema": _schema(("text",), text=TEXT)},
     {"name": "anything", "effect": "read", "schema": {"type": "object"}},
+    {"name": "load", "effect": "read", "resource": "file:{path}", "schema": {"type": "object"}},
+    {"name": "store", "effect": "write", "resource": "file:{path}", "schema": {"type": "object"}},
     {"name": "shell", "effect": "read", "queue": "weft.sandbox", "schema": {"type": "object"}},
 ]
 TOOLS = {entry["name"]: entry for entry in CATALOGUE}

@@ -98,6 +98,17 @@ def test_a_write_that_is_not_idempotent_is_never_attempted_more_than_twice() -> 
     assert specs(tool("note", "note", {"text": "x"}, retry={"attempts": 1}))["note"].attempts == 1
 
 
+def test_what_a_tool_uses_becomes_locks_beside_the_nodes_own() -> None:
+    found = specs(
+        tool("s", "store", {"path": "x"}, locks=[{"name": "disk", "mode": "shared"}]),
+        tool("l", "load", {"path": "./x"}),
+        tool("n", "note", {"text": "x"}),
+    )
+    assert {name: spec.locks for name, spec in found.items()} == {
+        "s": [("disk", False), ("file:x", True)], "l": [("file:x", False)], "n": []
+    }  # fmt: skip
+
+
 def test_writes_need_approval_unless_the_run_says_otherwise() -> None:
     data = plan(
         tool("note", "note", {"text": "x"}),

@@ -53,6 +53,11 @@ def test_islands_that_keep_the_rules_pass_and_run(nodes: list[dict[str, Any]], i
             [["a", "b"]],
             "islands[0][1]: `b` writes; an island only reads",
         ),
+        (
+            [tool("a", "load", {"path": "x"}), tool("w", "store", {"path": "y"})],
+            [["a"]],
+            "islands[0]: `a` uses what another node may write; take it out of the island",
+        ),
         ([free("a"), tool("b", "shell", {})], [["a", "b"]], "islands[0]: its tools run on different workers"),
         ([free("a", locks=[{"name": "x"}])], [["a"]], "`a` has locks, a fallback or a stand-in; take it out"),
         ([free("a", on_error={"fallback": 1})], [["a"]], "`a` has locks, a fallback or a stand-in"),

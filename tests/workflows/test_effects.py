@@ -74,6 +74,28 @@ async def test_a_write_that_says_it_did_nothing_gets_two_attempts_and_no_more(st
     await until(handle, lambda view: len(written(cache, handle)[1]) == 4)
 
 
+def overlap(one: dict[str, float], other: dict[str, float]) -> bool:
+    return one["start"] < other["end"] and other["start"] < one["end"]
+
+
+async def test_a_write_meets_nobody_on_the_same_thing(start: Start) -> None:
+    held = {"seconds": 0.7, "value": "a"}
+    nodes = [
+        call("r1", "span", args=held),
+        call("r2", "span", args=held),
+        call("w1", "change", args=held),
+        call("w2", "change", args=held),
+        call("other", "change", args={"seconds": 2, "value": "b"}),
+    ]
+    names = [node["id"] for node in nodes]
+    handle = await start(plan={"nodes": nodes, "answer": [f"${name}" for name in names]}, approval="never")
+    spans = dict(zip(names, (await handle.result())["answer"], strict=True))
+    assert overlap(spans["r1"], spans["r2"])
+    assert overlap(spans["other"], spans["r1"])
+    for write, others in (("w1", ("r1", "r2", "w2")), ("w2", ("r1", "r2"))):
+        assert not any(overlap(spans[write], spans[other]) for other in others)
+
+
 async def test_items_of_a_map_are_judged_one_by_one(start: Start, cache: Path) -> None:
     write = {"kind": "tool", "tool": "post", "args": {"text": "item $item.n", "after": "$input.after"}}
     nodes = [
