@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from workflows.drawing.lettering import plain
+from workflows.drawing.lettering import clip_name, plain
 from workflows.drawing.nodes import Mark, Node, Sketch
 from workflows.drawing.picture import picture
 from workflows.plan.durations import duration_text
@@ -31,7 +31,6 @@ _URGENT = _FIRST[:2]
 _PLACE = {status: place for place, status in enumerate(_FIRST)}
 _UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~*'()"
 _MARKUP = re.compile(r"[<>|`*_\[\]&\\~${}:(]|--|(?<=\d)/(?=\d)")
-_LONG_WORD = re.compile(r"(\S{32})(?=\S{8})")
 _SPACE = "\u2007"  # cells of a table have no room around them; unlike others this one never breaks a line
 
 
@@ -197,13 +196,18 @@ def _table(state: RunState, listed: Sequence[tuple[int, str]], total: int, most:
 
 def _row(state: RunState, unit: int, status: str) -> str:
     note = error_of(state, unit) or ("" if state.is_item(unit) else _what(state.spec_of(unit).summary))
-    rest = (status, _time(state, unit).replace(" ", "\u00a0"), prose(note, 80))
-    return " | ".join([f"| `{state.path(unit)}`", *(_SPACE + cell if cell else "" for cell in rest)]) + " |"
+    rest = (status, _time(state, unit).replace(" ", "\u00a0").replace(",\u00a0", ", "), prose(note, 80, word=12))
+    return (
+        " | ".join([f"| `{clip_name(state.path(unit), 20)}`", *(_SPACE + cell if cell else "" for cell in rest)]) + " |"
+    )
 
 
-def prose(text: str, most: int) -> str:
-    """Return text from anybody as Markdown that renders as just that text, on one line that can be broken."""
-    line = _LONG_WORD.sub("\\1\u200b", plain(text, most))
+def prose(text: str, most: int, *, word: int = 30) -> str:
+    """Return text from anybody as Markdown that renders as just that text, on one line that can be broken.
+
+    Words much longer than `word` may break there, so that no page or table gets wider than the screen.
+    """
+    line = re.sub(rf"(\S{{{word}}})(?=\S{{3}})", "\\1\u200b", plain(text, most))
     turned = any(unicodedata.bidirectional(sign) in ("R", "AL") for sign in line) if not line.isascii() else False
     shown = _MARKUP.sub(lambda found: "".join(f"&#{ord(sign)};" for sign in found[0]), line)
     return f"\u2068{shown}\u2069" if turned else shown

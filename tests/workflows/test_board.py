@@ -122,7 +122,7 @@ def test_text_from_anybody_is_shown_as_it_is_and_marks_nothing_up(text: str) -> 
     said = prose(text, 200)
     assert not re.search(r"[<>|`*_\[\]\\~${}:(\n]|--|\d/\d", said)
     assert html.unescape(said).translate({0x200B: None, 0x2068: None, 0x2069: None}) == plain(text, 200)
-    assert max(map(len, re.split(r"[ \u200b]", html.unescape(said)))) <= 42
+    assert max(map(len, re.split(r"[ \u200b]", html.unescape(said)))) <= 32
 
 
 @settings(max_examples=150)
