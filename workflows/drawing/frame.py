@@ -12,10 +12,11 @@ PAGE = 740
 SMALL = 0.8
 """How big the second line of a box is, to the first."""
 ROOMY = 16
-"""Up to so many nodes have boxes with two lines."""
+"""Up to so many nodes may have boxes with two lines."""
 NOTE = 9
 """How many small letters there are for a note beside a name."""
-_NAME_ROOMS = (18, 12, 8)
+_STYLES = ((True, 18), (False, 18), (False, 12), (False, 8))
+"""Whether boxes have two lines, and how many letters of a name they show; the best to read comes first."""
 _READABLE = 0.62
 BADGE = 34
 """The room for a badge before a name."""
@@ -53,12 +54,12 @@ def frame_of(layout: Layout, names: Sequence[str], whats: Sequence[str]) -> Fram
 
     It depends on the graph and its texts, never on what has run.
     """
-    two_lines = layout.count <= ROOMY
-    for room in _NAME_ROOMS:
+    for two_lines, room in _STYLES:
+        if two_lines and layout.count > ROOMY:
+            continue
         sizes = [_width(name, what, room, two_lines) for name, what in zip(names, whats, strict=True)]
         right, down = _length(layout, sizes), _breadth(layout, sizes)
-        best = min(right, down)
-        if best * _READABLE <= PAGE:
+        if min(right, down) * (1 if two_lines else _READABLE) <= PAGE:  # a second line is small already
             break
     stacked = right > PAGE and down < 0.8 * right
     return _placed(layout, sizes, stacked, room, two_lines)
