@@ -12,6 +12,7 @@ from temporalio.workflow import ActivityCancellationType
 
 from workflows import queues
 from workflows.plan.graph import Spec
+from workflows.plan.summary import for_bar
 
 HEARTBEAT = timedelta(seconds=10)
 OVERHEAD = timedelta(seconds=5)
@@ -51,7 +52,7 @@ def node_options(specs: list[Spec], *, item: bool, own_work: bool) -> Options:
     if len(specs) > 1:
         options["cancellation_type"] = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
     if not item and first.summary and len(specs) == 1:
-        options["summary"] = first.summary
+        options["summary"] = for_bar(first.summary)
     return options
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from plan.samples import PLANS, each, free, gate, join, llm, plan, tool
 
 from workflows.plan.parse import parse_plan
-from workflows.plan.summary import SUMMARY_CHARACTERS, summary_of
+from workflows.plan.summary import BAR_CHARACTERS, SUMMARY_CHARACTERS, for_bar, summary_of
 
 SEVEN = [f"node{number}" for number in range(7)]
 
@@ -79,3 +79,17 @@ def test_a_cut_line_keeps_what_it_waits_for() -> None:
     assert len(line) == SUMMARY_CHARACTERS
     assert said(free("a", needs=["n" * 40])).endswith(f"<- {'n' * 40}")
     assert said(free("a", needs=["n" * 40, "b"])).endswith("<- 2 nodes")
+
+
+@pytest.mark.parametrize(
+    ("summary", "shown"),
+    [
+        ("a search <- b", "a search <- b"),
+        (f"a worker {'x' * 100} <- b,c", f"a worker {'x' * 59}… <- b,c"),
+        (f"a worker {'x' * 100}", f"a worker {'x' * 66}…"),
+        (f"a worker x <- {'y' * 100}", f"a worker x <- {'y' * 61}…"),
+    ],
+)
+def test_a_bar_of_the_timeline_has_id_and_sources(summary: str, shown: str) -> None:
+    assert for_bar(summary) == shown
+    assert len(shown) <= BAR_CHARACTERS

@@ -11,6 +11,9 @@ SUMMARY_CHARACTERS = 120
 TAIL_CHARACTERS = 44
 SUMMARY_BYTES = 340
 """Temporal's limit is 400 with the payload around it; Chinese fills it before its characters are spent."""
+BAR_CHARACTERS = 76
+"""What the web UI's timeline can show of a bar that begins in the middle of a laptop's window: it writes to the left of
+the bar then, and cuts what is longer where the id stands."""
 LOOKED_AT = 1_000
 
 
@@ -27,6 +30,14 @@ def summary_of(node: Node, links: edges.Links | None = None) -> str:
         tail = f" <- {len(names)} nodes"
     head = " ".join(_printing(f"{node.id} {_what(node)[:LOOKED_AT]}").split())
     return clipped(head, SUMMARY_CHARACTERS - len(tail)) + tail
+
+
+def for_bar(summary: str) -> str:
+    """Return a summary as a bar of the timeline can show it whole: clipped before what it waits for."""
+    head, arrow, sources = summary.rpartition(" <- ")
+    tail = arrow + sources if len(sources) <= TAIL_CHARACTERS else ""
+    head = head if tail else summary
+    return clipped(head, BAR_CHARACTERS - len(tail)) + tail
 
 
 def clipped(text: str, most: int) -> str:
