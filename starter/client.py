@@ -14,7 +14,7 @@ from starter.connection import Place, configured_place, reach
 from starter.exits import Refused
 from starter.faults import meaning
 from starter.local import join_local_stack
-from starter.naming import checked_id, new_id, summary
+from starter.naming import checked_id, markdown_summary, new_id, summary
 from starter.request import build_request, docs_folder
 from starter.run import Run
 from workflows.plan.model import OnFailure
@@ -78,7 +78,7 @@ class Weft:
         memo: dict[str, Any] = {"weft": version("weft")}  # a packed plan cannot be read in the web UI
         if plan:
             memo |= {"title": summary(title or name), "nodes": len(plan.get("nodes") or ())}
-        told = {"static_summary": summary(name) or None, "memo": memo}
+        told = {"static_summary": markdown_summary(name) or None, "memo": memo}
         return await self._start(checked_id(id) if id is not None else new_id(name), request, told, again=again)
 
     async def _start(self, name: str, request: dict[str, Any], told: dict[str, Any], *, again: bool) -> Run:

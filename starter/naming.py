@@ -11,6 +11,7 @@ from workflows.plan.summary import clipped
 SLUG = 40
 SUMMARY = 200
 LONGEST_ID = 255
+_MARKUP = re.compile(r"[<\[]|^[#>]")
 
 
 def slug(text: str) -> str:
@@ -39,5 +40,10 @@ def checked_id(given: str) -> str:
 
 
 def summary(goal: str) -> str:
-    """Return the goal as the web UI lists it: one line of at most 200 characters."""
+    """Return the goal as one line of at most 200 characters."""
     return clipped(flat(goal), SUMMARY)
+
+
+def markdown_summary(goal: str) -> str:
+    """Return the summary for the web UI, which renders it as Markdown: HTML, pictures and links in it stay text."""
+    return clipped(_MARKUP.sub(r"\\\g<0>", flat(goal)), SUMMARY)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from starter.exits import Refused
-from starter.naming import checked_id, new_id, slug, summary
+from starter.naming import checked_id, markdown_summary, new_id, slug, summary
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,11 @@ def test_two_runs_of_one_goal_have_two_ids() -> None:
 def test_a_summary_is_one_line_of_at_most_200_characters(goal: str) -> None:
     assert len(summary(goal)) <= 200
     assert "\n" not in summary(goal)
+
+
+def test_markup_in_a_summary_stays_text() -> None:
+    assert markdown_summary("# 1 <b>x</b>\n![a](b)") == r"\# 1 \<b>x\</b> !\[a](b)"
+    assert len(markdown_summary("<" * 400)) <= 200
 
 
 @pytest.mark.parametrize("given_id", ["", "a\nb", "x" * 256, "a\x1b[1m", "é" * 200])
