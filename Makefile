@@ -1,11 +1,11 @@
 # Every target makes .venv first when requirements.lock or pyproject.toml changed. ARGS="..." is passed on.
 .DEFAULT_GOAL := help
-.PHONY: help demo test dev lint bench lock clean venv
+.PHONY: help demo test dev lint bench pictures lock clean venv
 
 ARGS =
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' Makefile
 
 demo: venv ## answer a sample question with a local Temporal server, no key needed
 	@.venv/bin/weft demo $(ARGS)
@@ -23,6 +23,9 @@ lint: venv ## check style and types
 
 bench: venv ## run the benchmarks
 	@.venv/bin/python -m benchmarks $(ARGS)
+
+pictures: venv ## take the pictures in docs/pictures of the web UI again (needs Chromium)
+	@PYTHONPATH=.:tests .venv/bin/python tests/ui/pictures.py
 
 lock: ## resolve pyproject.toml into requirements.lock (needs uv)
 	@sh deploy/lock.sh $(ARGS)

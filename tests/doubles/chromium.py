@@ -9,7 +9,7 @@ from typing import Literal
 from playwright.async_api import Browser, BrowserContext, async_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-WINDOW = {"width": 1440, "height": 900}
+WIDTH, HEIGHT = 1440, 900
 Scheme = Literal["light", "dark"]
 
 
@@ -40,10 +40,12 @@ async def browsing() -> AsyncIterator[Browser]:
             await browser.close()
 
 
-async def window(browser: Browser, *, scheme: Scheme = "light", scale: float = 1) -> BrowserContext:
-    """Open a window with a memory of its own, in English and UTC, that reaches this machine and nothing else."""
+async def window(
+    browser: Browser, *, scheme: Scheme = "light", scale: float = 1, height: int = HEIGHT
+) -> BrowserContext:
+    """Open a window as wide as a laptop's, with a memory of its own, in English and UTC."""
     context = await browser.new_context(
-        viewport={"width": WINDOW["width"], "height": WINDOW["height"]},
+        viewport={"width": WIDTH, "height": height},
         color_scheme=scheme,
         device_scale_factor=scale,
         locale="en-GB",

@@ -9,16 +9,16 @@ import tempfile
 from io import BytesIO
 from pathlib import Path
 
-from doubles.chromium import NoChromium, Scheme, browsing, window
+from doubles.chromium import WIDTH, NoChromium, Scheme, browsing, window
 from doubles.layout import flaws
 from doubles.stage import Handle, Stage, staged
 from doubles.surveys import SIZES, Runs, all_surveys
 from doubles.webui import WebUI
-from PIL import Image
-from playwright.async_api import FloatRect, Locator
+from PIL import Image, ImageChops
+from playwright.async_api import Locator
 
 from starter.commands.demo import QUESTION
-from starter.naming import slug, summary
+from starter.naming import markdown_summary, slug
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 QUESTIONS = (
@@ -29,9 +29,15 @@ QUESTIONS = (
 )
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 SCALE = 1.5
+WIDE, TALL = 1_640, 3_000
 COLOURS = 96
-TALLEST = 1_100
+TALLEST, MARGIN = 900, 24
 MOST_BYTES = 150_000
+
+CUT_LABELS = """labels => labels.filter(label => {
+  const [part, whole] = [label, label.closest("svg:not(svg svg)")].map(element => element.getBoundingClientRect());
+  return part.left < whole.left || part.right > whole.right;
+}).map(label => label.textContent)"""
 
 
 class Camera:
@@ -42,24 +48,31 @@ class Camera:
         self._scheme = scheme
         self.faults: list[str] = []
 
-    async def board(self, name: str, run: Handle) -> None:
-        """Take the board of a run, once its drawing has been measured."""
+    async def board(self, name: str, run: Handle, *, whole: bool = True) -> None:
+        """Take the board of a run, or its upper part with the drawing, once this has been measured."""
         await self._ui.open(run, "user-metadata")
-        await self._ui.board.locator("svg").first.wait_for()
+        drawing = self._ui.board.locator("svg").first
+        await drawing.wait_for()
         self.faults += [f"{name}-{self._scheme}: {flaw}" for flaw in await flaws(self._ui.board)]
-        await self._take(name, self._ui.page.locator("#user-metadata-current-details"))
+        end = TALLEST if whole else await drawing.evaluate("svg => svg.getBoundingClientRect().bottom")
+        await self._take(name, self._ui.page.locator("#user-metadata-current-details"), end)
 
     async def timeline(self, name: str, run: Handle) -> None:
         """Take the timeline of a run, first things first."""
         await self._ui.open(run)
         await self._ui.page.get_by_role("button", name="Descending").click()
         await self._ui.bars.last.wait_for()
+        cut = await self._ui.bars.evaluate_all(CUT_LABELS)
+        self.faults += [f"{name}-{self._scheme}: {label} is cut" for label in cut]
         await self._take(name, self._ui.page.locator("svg:has(text.cursor-pointer)").first)
 
     async def listing(self, name: str) -> None:
-        """Take the list of all runs."""
+        """Take the list of all runs, in a window wide enough for Weft's columns."""
+        await self._ui.page.set_viewport_size({"width": WIDE, "height": TALL})
         rows = await self._ui.listing()
+        await self._ui.page.get_by_role("button", name="Collapse saved views").click()
         await self._take(name, rows.first.locator("xpath=ancestor::table"))
+        await self._ui.page.set_viewport_size({"width": WIDTH, "height": TALL})
 
     async def form(self, name: str, run: Handle) -> None:
         """Take the form that repairs a run, filled in wrongly and refused."""
@@ -69,14 +82,13 @@ class Camera:
         await form.get_by_role("alert").wait_for()
         await self._take(name, form)
 
-    async def _take(self, name: str, part: Locator) -> None:
+    async def _take(self, name: str, part: Locator, end: float = TALLEST) -> None:
+        """Take a part of the page, at most down to its pixel `end`."""
         await self._ui.page.wait_for_timeout(300)  # what moves has come to rest
-        box = await part.bounding_box()
-        assert box is not None
-        clip = FloatRect(x=box["x"], y=box["y"], width=box["width"], height=min(box["height"], TALLEST))
-        taken = await self._ui.page.screenshot(clip=clip, full_page=True, animations="disabled")
         file = FOLDER / f"{name}-{self._scheme}.png"
-        picture = Image.open(BytesIO(taken)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+        taken = Image.open(BytesIO(await part.screenshot(animations="disabled"))).convert("RGB")
+        picture = trimmed(taken.crop((0, 0, taken.width, min(taken.height, round(end * SCALE)))))
+        picture = picture.quantize(COLOURS, dither=Image.Dither.NONE)
         picture.save(file, optimize=True)
         size = file.stat().st_size
         print(f"{file.name}: {picture.width} x {picture.height}, {size:,} bytes")
@@ -84,22 +96,33 @@ class Camera:
             self.faults.append(f"{file.name} has {size:,} bytes, which is more than {MOST_BYTES:,}")
 
 
+def trimmed(picture: Image.Image) -> Image.Image:
+    """Return a picture without the empty room around it."""
+    empty = Image.new("RGB", picture.size, picture.getpixel((0, 0)))
+    left, top, right, bottom = ImageChops.difference(picture, empty).getbbox() or (0, 0, *picture.size)
+    left, top = max(left - MARGIN, 0), max(top - MARGIN, 0)
+    right, bottom = min(right + MARGIN, picture.width), min(bottom + MARGIN, picture.height)
+    return picture.crop((left, top, right, bottom))
+
+
 async def photograph(camera: Camera, asked: list[Handle], runs: Runs) -> None:
     """Take every picture in one colour scheme."""
     await camera.listing("list")
     await camera.timeline("timeline", asked[-1])
-    await camera.board("board", asked[-1])
+    await camera.board("board", asked[-1], whole=False)
     for size in SIZES:
         await camera.board(f"board-{size}", runs[size, "running"])
-    await camera.timeline("timeline-50", runs[50, "running"])
-    await camera.board("blocked", runs[50, "blocked"])
+    await camera.timeline("timeline-50", runs[50, "done"])
+    await camera.board("blocked", runs[5, "blocked"])
     await camera.board("failed", runs[5, "failed"])
     await camera.form("update", runs[5, "blocked"])
 
 
 async def answered(stage: Stage) -> list[Handle]:
     """Ask the sample documents some questions and return the runs when they are done."""
-    runs = [await stage.start(slug(question), summary=summary(question), goal=question) for question in QUESTIONS]
+    runs = [
+        await stage.start(slug(question), summary=markdown_summary(question), goal=question) for question in QUESTIONS
+    ]
     for run in runs:
         assert (await run.result())["status"] == "done"
     return runs
@@ -113,7 +136,7 @@ async def main() -> int:
         async with browsing() as browser, staged(Path(folder)) as stage:
             runs, asked = await all_surveys(stage), await answered(stage)
             for scheme in SCHEMES:
-                context = await window(browser, scheme=scheme, scale=SCALE)
+                context = await window(browser, scheme=scheme, scale=SCALE, height=TALL)
                 camera = Camera(await WebUI.opened(context, stage.ui), scheme)
                 await photograph(camera, asked, runs)
                 faults += camera.faults

@@ -1,6 +1,7 @@
 """Goals, outputs, errors and questions that are written to be more than text, looked at in the browser."""
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from doubles.runs import call, until
 from doubles.stage import Handle, Stage
 from doubles.webui import HOSTILE, WebUI
 from playwright.async_api import FrameLocator, expect
+
+from starter.naming import markdown_summary
 
 pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
 TEXTS = {
@@ -44,18 +47,18 @@ async def made_of(stage: Stage, text: str) -> Handle:
         {"id": "all", "kind": "join", "inputs": ["said", "broke", "written", "asked"]},
     ]
     goal = text if len(text.encode()) < 32_000 else text[:30_000]
-    run = await stage.start("hostile", goal=goal, plan={"nodes": nodes}, summary=goal[:100])
+    run = await stage.start("hostile", goal=goal, plan={"nodes": nodes}, summary=markdown_summary(goal))
     await until(run, lambda view: view["status"] == "blocked" and view["counts"].get("waiting") == 2)
     return run
 
 
-async def outsiders(board: FrameLocator) -> list[str]:
-    """Return what stands in a rendered text that no part of Weft has written there."""
-    found: list[str] = await board.locator("main").evaluate(
+async def outsiders(place: FrameLocator) -> list[str]:
+    """Return what stands in a rendered text that no part of Weft has written there. An address may lead to itself."""
+    found: list[str] = await place.locator("main").evaluate(
         """(main, foreign) => [
           ...[...main.querySelectorAll(foreign)].map(part => part.outerHTML.slice(0, 100)),
-          ...[...main.querySelectorAll("a")].map(a => new URL(a.href.baseVal ?? a.href, document.baseURI))
-            .filter(url => url.origin !== location.origin || !url.pathname.startsWith("/namespaces/")).map(String),
+          ...[...main.querySelectorAll("a")].filter(a => !a.textContent.startsWith("https://")).map(a => String(a.href))
+            .filter(href => !href.startsWith(location.origin + "/namespaces/")),
           ...[...main.querySelectorAll("*")].flatMap(part => part.getAttributeNames())
             .filter(name => name.startsWith("on")),
         ]""",
@@ -74,7 +77,9 @@ async def test_hostile_text_stays_text_on_every_page(ui: WebUI, stage: Stage, ki
         await expect(ui.board.get_by_text(node, exact=True).first).to_be_visible()
     await expect(ui.board.get_by_text('{"node": "written"}', exact=True).first).to_be_visible()
     assert await outsiders(ui.board) == []
+    await expect(ui.board.get_by_role("link", name=re.compile("https?:"))).to_have_count(0)
     assert await flaws(ui.board) == []
+    assert await outsiders(ui.page.frame_locator("#user-metadata-summary")) == []
     assert await ui.warnings() == []
     await ui.open(run, "query")
     assert '"status": "blocked"' in await ui.query("plan")
