@@ -43,7 +43,7 @@ class CodeMetrics(BaseModel):
     worst_function: str
 
 
-@tool(effect="read", timeout="20s")
+@tool(effect="read", timeout="20s", resource="file:{docs}/{path}")
 def code_metrics(args: CodeMetricsArguments, context: ToolContext) -> CodeMetrics:
     """Count lines, functions, classes, imported modules, open notes and branches of a Python file."""
     with open_inside(documents_root(context.docs), args.path) as file:

@@ -83,5 +83,5 @@ async def test_what_is_no_python_is_told_in_one_line(
 
 
 async def test_it_reads_nothing_outside_the_documents(measure: Callable[[str], Any]) -> None:
-    with pytest.raises(ToolError, match="leads out of the documents"):
+    with pytest.raises(ToolError, match="leads out of the folder"):
         await measure("../a.py")

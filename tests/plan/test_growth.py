@@ -4,13 +4,15 @@ from plan.play import Play, node
 
 from workflows.plan.decisions import Grown
 
-READS, WRITES = {"locks": [("file", False)]}, {"locks": [("file", True)]}
+READS, WRITES = [("file", False)], [("file", True)]
 
 
 def test_a_write_that_comes_later_waits_for_the_reads_that_run() -> None:
     run = Play(node("a"), node("b"), answer="a")
     assert run.begin() == ["start a", "start b"]
-    longer = Play(node("a", **READS), node("b", **READS), node("w", **WRITES), node("c", **READS), answer="w")
+    longer = Play(
+        node("a", locks=READS), node("b", locks=READS), node("w", locks=WRITES), node("c", locks=READS), answer="w"
+    )
     run.graph = longer.graph
     assert run.act(Grown(longer.graph)) == ["start c"]
     assert run.ok("a", "c") == []
@@ -23,7 +25,7 @@ def test_a_write_that_comes_later_waits_for_the_reads_that_run() -> None:
 def test_two_writes_that_come_to_share_a_lock_give_it_back_once_each() -> None:
     run = Play(node("a", locks=[("file:a", True)]), node("b", locks=[("file:b", True)]), answer="a")
     assert run.begin() == ["start a", "start b"]
-    longer = Play(node("a", **WRITES), node("b", **WRITES), node("r", **READS), answer="r")
+    longer = Play(node("a", locks=WRITES), node("b", locks=WRITES), node("r", locks=READS), answer="r")
     run.graph = longer.graph
     assert run.act(Grown(longer.graph)) == []
     assert run.ok("a") == []

@@ -8,7 +8,7 @@ from plan.samples import plan, tool
 from workflows.plan.parse import parse_plan
 from workflows.plan.resources import locks_of
 
-TOOLS = {
+TOOLS: dict[str, dict[str, Any]] = {
     "read": {"effect": "read", "resource": "file:{docs}/{path}"},
     "search": {"effect": "read", "resource": "file"},
     "write": {"effect": "write", "resource": "file:/docs/{path}"},

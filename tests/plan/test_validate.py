@@ -277,7 +277,7 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         plan(tool(tool="zzz")),
         "unknown_tool",
         "nodes[0].tool",
-        "known: anything, calculate, note, read",
+        "known: anything, calculate, load, note",
     ),
     (
         "unknown tool in a map",
@@ -817,8 +817,8 @@ def test_the_design_example_says_what_it_takes_when_a_tool_is_renamed() -> None:
         "nodes": [node | ({"tool": "look_up"} if node.get("tool") == "search" else {}) for node in NILE["nodes"]]
     }
     assert [str(item) for item in problems(data)] == [
-        "nodes[0].tool: there is no tool `look_up`; known: anything, calculate, note, read, save, search",
-        "nodes[1].tool: there is no tool `look_up`; known: anything, calculate, note, read, save, search",
+        "nodes[0].tool: there is no tool `look_up`; known: anything, calculate, load, note, read, save, search, shell, store",
+        "nodes[1].tool: there is no tool `look_up`; known: anything, calculate, load, note, read, save, search, shell, store",
     ]
 
 
