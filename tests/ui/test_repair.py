@@ -62,6 +62,7 @@ async def test_a_run_is_started_from_the_form_and_again_like_this_one(ui: WebUI,
     await ui.open(stage.client.get_workflow_handle(names[0], run_id=(await described(stage, names[0]))))
     await ui.page.get_by_role("button", name="More Actions").click()
     await ui.page.get_by_role("menuitem", name="Start Workflow Like This One").click()
+    await expect(ui.page.locator("main .cm-content").first).to_contain_text("Nile")  # the form has got the run's input
     await ui.start(id=names[1])
     assert await answer_of(stage, ui, names[1]) == first
 
