@@ -816,9 +816,10 @@ def test_the_design_example_says_what_it_takes_when_a_tool_is_renamed() -> None:
     data = NILE | {
         "nodes": [node | ({"tool": "look_up"} if node.get("tool") == "search" else {}) for node in NILE["nodes"]]
     }
+    known = "anything, calculate, load, note, read, save, search, shell, store"
     assert [str(item) for item in problems(data)] == [
-        "nodes[0].tool: there is no tool `look_up`; known: anything, calculate, load, note, read, save, search, shell, store",
-        "nodes[1].tool: there is no tool `look_up`; known: anything, calculate, load, note, read, save, search, shell, store",
+        f"nodes[0].tool: there is no tool `look_up`; known: {known}",
+        f"nodes[1].tool: there is no tool `look_up`; known: {known}",
     ]
 
 
