@@ -41,7 +41,7 @@ class Kinds:
         if work is not None and (turn.address.item is not None or node.kind != "map"):
             await turn.binder.load(node, turn.address)
             if isinstance(work, AgentCall):
-                return _answered(turn.call.answer)
+                return _answered(turn.call.answer, turn.address.path)
             return await (self._tool(turn, work) if isinstance(work, ToolCall) else self.llm.run(turn, work))
         if isinstance(node, JoinNode):
             return Made(await self._join(turn, node))
@@ -105,15 +105,20 @@ def _settled(name: str, values: dict[str, Any], lost: dict[str, tuple[str, str |
     return {"id": name, "status": status, "value": values.get(name), "error": error}
 
 
-def _answered(report: Any) -> Made:
-    """Return a sub-agent's answer as its node's output, paid with what its run has used."""
+def _answered(report: Any, node: str) -> Made:
+    """Return a sub-agent's answer as its node's output, paid with what its run has used.
+
+    An answer with evidence is `{answer, evidence}`, as that of a joiner; `sub.n1` is node n1 of the sub-agent of sub.
+    """
     if not isinstance(report, dict) or report.get("answer") is None:
         problem = report.get("problem") if isinstance(report, dict) else None
         raise SubAgentFailed(f"the sub-agent gave no answer: {problem or 'it ended without one'}")
     used = report.get("usage") or {}
     cost = round(used.get("cost_usd", 0) * 1_000_000)
     usage = Usage(used.get("input_tokens", 0), used.get("output_tokens", 0), cost)
-    return Made(report["answer"], usage, calls=used.get("calls", 0))
+    evidence = [{**piece, "node": f"{node}.{piece['node']}"} for piece in report.get("evidence") or ()]
+    output = {"answer": report["answer"], "evidence": evidence} if evidence else report["answer"]
+    return Made(output, usage, calls=used.get("calls", 0))
 
 
 def usage_of(usage: Usage) -> tuple[int, int, int]:

@@ -4,10 +4,12 @@ Light to import: a command's module is loaded when it is chosen.
 """
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any
 
+from starter.limits import read_limits
 from workflows.plan.durations import parse_duration
 from workflows.updates import NOT_BUILT as UPDATES_NOT_BUILT
 from workflows.updates import UPDATES
@@ -122,10 +124,13 @@ def _typed(reader: Callable[[str], Any], name: str) -> Callable[[str], Any]:
 _duration = _typed(parse_duration, "duration")
 
 
-def _window(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 500:
-        raise ValueError(f"{text!r} is not a whole number from 1 to 500")
-    return int(text)
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not re.fullmatch(r"\d{1,9}", text, re.ASCII) or not least <= int(text) <= most:
+            raise ValueError(f"{text!r} is not a whole number from {least} to {most}")
+        return int(text)
+
+    return _typed(read, "number")
 
 
 def _waiting(command: argparse.ArgumentParser) -> None:
@@ -140,8 +145,12 @@ def _starting(command: argparse.ArgumentParser) -> None:
     command.add_argument("--again", action="store_true", help="with --id: start anew when that run is over")
     command.add_argument("--on-failure", choices=("park", "partial", "fail"), help="when a node fails (default: park)")
     command.add_argument("--approval", choices=("writes", "never"), help="what needs approval (default: writes)")
+    command.add_argument("--window", type=_whole(1, 500), metavar="N", help="nodes in flight at most (default: 100)")
     command.add_argument(
-        "--window", type=_typed(_window, "window"), metavar="N", help="nodes in flight at most (default: 100)"
+        "--budget",
+        type=_typed(read_limits, "budget"),
+        metavar="tokens=N,...",
+        help="what the run may spend: tokens, cost_usd, calls, nodes, time; for example tokens=20000,time=10m",
     )
     command.add_argument("--tenant", metavar="NAME", help="whom the run is for; queues serve tenants in turn")
     command.add_argument("--tools", metavar="A,B", help="the tools the run may use (default: all)")
@@ -155,6 +164,10 @@ def _add_starting(commands: _Commands) -> None:
     run = _command(commands, "run", "run a plan file", "PLAN")
     run.add_argument("plan", metavar="PLAN", help="plan.yaml, plan.json, or - for standard input")
     run.add_argument("--input", action="append", default=[], metavar="NAME=VALUE", help="an input; repeatable")
+    for command in (demo, ask):
+        command.add_argument(
+            "--max-replans", type=_whole(0, 20), metavar="N", help="times that a model may add to the plan (default: 2)"
+        )
     for command in (ask, run):
         command.add_argument("--docs", metavar="DIR", help="folder of documents to search and read")
         _starting(command)

@@ -51,6 +51,8 @@ class Weft:
         approval: Literal["writes", "never"] | None = None,
         on_failure: OnFailure | None = None,
         window: int | None = None,
+        budget: Mapping[str, Any] | None = None,
+        max_replans: int | None = None,
         tenant: str | None = None,
         id: str | None = None,  # noqa: A002  # the name it has as `--id`
         again: bool = False,
@@ -60,7 +62,7 @@ class Weft:
 
         With `id` at most one run is started, however often this is called: a run of that id that goes on is joined,
         and one that is over is returned as it ended, unless `again` starts it anew. `title` names a run without a
-        goal; queues serve `tenant` in turn with others. Raises Refused for what the run would refuse by its form, Stop
+        goal; queues serve `tenant` in turn with others. `budget` has the fields of Limits. Raises Refused for what the run would refuse by its form, Stop
         when the server does not take it.
         """
         request = build_request(
@@ -72,6 +74,8 @@ class Weft:
             approval=approval,
             on_failure=on_failure,
             window=window,
+            budget=dict(budget) if budget else None,
+            max_replans=max_replans,
             tenant=tenant,
         )
         name = goal or str((plan or {}).get("goal") or "") or title

@@ -42,6 +42,8 @@ async def launch(args: argparse.Namespace, terminal: Terminal, *, docs: str | No
         approval=args.approval,
         on_failure=args.on_failure,
         window=args.window,
+        budget=args.budget,
+        max_replans=getattr(args, "max_replans", None),  # a plan file is run as it is written
         tenant=args.tenant,
         id=args.id,
         again=args.again,

@@ -42,6 +42,15 @@ def usage_text(usage: Usage) -> str:
     return f"{usage.calls} model call{'s' * (usage.calls != 1)}, {tokens:,} tokens{cost}"
 
 
+def budget_text(ledger: Mapping[str, Mapping[str, float | None]]) -> str:
+    """Return what was spent of each limit: `tokens 900 of 1,000 (200 reserved)`; nothing of what has no limit."""
+    return ", ".join(
+        f"{name} {row['spent']:,} of {row['limit']:,}" + (f" ({row['reserved']:,} reserved)" if row["reserved"] else "")
+        for name, row in ledger.items()
+        if row["limit"] is not None
+    )
+
+
 def label(node: NodeLine) -> str:
     """Return what a node does, without its id; for one that failed, why, for one that runs first how far it is."""
     if node.status == "failed" and node.error:
@@ -137,6 +146,9 @@ def view_text(view: RunView, width: int, flags: str = "") -> str:
     ]
     if view.goal:
         lines.append(fit_tail("goal  ", view.goal, width))
+    limits = budget_text(view.budget)
+    if limits:
+        lines.append(fit_tail("budget  ", limits, width))
     lines += node_lines(view.nodes, width)
     for item in view.blocked:
         lines += blocked_lines(item, flags)

@@ -48,3 +48,18 @@ async def weight(handle: WorkflowHandle[Any, Any]) -> tuple[int, int]:
     """Return how many events and bytes a run's history has, the bytes as the server stores its events."""
     sizes = [event.ByteSize() async for event in handle.fetch_history_events()]
     return len(sizes), sum(sizes)
+
+
+async def began(handle: WorkflowHandle[Any, Any]) -> dict[str, int]:
+    """Return the place in the history where each activity was scheduled, and where the planner's plan came."""
+    found: dict[str, int] = {}
+    scheduled: dict[int, str] = {}
+    async for event in handle.fetch_history_events():
+        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+            name = event.activity_task_scheduled_event_attributes.activity_id
+            scheduled[event.event_id] = name
+            found[name] = event.event_id
+        elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
+            done = scheduled[event.activity_task_completed_event_attributes.scheduled_event_id]
+            found[f"{done} done"] = event.event_id
+    return found

@@ -40,6 +40,7 @@ class ModelServer:
     rate: float = 0.0
     key: str | None = None
     refuse: dict[str, str] = field(default_factory=dict)
+    log: Path | None = None
     port: int = 0
     asked: list[Asked] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
@@ -83,6 +84,13 @@ class ModelServer:
         self.connections.add(task)
         await asyncio.wait([task])
         self.connections.discard(task)
+
+    def note(self, asked: Asked) -> None:
+        """Remember a request, in `asked` and as a line of JSON in the log."""
+        self.asked.append(asked)
+        if self.log is not None:
+            with self.log.open("a") as log:
+                log.write(json.dumps({"format": asked.format, "stream": asked.stream, "text": asked.text}) + "\n")
 
     def reply_to(self, asked: Asked) -> Reply:
         """Return the reply of the first rule that takes the request."""
@@ -130,7 +138,7 @@ class _Exchange:
             asked = wire.read(body, headers)
         except BadRequest as problem:
             return await self._status(wire.error(Reply(text=str(problem))), 400)
-        self._server.asked.append(asked)
+        self._server.note(asked)
         self._server.busy += 1
         try:
             return await self._answer(wire, asked)
@@ -272,10 +280,11 @@ def main() -> None:
     parser.add_argument("--model", action="append", help="a model it has; may be repeated")
     parser.add_argument("--first-token", type=float, default=0.0, help="seconds to the first token")
     parser.add_argument("--rate", type=float, default=0.0, help="tokens a second, 0 for all at once")
-    given = parser.parse_args()
-    rules = load_rules(given.rules) if given.rules else []
-    models = tuple(given.model or ("test-model",))
-    asyncio.run(_forever(rules, models=models, first_token=given.first_token, rate=given.rate, port=given.port))
+    parser.add_argument("--key", help="the only key it takes")
+    parser.add_argument("--log", type=Path, help="a file that gets every request as a line of JSON")
+    given = vars(parser.parse_args())
+    rules, models = given.pop("rules"), tuple(given.pop("model") or ("test-model",))
+    asyncio.run(_forever(load_rules(rules) if rules else [], models=models, **given))
 
 
 if __name__ == "__main__":

@@ -126,6 +126,16 @@ def test_a_run_without_model_calls_says_nothing_of_tokens() -> None:
     assert usage_text(Usage(calls=1)) == "1 model call, 0 tokens"
 
 
+def test_a_budget_is_shown_by_its_limits(make_view: Any) -> None:
+    ledger = {
+        "tokens": {"limit": 1000, "spent": 900, "reserved": 200},
+        "cost": {"limit": 0.5, "spent": 0.0125, "reserved": 0.0},
+        "calls": {"limit": None, "spent": 9, "reserved": 2},
+    }
+    text = view_text(make_view().model_copy(update={"budget": ledger}), 80)
+    assert text.splitlines()[1] == "budget  tokens 900 of 1,000 (200 reserved), cost 0.0125 of 0.5"
+
+
 def test_a_block_shows_question_and_command_with_the_flags_to_reach_the_server() -> None:
     item = BlockedOn(
         node="n7", why="approval", question="Delete\nit?", update="approve", example={}, command="weft approve r n7"

@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from doubles.events import began
 from doubles.model_rules import Reply
 from doubles.models import ModelServer
 from doubles.runs import status_of, until
 from doubles.serving import remembered_or_not
-from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowHandle
 
 pytestmark = [pytest.mark.server, remembered_or_not]
@@ -21,21 +21,6 @@ THOUGHTS = "".join(f"Thought: step {index} needs care\n" for index in range(12))
 def slow(text: str, **fields: Any) -> Reply:
     """Some two seconds of writing."""
     return Reply(text, rate=40, **fields)
-
-
-async def began(handle: WorkflowHandle[Any, Any]) -> dict[str, int]:
-    """Return the place in the history where each activity was scheduled, and where the planner's plan came."""
-    found: dict[str, int] = {}
-    scheduled: dict[int, str] = {}
-    async for event in handle.fetch_history_events():
-        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
-            name = event.activity_task_scheduled_event_attributes.activity_id
-            scheduled[event.event_id] = name
-            found[name] = event.event_id
-        elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
-            done = scheduled[event.activity_task_completed_event_attributes.scheduled_event_id]
-            found[f"{done} done"] = event.event_id
-    return found
 
 
 async def test_nodes_start_while_the_planner_writes(begin: Begin, model_server: ModelServer) -> None:

@@ -12,6 +12,7 @@ _WANTED = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
     "float_type": "a number",
+    "float_parsing": "a number",
     "bool_type": "true or false",
     "dict_type": "an object",
     "tuple_type": "a list",
@@ -50,9 +51,9 @@ def _limit(kind: str, bounds: dict[str, Any], given: Any) -> str:
     if kind in ("too_long", "string_too_long"):
         unit = "characters" if isinstance(given, str) else "items"
         return f"has {len(given):,} {unit}; at most {bounds['max_length']:,}"
-    for name, words in (("ge", "greater"), ("le", "less")):
+    for name, words in (("ge", "greater than or equal to"), ("le", "less than or equal to"), ("gt", "greater than")):
         bound = bounds.get(name)
         if bound is not None:
             edge = f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
-            return f"must be {words} than or equal to {edge}, not {shown(given)}"
+            return f"must be {words} {edge}, not {shown(given)}"
     return ""

@@ -1,0 +1,90 @@
+"""Somebody who asks models: the `weft` command, the local stack it starts, and a model server in a process."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from doubles.crew import TESTS
+
+from starter.dev.binary import obtain
+from starter.dev.state import StateDir
+
+LONGEST = 90.0
+FOREIGN = ("TEMPORAL_", "WEFT_", "OPENAI_", "ANTHROPIC_")
+
+
+@dataclass(frozen=True)
+class ModelProcess:
+    """A model server in a process of its own; `log` has its requests."""
+
+    openai_url: str
+    anthropic_url: str
+    log: Path
+
+    def asked(self, *words: str) -> list[str]:
+        """Return what it was told in each request that has all these words, in order."""
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        told = [str(json.loads(line)["text"]) for line in lines]
+        return [text for text in told if all(word in text for word in words)]
+
+
+@contextmanager
+def model_process(place: Path, rules: Sequence[dict[str, Any]], *flags: str) -> Iterator[ModelProcess]:
+    """Start the server as its docstring says."""
+    file, log = place / "rules.json", place / "asked.jsonl"
+    file.write_text(json.dumps(rules))
+    command = [sys.executable, "-m", "doubles.models", "--rules", str(file), "--log", str(log), *flags]
+    with subprocess.Popen(command, cwd=TESTS, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        urls = [word.partition("=")[2] for word in process.stdout.readline().split()]
+        try:
+            yield ModelProcess(urls[0], urls[1], log)
+        finally:
+            process.kill()
+
+
+@dataclass(frozen=True)
+class Asker:
+    """`state` is where the local stack of this person keeps everything."""
+
+    state: Path
+    env: dict[str, str]
+
+    def weft(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        """Run the command to its end, with nobody at the keyboard."""
+        command = [str(Path(sys.executable).parent / "weft"), *argv]
+        return subprocess.run(
+            command, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LONGEST
+        )
+
+    @property
+    def address(self) -> str:
+        """Where the Temporal server of the local stack is."""
+        record = StateDir(self.state).read()
+        assert record is not None
+        assert record.address
+        return record.address
+
+
+@contextmanager
+def asker(state: Path, **variables: str) -> Iterator[Asker]:
+    """Somebody with these variables and the tools for tests; their stack ends with the block."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+    env |= {
+        "WEFT_STATE": str(state),
+        "WEFT_TEMPORAL_CLI": str(obtain(pinned_only=True)),
+        "WEFT_TOOLS": "doubles.tools",
+        "WEFT_TOOLS_PATH": str(TESTS),
+        "XDG_CONFIG_HOME": str(state / "config"),
+    }
+    person = Asker(state, env | variables)
+    try:
+        yield person
+    finally:
+        person.weft("dev", "--stop")

@@ -1,0 +1,132 @@
+"""The `weft` command with models behind a server: a plan that runs while it is written, a failure, a replan, an answer.
+
+The model server is a process, the local stack is started by the command, and nothing else is.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+from doubles.asker import Asker, ModelProcess, asker, model_process
+from doubles.events import began
+from temporalio.client import Client
+
+pytestmark = pytest.mark.server
+KEY = "sk-proj-DoNotShowMe-4711"
+PLANNER, JOINER = "You plan work.*", "You put results together.*"
+
+GOAL = "Which is longer, the Nile or the Amazon?"
+NILE, AMAZON = "The Nile is about 6,650 kilometres long", "The Amazon is about 6,400 kilometres long"
+PLAN = f"""\
+Thought: both lengths are looked up side by side, beside a page that may have both.
+1. nap(seconds=1, value={{"path": "rivers/nile.md", "text": "{NILE}, by the atlas."}})
+2. search("length of the Amazons", k=1)
+3. visit("http://down.example.org/rivers")
+Thought: the two lengths are in kilometres, so a model that reads both passages can compare them without arithmetic
+Thought: nothing is written, and nothing has to be asked of a person, so the plan can end with the answer at once
+Thought: the page may be down, and then the searches have to do, or the one who answers asks for another way
+4. answer("Which is longer?", $1, $2, $3)
+"""
+WISH = json.dumps({"replan": {"why": "the page is down", "nodes": '5. search("Amazon river", k=1)\n6. answer($1, $5)'}})
+ANSWER = json.dumps({
+    "answer": "The Nile [1], by 250 km [2].",
+    "evidence": [{"node": "n1", "claim": "length", "quote": NILE}, {"node": "n5", "quote": AMAZON}],
+})  # fmt: skip
+RULES: list[dict[str, Any]] = [
+    {"match": f"{PLANNER}{re.escape(GOAL)}", "text": PLAN, "first_token": 0.2, "rate": 40},
+    {"match": f"{JOINER}n5, succeeded", "text": ANSWER},
+    {"match": f"{JOINER}closed for today", "text": WISH},
+]
+AS_AGENT = {
+    "nodes": [{"id": "sub", "kind": "agent", "goal": GOAL, "tools": ["search", "visit", "nap"]}],
+    "answer": "$sub",
+}
+Found = tuple[Asker, ModelProcess]
+
+
+@pytest.fixture(scope="module")
+def openai(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
+    place = tmp_path_factory.mktemp("openai")
+    with (
+        model_process(place, RULES, "--key", KEY) as model,
+        asker(place / "state", OPENAI_BASE_URL=model.openai_url, OPENAI_API_KEY=KEY) as person,
+    ):
+        yield person, model
+
+
+@pytest.fixture(scope="module")
+def anthropic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
+    place = tmp_path_factory.mktemp("anthropic")
+    variables = {"WEFT_MODEL": "anthropic:test-model", "ANTHROPIC_API_KEY": KEY}
+    with (
+        model_process(place, RULES, "--key", KEY) as model,
+        asker(place / "state", ANTHROPIC_BASE_URL=model.anthropic_url, **variables) as person,
+    ):
+        yield person, model
+
+
+@pytest.fixture(params=["openai", "anthropic"])
+def found(request: pytest.FixtureRequest) -> Found:
+    """Somebody with models in each of the two formats."""
+    there: Found = request.getfixturevalue(request.param)
+    return there
+
+
+def report(done: CompletedProcess[str]) -> dict[str, Any]:
+    assert done.returncode == 0, done.stderr
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+async def moments(person: Asker, run: str) -> dict[str, int]:
+    return await began((await Client.connect(person.address)).get_workflow_handle(run))
+
+
+def check_course(events: dict[str, int]) -> None:
+    """Three calls at once, before the plan is whole; the new one after the joiner asked for it."""
+    assert events["n1"] < events["n2"] < events["n3"] < events["n1 done"] < events["run:plan done"]
+    assert events["run:plan done"] < events["n4"] < events["n5"] < events["n6"]
+
+
+async def test_a_goal_is_answered_with_evidence_after_a_failure_and_a_replan(found: Found) -> None:
+    person, model = found
+    before = len(model.asked(GOAL))
+    told = report(person.weft("ask", GOAL, "--output", "json"))
+    assert (told["status"], told["answer"]) == ("done", "The Nile [1], by 250 km [2].")
+    assert [(piece["node"], piece["source"], piece["quote"]) for piece in told["evidence"]] == [
+        ("n1", "rivers/nile.md", NILE),
+        ("n5", "rivers/amazon.md", AMAZON),
+    ]
+    ended = {line["id"]: line["status"] for line in told["nodes"]}
+    assert ended.pop("n3") == "failed"
+    assert ended == dict.fromkeys(("n1", "n2", "n4_results", "n4", "n5", "n6_results", "n6"), "succeeded")
+    assert told["usage"]["calls"] == len(model.asked(GOAL)) - before == 3
+    check_course(await moments(person, told["id"]))
+
+
+async def test_so_it_is_in_a_sub_agent(found: Found, tmp_path: Path) -> None:
+    person, model = found
+    (tmp_path / "plan.json").write_text(json.dumps(AS_AGENT))
+    told = report(person.weft("run", str(tmp_path / "plan.json"), "--output", "json"))
+    assert (told["status"], told["answer"]) == ("done", "The Nile [1], by 250 km [2].")
+    assert [(piece["node"], piece["source"]) for piece in told["evidence"]] == [
+        ("sub.n1", "rivers/nile.md"),
+        ("sub.n5", "rivers/amazon.md"),
+    ]
+    assert told["usage"]["calls"] == 3
+    check_course(await moments(person, f"{told['id']}.sub"))
+    shown = person.weft("status", f"{told['id']}.sub")
+    assert shown.returncode == 0
+    assert '[1] rivers/nile.md: "The Nile is about 6,650 kilometres long"' in shown.stdout
+
+
+def test_no_key_is_left_anywhere(found: Found) -> None:
+    """In the server's database are the histories, in the state folder the logs and artifacts too."""
+    person, _ = found
+    files = [path for path in person.state.rglob("*") if path.is_file()]
+    assert any(path.name == "temporal.db" for path in files)
+    assert [path for path in files if KEY.encode() in path.read_bytes()] == []
