@@ -25,7 +25,7 @@ from workflows.updates import NOT_BUILT, UPDATES
 pytestmark = pytest.mark.server
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
 
-OF_NODE = [update.name for update in UPDATES if update.name != "finish"]
+OF_NODE = [update.name for update in UPDATES if "node" in update.model_fields]
 WAITING = {
     "nodes": [
         {"id": "g", "kind": "gate", "question": "How many?", "schema": {"type": "integer"}},
