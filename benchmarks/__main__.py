@@ -1,6 +1,7 @@
 """`make bench`: Weft beside plain asyncio and beside one bare activity a node, as ratios to the critical path.
 
-Everything is measured in this run, on this machine, on a dev server with its database on disk.
+Everything is measured in this run, on this machine, on a dev server with its database on disk. `make bench ARGS=agents`
+times agents instead: see `agents`.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from pathlib import Path
 from temporalio.client import WorkflowFailureError
 from temporalio.worker import Worker
 
-from benchmarks import board, step
+from benchmarks import agents, board, step
 from benchmarks.rivals import QUEUE, BareGraph, bare_nap, plain_asyncio
 from benchmarks.shapes import Shape, chain, diamond, layered, wide
 from benchmarks.stage import Stage, stage
@@ -93,4 +94,4 @@ async def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    sys.exit(asyncio.run(agents.main(sys.argv[2:]) if sys.argv[1:2] == ["agents"] else main()))

@@ -48,13 +48,13 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(place: Path) -> AsyncIterator[Stage]:
-    """Start server and workers, and stop them whatever happens."""
+async def stage(place: Path, **env: str) -> AsyncIterator[Stage]:
+    """Start server and workers, these with the variables given, and stop them whatever happens."""
     server = DevServer(obtain(pinned_only=True), place / "temporal.db", place / "server.log", port=0, headless=True)
     await server.start()
     try:
         built = Stage(await connect(server.address), place)
-        worker, built.worker_ready = await _worker(server.address, place)
+        worker, built.worker_ready = await _worker(server.address, place, env)
         try:
             yield built
         finally:
@@ -64,12 +64,12 @@ async def stage(place: Path) -> AsyncIterator[Stage]:
         await server.stop()
 
 
-async def _worker(address: str, place: Path) -> tuple[subprocess.Popen[bytes], float]:
+async def _worker(address: str, place: Path, more: dict[str, str]) -> tuple[subprocess.Popen[bytes], float]:
     """Start `python -m workers all`; returns it with the seconds it took to poll."""
     port = choose_port(0)
     env = {**os.environ, "TEMPORAL_ADDRESS": address, "WEFT_STATE": str(place), "WEFT_DOCS_ANY": "1",
            "WEFT_TOOLS": "benchmarks.tools", "WEFT_TOOLS_PATH": str(Path(__file__).parents[1]),
-           "WEFT_HEALTH_PORT": f"127.0.0.1:{port}"}  # fmt: skip
+           "WEFT_HEALTH_PORT": f"127.0.0.1:{port}", **more}  # fmt: skip
     started = time.perf_counter()
     with (place / "worker.log").open("wb") as log:
         command = [sys.executable, "-m", "workers", "all"]

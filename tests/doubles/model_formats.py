@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from doubles.model_rules import Asked, Reply
+from doubles.model_rules import Asked, Reply, cut
 
 Json = dict[str, Any]
 
@@ -90,9 +90,8 @@ class OpenAIFormat:
             arguments = call["function"]["arguments"]
             call["function"]["arguments"] = ""
             yield chunk({"tool_calls": [{"index": index, **call}]}), True
-            for start in range(0, len(arguments), 12):
-                part = {"index": index, "function": {"arguments": arguments[start : start + 12]}}
-                yield chunk({"tool_calls": [part]}), True
+            for piece in cut(arguments, reply.characters or 12):
+                yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}), True
         yield chunk({}, self._finish(reply)), False
         if (asked.body.get("stream_options") or {}).get("include_usage") and reply.fault != "no usage":
             head = self._head(asked, number, "chat.completion.chunk")
@@ -227,8 +226,8 @@ class AnthropicFormat:
             return block | {"text": ""}, [{"type": "text_delta", "text": word} for word in words]
         given = block["input"]
         written = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        cuts = [written[start : start + 12] for start in range(0, len(written), 12)]
-        return block | {"input": {}}, [{"type": "input_json_delta", "partial_json": cut} for cut in cuts]
+        parts = cut(written, reply.characters or 12)
+        return block | {"input": {}}, [{"type": "input_json_delta", "partial_json": part} for part in parts]
 
     def _stop(self, reply: Reply) -> str:
         if reply.refusal:

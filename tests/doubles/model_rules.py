@@ -42,8 +42,9 @@ class Call:
 class Reply:
     """One answer. `status` other than 200 is an error with `text` as its message and `code` as its type.
 
-    Pace: seconds to the first token, tokens (words) a second with 0 for all at once, and how the stream is cut into
-    writes: by event, into pieces of so many bytes, or at random from a seed.
+    Pace: seconds to the first token, tokens a second with 0 for all at once, and how the stream is cut into writes: by
+    event, into pieces of so many bytes, or at random from a seed. A token is a word, or 12 characters of arguments;
+    with `characters` it is so many characters of either.
     """
 
     text: str = ""
@@ -59,12 +60,15 @@ class Reply:
     fault: Fault | None = None
     first_token: float = 0.0
     rate: float = 0.0
+    characters: int = 0
     cut: Literal["event", "random"] | int = "event"
     seed: int = 0
 
     @property
     def words(self) -> list[str]:
         """The text in pieces that joined give it again."""
+        if self.characters:
+            return cut(self.text, self.characters)
         return re.findall(r"\s*\S+|\s+\Z", self.text) or ([self.text] if self.text else [])
 
 
@@ -145,6 +149,11 @@ def _reply(entry: dict[str, Any]) -> Reply:
     calls = tuple(Call(**call) for call in entry.get("calls", ()))
     usage = entry.get("usage")
     return Reply(**{**entry, "calls": calls, "usage": tuple(usage) if usage else None})
+
+
+def cut(text: str, size: int) -> list[str]:
+    """Return a text in pieces of so many characters."""
+    return [text[start : start + size] for start in range(0, len(text), size)]
 
 
 def paced(reply: Reply, first_token: float, rate: float) -> Reply:

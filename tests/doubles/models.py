@@ -180,7 +180,8 @@ class _Exchange:
         if reply.fault in ("huge", "bomb"):
             return await self._flood(reply.fault)
         await asyncio.sleep(reply.first_token)
-        half = len(events) // 2
+        half, clock = len(events) // 2, asyncio.get_running_loop().time
+        due = clock()
         for number, (event, token) in enumerate(events):
             if reply.fault and number == half and await self._fault(reply.fault, wire):
                 return False
@@ -189,7 +190,8 @@ class _Exchange:
                 return False
             await self._paced(event, reply, number, slow=reply.fault == "slow loris")
             if token and reply.rate:
-                await asyncio.sleep(1 / reply.rate)
+                due += 1 / reply.rate
+                await asyncio.sleep(max(0.0, due - clock()))
         return False
 
     async def _paced(self, event: str, reply: Reply, number: int, *, slow: bool) -> None:

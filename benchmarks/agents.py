@@ -1,0 +1,213 @@
+"""`python -m benchmarks agents`: Weft beside agents that call tools turn by turn, on the same model and the same tools.
+
+Each question is answered four times, one after the other: (a) ReAct with one call a turn, (b) ReAct with all calls it
+can make in a turn, (c) Weft, and Weft once more with a model server that gives the planner's text only when it is
+whole: the plan is made, and then run. Weft's run is a real one: a dev server with its database on disk, a worker
+process, streamed planning, a joiner. The bound and the ideal are computed from the recorded calls: see `ideal`.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import tempfile
+import time
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+from doubles.model_rules import rule
+from doubles.models import model_server
+
+from benchmarks import oracle as model
+from benchmarks.ideal import bound, ideal
+from benchmarks.oracle import Oracle
+from benchmarks.questions import Question, questions
+from benchmarks.react import TOOLS, answered
+from benchmarks.stage import Stage, stage
+from workflows import queues
+
+GOALS = {"a": 2.5, "b": 1.2, "overlap": 0.8}
+LENGTHS = f"""\
+A token is {model.CHARACTERS} characters; the first after 300 ms, then 60 a second; each tool call takes 400 ms.
+A thought before each turn of an agent: {model.THOUGHT_CHARACTERS // model.CHARACTERS} tokens, the planner's: \
+{len(model.PLAN_THOUGHT) // model.CHARACTERS}. The last message is the same for all, word for word.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """One answer: seconds, calls of tools and of models, tokens in and out, whether it is the question's answer.
+
+    `first` is when the first node of a run began; `head` when its planner was asked.
+    """
+
+    seconds: float
+    calls: int
+    turns: int
+    given: int
+    written: int
+    same: bool
+    first: float = 0.0
+    head: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One question, by all means."""
+
+    question: Question
+    serial: Timed
+    parallel: Timed
+    weft: Timed
+    whole: Timed
+    bound: float
+    ideal: float
+
+    @property
+    def means(self) -> tuple[Timed, ...]:
+        """The measured ones."""
+        return self.serial, self.parallel, self.weft, self.whole
+
+
+class Bench:
+    """All that answers questions, on one model server."""
+
+    def __init__(self, oracle: Oracle, built: Stage, url: str, client: httpx.AsyncClient, record: Path) -> None:
+        self.oracle = oracle
+        self._built = built
+        self._url = url
+        self._client = client
+        self._record = record
+
+    async def row(self, question: Question) -> Row:
+        """Answer a question by all means, one after the other."""
+        serial = await self.agent(question, model.SERIAL)
+        parallel = await self.agent(question, model.PARALLEL)
+        before = len(self.oracle.said)
+        weft = await self.weft(question)
+        said = self.oracle.said[before:]
+        took = self._took(question)
+        self.oracle.whole = True
+        whole = await self.weft(question)
+        self.oracle.whole = False
+        found = (bound(self.oracle, question, said, took), ideal(self.oracle, question, said, took))
+        return Row(question, serial, parallel, weft, whole, *found)
+
+    async def agent(self, question: Question, system: str) -> Timed:
+        """Answer a question turn by turn."""
+        before, began = len(self.oracle.said), time.time()
+        system += model.EVIDENCE if self.oracle.evidence else ""
+        answer, calls = await answered(self._client, self._url, system, question.goal)
+        return self._timed(question, before, began, calls, answer)
+
+    async def weft(self, question: Question) -> Timed:
+        """Answer a question by a run."""
+        self._record.write_text("")
+        before, began = len(self.oracle.said), time.time()
+        handle = await self._built.client.start_workflow(
+            "AgentRun",
+            {"goal": question.goal, "tools": list(TOOLS)},
+            id=f"agent-bench-{uuid.uuid4().hex[:8]}",
+            task_queue=queues.WORKFLOW,
+        )
+        report = await handle.result()
+        calls = self._calls()
+        first = min((start for _, start, _ in calls), default=began) - began
+        head = self.oracle.said[before].at - began
+        return self._timed(question, before, began, len(calls), str(report["answer"]), first, head)
+
+    def _timed(
+        self, question: Question, before: int, began: float, calls: int, answer: str, first: float = 0.0, head: float = 0.0
+    ) -> Timed:
+        seconds, said = time.time() - began, self.oracle.said[before:]
+        tokens = (sum(each.given for each in said), sum(each.written for each in said))
+        return Timed(seconds, calls, len(said), *tokens, question.answer in answer, first, head)
+
+    def _calls(self) -> list[tuple[str, float, float]]:
+        return [tuple(json.loads(line)) for line in self._record.read_text().splitlines()]
+
+    def _took(self, question: Question) -> dict[int, float]:
+        """Return the seconds of each call of the run that has just ended."""
+        seconds = {key: end - start for key, start, end in self._calls()}
+        return {call.number: seconds[question.key(call)] for call in question.calls}
+
+
+@asynccontextmanager
+async def bench(oracle: Oracle, place: Path) -> AsyncIterator[Bench]:
+    """Start model server, Temporal server and workers; `oracle` is what the model says."""
+    record = place / "calls.jsonl"
+    os.environ["WEFT_BENCH_TOOL_SECONDS"] = str(0.4 / oracle.pace)
+    async with model_server(rule("", oracle.reply)) as server, httpx.AsyncClient(timeout=60, trust_env=False) as client:
+        env = {"OPENAI_BASE_URL": server.openai_url, "WEFT_MODEL": "openai:test-model",
+               "WEFT_TOOLS": "benchmarks.lookups", "WEFT_BENCH_CALLS": str(record)}  # fmt: skip
+        async with stage(place, **env) as built:
+            yield Bench(oracle, built, server.openai_url, client, record)
+
+
+def totals(rows: Sequence[Row]) -> list[float]:
+    """Return the seconds of all questions, by each means."""
+    return [sum(row.means[place].seconds for row in rows) for place in range(4)]
+
+
+def overlap(rows: Sequence[Row]) -> float:
+    """Return how much of what streaming can save it has saved: of the way from plan-then-run to the ideal."""
+    _, _, weft, whole = totals(rows)
+    return (whole - weft) / (whole - sum(row.ideal for row in rows))
+
+
+def print_row(row: Row) -> None:
+    """Print one question."""
+    seconds = "".join(f"{timed.seconds:8.2f}" for timed in row.means)
+    calls = "/".join(str(timed.calls) for timed in row.means[:3])
+    tokens = "  ".join(f"{timed.given:>6,}/{timed.written:>4,}" for timed in row.means[:3])
+    same = "yes" if all(timed.same for timed in row.means) else "NO"
+    print(f"{row.question.name:<22}{seconds}{row.ideal:8.2f}{row.bound:8.2f}  {calls:>8}  {tokens}  {same}", flush=True)
+
+
+def print_totals(rows: Sequence[Row]) -> bool:
+    """Print what follows from all; returns whether every goal was met."""
+    serial, parallel, weft, whole = totals(rows)
+    best, path = sum(row.ideal for row in rows), sum(row.bound for row in rows)
+    print(f"{'all ' + str(len(rows)):<22}{serial:8.2f}{parallel:8.2f}{weft:8.2f}{whole:8.2f}{best:8.2f}{path:8.2f}\n")
+    for name, place in (("(a) ReAct", 0), ("(b) ReAct, parallel", 1), ("(c) Weft", 2)):
+        timed = [row.means[place] for row in rows]
+        calls, turns = sum(each.calls for each in timed), sum(each.turns for each in timed)
+        given, written = sum(each.given for each in timed), sum(each.written for each in timed)
+        print(f"{name:<22}{calls:>6,} tool calls {turns:>6,} model calls {given:>9,} tokens in {written:>7,} out")
+    found = {"a": serial / weft, "b": parallel / weft, "overlap": overlap(rows)}
+    each_a = statistics.median(row.serial.seconds / row.weft.seconds for row in rows)
+    each_b = statistics.median(row.parallel.seconds / row.weft.seconds for row in rows)
+    print(f"\n(a) / (c): {found['a']:.2f} of all, median {each_a:.2f}   (goal >= {GOALS['a']})")
+    print(f"(b) / (c): {found['b']:.2f} of all, median {each_b:.2f}   (goal >= {GOALS['b']})")
+    print(f"(c) / critical path: {weft / path:.2f}, (c) / ideal: {weft / best:.2f}")
+    print(f"overlap saved by streaming: {found['overlap']:.0%}   (goal >= {GOALS['overlap']:.0%})")
+    first, head = (statistics.median(value) for value in zip(*((r.weft.first, r.weft.head) for r in rows), strict=True))
+    print(f"time to first node: median {first:.2f} s; to the planner's request: {head:.3f} s")
+    same = all(timed.same for row in rows for timed in row.means)
+    print(f"same answers: {'yes' if same else 'NO'}")
+    return same and all(found[name] >= goal for name, goal in GOALS.items())
+
+
+async def main(given: Sequence[str]) -> int:
+    """Answer every question and print the figures."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks agents")
+    parser.add_argument("--only", default="", help="questions whose name has this in it")
+    parser.add_argument("--evidence", action="store_true", help="every client ends with evidence, not Weft alone")
+    options = parser.parse_args(given)
+    chosen = [question for question in questions() if options.only in question.name]
+    print(LENGTHS)
+    names = "".join(f"{name:>8}" for name in ("(a)", "(b)", "(c)", "whole", "ideal", "path"))
+    print(f"{'question':<22}{names}  {'calls':>8}  tokens in/out of (a), (b), (c)          same", flush=True)
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="weft-bench-") as place:
+        async with bench(Oracle(evidence=options.evidence), Path(place)) as built:
+            await built.weft(questions()[0])  # the first run of a worker loads what later ones find
+            for question in chosen:
+                rows.append(await built.row(question))
+                print_row(rows[-1])
+    return 0 if print_totals(rows) else 1
