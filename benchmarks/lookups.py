@@ -1,6 +1,6 @@
 """The tools of the agent benchmark: each takes a fixed time and gives what the questions say.
 
-Variables: WEFT_BENCH_TOOL_SECONDS (0.4), and WEFT_BENCH_CALLS, a file that gets a line a call.
+Variables of the worker: WEFT_BENCH_SECONDS, and WEFT_BENCH_CALLS, a file that gets a line a call.
 """
 
 import asyncio
@@ -46,30 +46,33 @@ class Compute(BaseModel):
 @tool(effect="read")
 async def fact(args: Fact) -> Value:
     """Look up one property of a subject."""
-    return await result("fact", args)
+    return await _recorded("fact", args)
 
 
 @tool(effect="read")
 async def find(args: Find) -> Value:
     """Search for the name under which something is listed."""
-    return await result("find", args)
+    return await _recorded("find", args)
 
 
 @tool(effect="read")
 async def compute(args: Compute) -> Value:
     """Calculate."""
-    return await result("compute", args)
+    return await _recorded("compute", args)
 
 
-async def result(name: str, args: BaseModel) -> Value:
+async def result(name: str, args: BaseModel, seconds: float) -> Value:
     """Take the time of a call, and return the result. Raises KeyError for a call that no question makes."""
+    value = _known()[key_of(name, args.model_dump())]
+    await asyncio.sleep(seconds)
+    return value
+
+
+async def _recorded(name: str, args: BaseModel) -> Value:
     began = time.time()
-    key = key_of(name, args.model_dump())
-    value = _known()[key]
-    await asyncio.sleep(float(os.environ.get("WEFT_BENCH_TOOL_SECONDS", "0.4")))
-    if record := os.environ.get("WEFT_BENCH_CALLS"):
-        with Path(record).open("a") as calls:
-            calls.write(json.dumps([key, began, time.time()]) + "\n")
+    value = await result(name, args, float(os.environ["WEFT_BENCH_SECONDS"]))
+    with Path(os.environ["WEFT_BENCH_CALLS"]).open("a") as calls:
+        calls.write(json.dumps([key_of(name, args.model_dump()), began, time.time()]) + "\n")
     return value
 
 
@@ -83,4 +86,3 @@ def _known() -> dict[str, Value]:
             if known.setdefault(key, call.result) != call.result:
                 raise ValueError(f"{question.name}: call {call.number} has another result elsewhere")
     return known
-

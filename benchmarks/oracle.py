@@ -72,9 +72,7 @@ class Oracle:
         first, rate = self.first_token / self.pace, self.rate * self.pace
         if planner and self.whole:
             first, rate = first + written / rate, 0.0
-        return Reply(
-            text, tuple(calls), usage=(given, written), first_token=first, rate=rate, characters=CHARACTERS
-        )
+        return Reply(text, tuple(calls), usage=(given, written), first_token=first, rate=rate, characters=CHARACTERS)
 
     def _turn(self, question: Question, asked: Asked) -> tuple[str, tuple[Asks, ...]]:
         if asked.system.startswith((SERIAL, PARALLEL)):

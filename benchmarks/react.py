@@ -52,8 +52,8 @@ def schemas(registry: Registry = default_registry) -> list[dict[str, Any]]:
     ]
 
 
-async def answered(client: httpx.AsyncClient, url: str, system: str, goal: str) -> tuple[str, int]:
-    """Return the answer, and how many calls of tools it took."""
+async def answered(client: httpx.AsyncClient, url: str, system: str, goal: str, seconds: float) -> tuple[str, int]:
+    """Return the answer, and how many calls of tools it took; each takes so many seconds."""
     messages: list[dict[str, Any]] = [{"role": "system", "content": system}, {"role": "user", "content": goal}]
     made = 0
     while True:
@@ -63,7 +63,7 @@ async def answered(client: httpx.AsyncClient, url: str, system: str, goal: str) 
             return turn.text, made
         calls = list(turn.calls.values())
         made += len(calls)
-        results = await asyncio.gather(*(_called(call) for call in calls))
+        results = await asyncio.gather(*(_called(call, seconds) for call in calls))
         messages += [
             {"role": "tool", "tool_call_id": call["id"], "content": str(result)}
             for call, result in zip(calls, results, strict=True)
@@ -82,5 +82,6 @@ async def _turn(client: httpx.AsyncClient, url: str, messages: list[dict[str, An
     return turn
 
 
-async def _called(call: dict[str, str]) -> lookups.Value:
-    return await lookups.result(call["name"], _MODELS[call["name"]].model_validate_json(call["arguments"]))
+async def _called(call: dict[str, str], seconds: float) -> lookups.Value:
+    args = _MODELS[call["name"]].model_validate_json(call["arguments"])
+    return await lookups.result(call["name"], args, seconds)

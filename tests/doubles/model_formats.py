@@ -226,8 +226,8 @@ class AnthropicFormat:
             return block | {"text": ""}, [{"type": "text_delta", "text": word} for word in words]
         given = block["input"]
         written = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        parts = cut(written, reply.characters or 12)
-        return block | {"input": {}}, [{"type": "input_json_delta", "partial_json": part} for part in parts]
+        pieces = cut(written, reply.characters or 12)
+        return block | {"input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
 
     def _stop(self, reply: Reply) -> str:
         if reply.refusal:

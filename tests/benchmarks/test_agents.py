@@ -1,0 +1,78 @@
+"""The agent benchmark still measures what it says: every question fits, and two run by all means, ten times faster."""
+
+from pathlib import Path
+
+import pytest
+from doubles.model_rules import Asked
+
+from activities.toolbox import load_tools
+from benchmarks import oracle as model
+from benchmarks.agents import bench, print_row, print_totals
+from benchmarks.ideal import whole_at
+from benchmarks.oracle import Oracle, lines, plan
+from benchmarks.questions import Question, questions
+from workflows.plan.lines import LineReader
+from workflows.plan.validate import parse_plan, problems_of
+
+every_question = pytest.mark.parametrize("question", questions(), ids=lambda question: question.name)
+
+
+def asked(system: str, goal: str, *results: str) -> Asked:
+    turns = (("user", goal), *(("tool", result) for result in results))
+    return Asked("openai", "test-model", system, turns, (), None, stream=True, headers={}, body={})
+
+
+def test_there_are_enough_questions_of_all_shapes() -> None:
+    assert len(questions()) >= 30
+    assert len({question.goal for question in questions()}) == len(questions())
+    assert {len(question.planned) for question in questions()} >= {2, 3, 4, 5, 6, 7}
+    assert any(question.replanned for question in questions())
+
+
+@every_question
+def test_a_plan_can_run(question: Question) -> None:
+    catalogue = load_tools(["benchmarks.lookups"]).catalogue()
+    reader = LineReader({entry["name"]: entry["schema"] for entry in catalogue})
+    events = reader.feed(plan(question)) + reader.close()
+    assert [event.text for event in events if hasattr(event, "text")] == []
+    written = parse_plan(reader.plan)
+    assert problems_of(written, catalogue, models=("openai",)) == []
+    nodes = {node.id: node for node in written.nodes}
+    for call in question.planned:
+        assert nodes[f"n{lines(question)[call.number]}"].kind == "tool"
+
+
+@every_question
+@pytest.mark.parametrize("system", [model.SERIAL, model.PARALLEL])
+def test_an_agent_is_told_the_answer_only_for_the_results(question: Question, system: str) -> None:
+    results: list[str] = []
+    by_id = {f"call_{call.number}": str(call.result) for call in question.calls}
+    while (reply := Oracle().reply(asked(system, question.goal, *results))).calls:
+        assert len(reply.text) == model.THOUGHT_CHARACTERS
+        assert len(reply.calls) == 1 or system == model.PARALLEL
+        results += [by_id[call.id] for call in reply.calls]
+    assert (reply.text, len(results)) == (question.answer, len(question.calls))
+    assert Oracle().reply(asked(system, question.goal, *results[:-1], "wrong")).text == model.UNKNOWN
+
+
+@pytest.mark.server
+async def test_two_questions_by_all_means(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = [question for question in questions() if question.name in ("diamond-hobbit", "dead-end-mills")]
+    async with bench(Oracle(pace=10.0), tmp_path) as built:
+        rows = [await built.row(question) for question in chosen]
+    for row in rows:
+        assert [timed.same for timed in row.means] == [True] * 4
+        assert [timed.calls for timed in row.means] == [len(row.question.calls)] * 4
+        assert row.bound <= row.ideal < row.reachable < row.weft.seconds
+        assert row.weft.opening < row.weft.first < row.weft.seconds
+        print_row(row)
+    assert [row.weft.turns for row in rows] == [3, 2], "a dead end takes the joiner twice"
+    assert all(row.whole.first - row.whole.opening > planning(row.question) for row in rows), "made, and then run"
+    print_totals(rows)
+    assert "same answers: yes" in capsys.readouterr().out
+
+
+def planning(question: Question) -> float:
+    said = Oracle(pace=10.0)
+    said.reply(asked("You plan work.", question.goal))
+    return whole_at(said, said.said[0])
