@@ -35,9 +35,11 @@ class Joined:
     warnings: tuple[str, ...] = ()
 
 
-def read_reply(text: str, results: Mapping[str, Result], tools: Tools, known: Sequence[str] = ()) -> Joined:
+def read_reply(
+    text: str, results: Mapping[str, Result], tools: Tools | None = None, known: Sequence[str] = ()
+) -> Joined:
     """Return what a reply says. Text that is no JSON is the answer. `known` are the nodes of the plan, which new lines
-    may refer to. Raises ReplyFault; nothing else.
+    may refer to; without `tools` none may be added. Raises ReplyFault; nothing else.
     """
     try:
         data, _ = json_in(text)
@@ -46,6 +48,8 @@ def read_reply(text: str, results: Mapping[str, Result], tools: Tools, known: Se
             raise ReplyFault(f"the joiner's reply is no whole answer: {error}") from None
         data = None
     if isinstance(data, dict) and data.get("replan"):
+        if tools is None:
+            raise ReplyFault("the joiner asks for more nodes, and none may be added any more")
         return _delta(data["replan"], LineReader(tools, known or list(results), list(results)))
     if isinstance(data, dict) and data.get("answer") is not None:
         return _answer(data["answer"], data.get("evidence"), results)

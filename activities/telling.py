@@ -32,20 +32,20 @@ class JoinerTelling(Telling):
     replanning: Replanning | None = None
 
     def read(self, reply: ModelReply, progress: Callable[[str], None]) -> Made:
-        """Return what the reply makes of the node. Raises SchemaMismatch."""
+        """Return what the reply makes of the node. Raises SchemaMismatch, with its usage."""
         if isinstance(reply.output, dict):  # the rules took over, and give an answer as it should be
             return Made(reply.output, reply.usage)
         try:
-            more = (self.replanning.tools, self.replanning.nodes) if self.replanning else ({}, ())
+            more = (self.replanning.tools, self.replanning.nodes) if self.replanning else ()
             joined = read_reply(_text(reply), self.results, *more)
         except ReplyFault as error:
-            raise SchemaMismatch(str(error), retryable=True) from None
+            fault = SchemaMismatch(str(error), retryable=True)
+            fault.usage = reply.usage
+            raise fault from None
         for warning in joined.warnings:
             progress(warning)
         if joined.delta is None:
             return Made(joined.output, reply.usage)
-        if self.replanning is None:
-            raise SchemaMismatch("the joiner asks for more nodes, and none may be added any more", retryable=True)
         return Made(joined.delta.wish, reply.usage, "replan")
 
 

@@ -19,6 +19,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from starter.printable import flat
+from workflows.policies import REFUSALS
 from workflows.view import NodeView, RunView
 
 LOOKED_BACK = 20  # events
@@ -52,7 +53,8 @@ def _progress(item: PendingActivityInfo) -> str:
     if item.paused:
         return "paused in Temporal"
     if item.attempt > 1 and item.HasField("last_failure"):
-        most = f" of {item.maximum_attempts}" if item.maximum_attempts else ""
+        told = 0 < item.maximum_attempts <= REFUSALS  # above it, most are for a model that is busy, and no attempts
+        most = f" of {item.maximum_attempts}" if told else ""
         return f"attempt {item.attempt}{most} after {reason(item.last_failure)}"
     waited = time.time() - item.scheduled_time.ToNanoseconds() / 1e9
     if item.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED and waited > PATIENT:

@@ -155,13 +155,17 @@ def _short(state: RunState, budget: Budget, run: str) -> BlockedOn:
     return BlockedOn(
         node="",
         why="budget",
-        question=f"the budget is spent ({spent}); {len(state.unpaid)} nodes are ready and wait",
+        question=f"the budget is spent ({spent}); {_ready(len(state.unpaid))}",
         update="raise_budget",
         example=limits,
         command=shlex.join(
             ["weft", "update", run, "raise_budget", *(f"{name}={limit}" for name, limit in limits.items())]
         ),
     )
+
+
+def _ready(count: int) -> str:
+    return f"{count} nodes are ready and wait" if count != 1 else "1 node is ready and waits"
 
 
 def _doubled(budget: Budget) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class Opening:
         """Return a planner's plan, checked. Its problems go back to it at most twice, unless it writes no text that
         could be mended, or the same plan again.
 
-        Raises ApplicationError of type InvalidPlan.
+        Raises ApplicationError of type PlannerFailed.
         """
         self.phase = "planning"
         self.attributes.publish("running", self.phase, None, self.spent)
@@ -82,7 +82,7 @@ class Opening:
             call = PlanCall(run=self.home, charter=self.charter, **told)
         if planned.warnings:
             checked = checked.model_copy(update={"warnings": (*planned.warnings, *checked.warnings)})
-        return sound(checked)
+        return sound(checked, "PlannerFailed", "the planner wrote no plan that can run: ")
 
     async def check(
         self, draft: str, base: str = "", *, adds: Adds = "", node: str = "", refs: dict[str, str] | None = None
@@ -103,11 +103,11 @@ def add_usage(spent: tuple[int, int, int, int], usage: tuple[int, int, int]) -> 
     return spent[0] + usage[0], spent[1] + usage[1], spent[2] + usage[2], spent[3] + 1
 
 
-def sound(checked: Checked) -> Checked:
-    """Return a plan that has no problems. Raises ApplicationError of type InvalidPlan."""
+def sound(checked: Checked, otherwise: str = "InvalidPlan", told: str = "") -> Checked:
+    """Return a plan that has no problems. Raises ApplicationError of type `otherwise`; its text begins as `told`."""
     if checked.problems:
         problems = list(checked.problems)
-        raise ApplicationError("\n".join(problems), problems, type="InvalidPlan", non_retryable=True)
+        raise ApplicationError(told + "\n".join(problems), problems, type=otherwise, non_retryable=True)
     return checked
 
 

@@ -38,6 +38,7 @@ ANSWER = json.dumps({
 })  # fmt: skip
 RULES: list[dict[str, Any]] = [
     {"match": f"{PLANNER}{re.escape(GOAL)}", "text": PLAN, "first_token": 0.2, "rate": 40},
+    {"match": "Count", "text": "counted", "usage": [30, 10]},
     {"match": f"{JOINER}n5, succeeded", "text": ANSWER},
     {"match": f"{JOINER}closed for today", "text": WISH},
 ]
@@ -122,11 +123,30 @@ async def test_so_it_is_in_a_sub_agent(found: Found, tmp_path: Path) -> None:
     shown = person.weft("status", f"{told['id']}.sub")
     assert shown.returncode == 0
     assert '[1] rivers/nile.md: "The Nile is about 6,650 kilometres long"' in shown.stdout
+    assert person.leaks(KEY) == []
 
 
-def test_no_key_is_left_anywhere(found: Found) -> None:
-    """In the server's database are the histories, in the state folder the logs and artifacts too."""
-    person, _ = found
-    files = [path for path in person.state.rglob("*") if path.is_file()]
-    assert any(path.name == "temporal.db" for path in files)
-    assert [path for path in files if KEY.encode() in path.read_bytes()] == []
+def test_a_budget_stops_a_plan_and_a_higher_one_goes_on(openai: Found, tmp_path: Path) -> None:
+    """Calls of 40 tokens each: the 25th reaches the limit, and no 26th begins."""
+    person, model = openai
+    nodes = [{"id": f"n{number}", "kind": "llm", "prompt": f"Count {number}"} for number in range(50)]
+    (tmp_path / "plan.json").write_text(json.dumps({"nodes": nodes, "answer": "$n49"}))
+    done = person.weft("run", str(tmp_path / "plan.json"), "--id", "spender", "--budget", "tokens=1000,time=10m")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert len(model.asked("Count")) == 25
+    status = person.weft("status", "spender")
+    assert status.returncode == 4
+    assert status.stdout.splitlines()[:2] == [
+        "spender  blocked  25 of 50 nodes 25 model calls, 1,000 tokens",
+        "budget  tokens 1,000 of 1,000",
+    ]
+    question, command = status.stdout.splitlines()[-3:-1]
+    assert question == "budget: the budget is spent (tokens 1000 of 1000); 25 nodes are ready and wait"
+    assert command == "    weft update spender raise_budget tokens=2000"
+    assert question in done.stderr
+    assert command in done.stderr
+    raised = person.weft(*command.split()[1:])
+    assert raised.returncode == 0, raised.stderr
+    ended = person.weft("watch", "spender")
+    assert (ended.returncode, ended.stdout) == (0, "counted\n")
+    assert len(model.asked("Count")) == 50

@@ -98,7 +98,7 @@ async def test_a_planner_that_does_not_learn_is_a_sentence_for_a_person(
         await (await start(goal="Is it ok?")).result()
     cause = failed.value.cause
     assert isinstance(cause, ApplicationError)
-    assert cause.type == "InvalidPlan"
+    assert cause.type == "PlannerFailed"
     assert problem in cause.message
     assert len(model.asked) in (2, 3)
 
