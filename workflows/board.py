@@ -31,7 +31,7 @@ _URGENT = _FIRST[:2]
 _PLACE = {status: place for place, status in enumerate(_FIRST)}
 _UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~*'()"
 _MARKUP = re.compile(r"[<>|`*_\[\]&\\~${}:(]|--|(?<=\d)/(?=\d)")
-_LONG_WORD = re.compile(r"(\S{8})(?=\S{8})")
+_SYLLABLE = re.compile(r"\S{8}")
 _BREAK = "\u200b"
 _SPACE = "\u2007"  # cells of a table have no room around them; unlike others this one never breaks a line
 
@@ -198,14 +198,17 @@ def _table(state: RunState, listed: Sequence[tuple[int, str]], total: int, most:
 
 def _row(state: RunState, unit: int, status: str) -> str:
     note = error_of(state, unit) or ("" if state.is_item(unit) else _what(state.spec_of(unit).summary))
-    time = _time(state, unit).replace(" ", "\u00a0")
-    cells = (f"`{state.path(unit)}`", _SPACE + status, f"{_SPACE}{time}{_SPACE}" if time else "", prose(note, 80))
+    name, time = clip_name(state.path(unit), 20), _time(state, unit).replace(" ", "\u00a0").replace(",\u00a0", ", ")
+    cells = (f"`{name}`", _SPACE + status, f"{_SPACE}{time}{_SPACE}" if time else "", prose(note, 80, word=20))
     return f"| {' | '.join(cells)} |"
 
 
-def prose(text: str, most: int) -> str:
-    """Return text from anybody as Markdown that renders as just that text, on one line that can be broken."""
-    line = _LONG_WORD.sub(rf"\1{_BREAK}", plain(text, most))
+def prose(text: str, most: int, *, word: int = 30) -> str:
+    """Return text from anybody as Markdown that renders as just that text, on one line that can be broken.
+
+    Words of `word` letters and more may be broken too, so that nothing gets wider than the screen.
+    """
+    line = re.sub(rf"\S{{{word},}}", lambda long: _SYLLABLE.sub(rf"\g<0>{_BREAK}", long[0]), plain(text, most))
     turned = any(unicodedata.bidirectional(sign) in ("R", "AL") for sign in line) if not line.isascii() else False
     shown = _MARKUP.sub(lambda found: "".join(f"&#{ord(sign)};" for sign in found[0]), line).replace(_BREAK, "<wbr>")
     return f"\u2068{shown}\u2069" if turned else shown

@@ -85,9 +85,9 @@ def test_a_cut_line_keeps_what_it_waits_for() -> None:
     ("summary", "shown"),
     [
         ("a search <- b", "a search <- b"),
-        (f"a worker {'x' * 100} <- b,c", f"a worker {'x' * 59}… <- b,c"),
-        (f"a worker {'x' * 100}", f"a worker {'x' * 66}…"),
-        (f"a worker x <- {'y' * 100}", f"a worker x <- {'y' * 61}…"),
+        (f"a worker {'x' * 100} <- b,c", f"a worker {'x' * 47}… <- b,c"),
+        (f"a worker {'x' * 100}", f"a worker {'x' * 54}…"),
+        (f"a worker x <- {'y' * 100}", f"a worker x <- {'y' * 49}…"),
     ],
 )
 def test_a_bar_of_the_timeline_has_id_and_sources(summary: str, shown: str) -> None:

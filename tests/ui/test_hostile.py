@@ -44,10 +44,13 @@ async def made_of(stage: Stage, text: str) -> Handle:
         call("broke", "fail", args={"message": text[:3_000]}),
         call("written", "note", args={"text": text}),
         {"id": "asked", "kind": "gate", "question": text[:1_500]},
+        call("i" * 40),
         {"id": "all", "kind": "join", "inputs": ["said", "broke", "written", "asked"]},
     ]
     goal = text if len(text.encode()) < 32_000 else text[:30_000]
-    run = await stage.start("hostile", goal=goal, plan={"nodes": nodes}, summary=markdown_summary(goal))
+    run = await stage.start(
+        "hostile", goal=goal, plan={"nodes": nodes, "answer": "$all"}, summary=markdown_summary(goal)
+    )
     await until(run, lambda view: view["status"] == "blocked" and view["counts"].get("waiting") == 2)
     return run
 

@@ -11,7 +11,7 @@ SUMMARY_CHARACTERS = 120
 TAIL_CHARACTERS = 44
 SUMMARY_BYTES = 340
 """Temporal's limit is 400 with the payload around it; Chinese fills it before its characters are spent."""
-BAR_CHARACTERS = 76
+BAR_CHARACTERS = 64
 """What the web UI's timeline can show of a bar that begins in the middle of a laptop's window: it writes to the left of
 the bar then, and cuts what is longer where the id stands."""
 LOOKED_AT = 1_000
