@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from workflows.drawing.lettering import plain
+from workflows.drawing.lettering import clip_name, plain
 from workflows.drawing.nodes import Mark, Node, Sketch
 from workflows.drawing.picture import picture
 from workflows.plan.durations import duration_text
