@@ -130,7 +130,7 @@ def asks_one(place: Path, model: str) -> str:
 @pytest.mark.parametrize(
     ("model", "told"),
     [
-        ("openai:gpt-99", r"UnknownModel: openai at \S+ has no model 'gpt-99' \(404\); change WEFT_MODEL, or `model` in"),
+        ("openai:gpt-99", r"UnknownModel: openai at \S+ has no model 'gpt-99' \(404\); change WEFT_MODEL, or `model`"),
         ("anthropic:any", r"ServerUnreachable: anthropic at \S+ cannot be reached: .*; check ANTHROPIC_BASE_URL"),
     ],
 )
