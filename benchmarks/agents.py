@@ -8,13 +8,14 @@ process, streamed planning, a joiner. The bound and the ideal are computed from 
 
 import argparse
 import json
+import os
 import statistics
 import tempfile
 import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -22,7 +23,7 @@ from doubles.model_rules import rule
 from doubles.models import model_server
 
 from benchmarks import oracle as model
-from benchmarks.ideal import bound, ideal, whole_at
+from benchmarks.ideal import Recorded, bound, ideal, overlapped
 from benchmarks.oracle import Oracle
 from benchmarks.questions import Question, questions
 from benchmarks.react import TOOLS, answered
@@ -40,11 +41,7 @@ A thought before each turn of an agent: {model.THOUGHT_CHARACTERS // model.CHARA
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """One answer: seconds, calls of tools and of models, tokens in and out, whether it is the question's answer.
-
-    Of a run: `first` is when its first node began, `opening` how long until its planner was asked, `closing` how long
-    from the joiner's last word to the client's.
-    """
+    """One answer: seconds, calls of tools and of models, tokens in and out, whether it is the question's answer."""
 
     seconds: float
     calls: int
@@ -52,14 +49,13 @@ class Timed:
     given: int
     written: int
     same: bool
-    first: float = 0.0
-    opening: float = 0.0
-    closing: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One question, by all means."""
+    """One question by all means: as `bound`, `ideal` and `overlapped` say; `first` is when its first node began, after
+    an `opening`.
+    """
 
     question: Question
     serial: Timed
@@ -68,11 +64,9 @@ class Row:
     whole: Timed
     bound: float
     ideal: float
-
-    @property
-    def reachable(self) -> float:
-        """The ideal with the opening and closing of the run as recorded, which have nothing to overlap with."""
-        return self.ideal + self.weft.opening + self.weft.closing
+    overlapped: float
+    first: float
+    opening: float
 
     @property
     def means(self) -> tuple[Timed, ...]:
@@ -94,24 +88,31 @@ class Bench:
         """Answer a question by all means, one after the other."""
         serial = await self.agent(question, model.SERIAL)
         parallel = await self.agent(question, model.PARALLEL)
-        before = len(self.oracle.said)
-        weft = await self.weft(question)
-        said = self.oracle.said[before:]
-        took = self._took(question)
+        weft, streamed = await self.weft(question)
         self.oracle.whole = True
-        whole = await self.weft(question)
+        whole, waited = await self.weft(question)
         self.oracle.whole = False
-        found = (bound(self.oracle, question, said, took), ideal(self.oracle, question, said, took))
-        return Row(question, serial, parallel, weft, whole, *found)
+        return Row(
+            question,
+            serial,
+            parallel,
+            weft,
+            whole,
+            bound(self.oracle, streamed),
+            ideal(self.oracle, streamed),
+            overlapped(self.oracle, waited),
+            min(begin for begin, _ in streamed.calls.values()) - streamed.began,
+            streamed.opening,
+        )
 
     async def agent(self, question: Question, system: str) -> Timed:
         """Answer a question turn by turn."""
         before, began = len(self.oracle.said), time.time()
         system += model.EVIDENCE if self.oracle.evidence else ""
         answer, calls = await answered(self._client, self._url, system, question.goal, TOOL_SECONDS / self.oracle.pace)
-        return self._timed(question, before, began, answer, calls)
+        return self._timed(question, before, time.time() - began, answer, calls)
 
-    async def weft(self, question: Question) -> Timed:
+    async def weft(self, question: Question) -> tuple[Timed, Recorded]:
         """Answer a question by a run."""
         self._record.write_text("")
         before, began = len(self.oracle.said), time.time()
@@ -119,28 +120,17 @@ class Bench:
         request = {"goal": question.goal, "tools": list(TOOLS)}
         handle = await self._built.client.start_workflow("AgentRun", request, id=name, task_queue=queues.WORKFLOW)
         report = await handle.result()
-        ended, calls = time.time(), self._calls()
-        timed = self._timed(question, before, began, str(report["answer"]), len(calls))
-        planner, joiner = self.oracle.said[before], self.oracle.said[-1]
-        return replace(
-            timed,
-            first=min((start for _, start, _ in calls), default=ended) - began,
-            opening=planner.at - began,
-            closing=ended - joiner.at - whole_at(self.oracle, joiner),
-        )
+        ended = time.time()
+        made = [json.loads(line) for line in self._record.read_text().splitlines()]
+        times = {key: (begin, end) for key, begin, end in made}
+        calls = {call.number: times[question.key(call)] for call in question.calls}
+        recorded = Recorded(question, began, ended, tuple(self.oracle.said[before:]), calls)
+        return self._timed(question, before, ended - began, str(report["answer"]), len(made)), recorded
 
-    def _timed(self, question: Question, before: int, began: float, answer: str, calls: int) -> Timed:
-        seconds, said = time.time() - began, self.oracle.said[before:]
+    def _timed(self, question: Question, before: int, seconds: float, answer: str, calls: int) -> Timed:
+        said = self.oracle.said[before:]
         tokens = (sum(each.given for each in said), sum(each.written for each in said))
         return Timed(seconds, calls, len(said), *tokens, question.answer in answer)
-
-    def _calls(self) -> list[tuple[str, float, float]]:
-        return [tuple(json.loads(line)) for line in self._record.read_text().splitlines()]
-
-    def _took(self, question: Question) -> dict[int, float]:
-        """Return the seconds of each call of the run that has just ended."""
-        seconds = {key: end - start for key, start, end in self._calls()}
-        return {call.number: seconds[question.key(call)] for call in question.calls}
 
 
 @asynccontextmanager
@@ -185,18 +175,16 @@ def print_totals(rows: Sequence[Row]) -> bool:
         calls, turns = sum(each.calls for each in timed), sum(each.turns for each in timed)
         given, written = sum(each.given for each in timed), sum(each.written for each in timed)
         print(f"{name:<22}{calls:>6,} tool calls {turns:>6,} model calls {given:>9,} tokens in {written:>7,} out")
-    found = {"a": serial / weft, "b": parallel / weft, "overlap": overlap(rows, sum(row.reachable for row in rows))}
+    found = {"a": serial / weft, "b": parallel / weft, "overlap": overlap(rows, sum(row.overlapped for row in rows))}
     each_a = statistics.median(row.serial.seconds / row.weft.seconds for row in rows)
     each_b = statistics.median(row.parallel.seconds / row.weft.seconds for row in rows)
     print(f"\n(a) / (c): {found['a']:.2f} of all, median {each_a:.2f}   (goal >= {GOALS['a']})")
     print(f"(b) / (c): {found['b']:.2f} of all, median {each_b:.2f}   (goal >= {GOALS['b']})")
     print(f"(c) / critical path: {weft / path:.2f}, (c) / ideal: {weft / best:.2f}")
     print(f"overlap saved by streaming: {found['overlap']:.0%}   (goal >= {GOALS['overlap']:.0%})")
-    print(f"  of all time but the model's and the tools', opening and closing included: {overlap(rows, best):.0%}")
-    first, opening, closing = (
-        statistics.median(getattr(row.weft, name) for row in rows) for name in ("first", "opening", "closing")
-    )
-    print(f"first node of a run: {first:.2f} s, of which opening {opening:.3f} s; closing {closing:.3f} s (medians)")
+    print(f"  beside an engine that takes no time at all, as (c) / ideal: {overlap(rows, best):.0%}")
+    first, opening = (statistics.median(getattr(row, name) for row in rows) for name in ("first", "opening"))
+    print(f"time to first node: median {first:.2f} s, of which {opening:.3f} s until the planner is asked")
     same = all(timed.same for row in rows for timed in row.means)
     print(f"same answers: {'yes' if same else 'NO'}")
     return same and all(found[name] >= goal for name, goal in GOALS.items())
@@ -212,11 +200,13 @@ async def main(given: Sequence[str]) -> int:
     print(LENGTHS)
     names = "".join(f"{name:>8}" for name in ("(a)", "(b)", "(c)", "whole", "ideal", "path"))
     print(f"{'question':<22}{names}  {'calls':>8}  tokens in/out of (a), (b), (c)          same", flush=True)
-    rows = []
+    rows, before = [], os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="weft-bench-") as place:
         async with bench(Oracle(evidence=options.evidence), Path(place)) as built:
             await built.weft(questions()[0])  # the first run of a worker loads what later ones find
             for question in chosen:
                 rows.append(await built.row(question))
                 print_row(rows[-1])
-    return 0 if print_totals(rows) else 1
+    met = print_totals(rows)
+    print(f"load of the machine: {before:.1f} before, {os.getloadavg()[0]:.1f} after, {os.cpu_count()} cores")
+    return 0 if met else 1
