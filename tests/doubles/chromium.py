@@ -6,10 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Literal
 
-from playwright.async_api import Browser, BrowserContext, async_playwright
+import pytest
+from playwright.async_api import Browser, BrowserContext, async_playwright, expect
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+BROWSER = [pytest.mark.server, pytest.mark.xdist_group("browser"), pytest.mark.asyncio(loop_scope="session")]
+"""Marks of tests that share one browser and one server: one process, one event loop."""
 WIDTH, HEIGHT = 1440, 900
+PATIENCE = 20_000  # milliseconds until something must be there, on a busy machine
 Scheme = Literal["light", "dark"]
 
 
@@ -51,5 +55,6 @@ async def window(
         locale="en-GB",
         timezone_id="UTC",
     )
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(PATIENCE)
+    expect.set_options(timeout=PATIENCE)
     return context

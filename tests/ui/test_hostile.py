@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 import pytest
+from doubles.chromium import BROWSER
 from doubles.layout import flaws
 from doubles.runs import call, until
 from doubles.stage import Handle, Stage
@@ -13,7 +14,7 @@ from playwright.async_api import FrameLocator, expect
 
 from starter.naming import markdown_summary
 
-pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = BROWSER
 TEXTS = {
     "html": f"""</td></tr></table><script>alert(1)</script><img src=//img{HOSTILE} onerror=alert(2)><h1>big
 <iframe src="https://frame{HOSTILE}"></iframe><form action="https://form{HOSTILE}"><input autofocus><button>Go</button>

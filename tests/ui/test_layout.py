@@ -1,10 +1,11 @@
 """The measuring of drawings itself: it finds what is wrong, and only that."""
 
 import pytest
+from doubles.chromium import BROWSER
 from doubles.layout import flaws
 from playwright.async_api import BrowserContext
 
-pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = BROWSER
 GOOD = """<rect x="10" y="10" width="80" height="24"/><text x="14" y="26">one</text>
 <rect x="110" y="10" width="80" height="24"/><text x="114" y="26">two</text>"""
 

@@ -2,13 +2,13 @@
 
 import uuid
 
-import pytest
+from doubles.chromium import BROWSER
 from doubles.runs import call, until
 from doubles.stage import Handle, Stage
 from doubles.webui import WebUI
 from playwright.async_api import expect
 
-pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = BROWSER
 GOAL = {"goal": "Which is longer, the Nile or the Amazon?"}
 
 

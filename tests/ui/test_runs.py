@@ -4,12 +4,13 @@ import json
 import time
 
 import pytest
+from doubles.chromium import BROWSER
 from doubles.layout import flaws
 from doubles.surveys import SIZES, STATES, STATUS, Runs, State
 from doubles.webui import WebUI
 from playwright.async_api import expect
 
-pytestmark = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = BROWSER
 
 
 async def test_the_list_shows_every_run_with_its_state(ui: WebUI, runs: Runs) -> None:
