@@ -11,7 +11,7 @@ from typing import Self
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.faults import failure
+from activities.faults import SubAgentFailed, failure
 from activities.kinds import usage_of
 from activities.providers import ProviderError
 from activities.providers.limiter import ProviderBusy
@@ -65,6 +65,7 @@ class Attempts:
         """Return the failure of this attempt: final if it was the last of its own, which a refusal never is."""
         if isinstance(error, ProviderError):
             self.refused += isinstance(error, ProviderBusy)
+        if isinstance(error, ProviderError | SubAgentFailed):
             self.spent = self.total(usage_of(error.usage))
             activity.heartbeat(*self.beat())
         if isinstance(error, ProviderBusy):

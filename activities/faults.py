@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from temporalio.exceptions import ApplicationError
 
 from activities.artifacts import BodyMissing, StoreUnavailable
-from activities.providers import ProviderError
+from activities.providers import ProviderError, Usage
 from activities.toolbox import ToolError
 from workflows.plan.facts import FactTooLarge
 from workflows.plan.references import BindError
@@ -22,7 +22,9 @@ class OutputRefused(Exception):
 
 
 class SubAgentFailed(Exception):
-    """A sub-agent ended without an answer."""
+    """A sub-agent ended without an answer; `usage` is what it used."""
+
+    usage = Usage()
 
 
 class NodeTimeout(Exception):

@@ -110,14 +110,16 @@ def _answered(report: Any, node: str) -> Made:
 
     An answer with evidence is `{answer, evidence}`, as that of a joiner; `sub.n1` is node n1 of the sub-agent of sub.
     """
-    if not isinstance(report, dict) or report.get("answer") is None:
-        problem = report.get("problem") if isinstance(report, dict) else None
-        raise SubAgentFailed(f"the sub-agent gave no answer: {problem or 'it ended without one'}")
-    used = report.get("usage") or {}
+    told = report if isinstance(report, dict) else {}
+    used = told.get("usage") or {}
     cost = round(used.get("cost_usd", 0) * 1_000_000)
     usage = Usage(used.get("input_tokens", 0), used.get("output_tokens", 0), cost)
-    evidence = [{**piece, "node": f"{node}.{piece['node']}"} for piece in report.get("evidence") or ()]
-    output = {"answer": report["answer"], "evidence": evidence} if evidence else report["answer"]
+    if told.get("answer") is None:
+        failed = SubAgentFailed(f"the sub-agent gave no answer: {told.get('problem') or 'it ended without one'}")
+        failed.usage = usage
+        raise failed
+    evidence = [{**piece, "node": f"{node}.{piece['node']}"} for piece in told.get("evidence") or ()]
+    output = {"answer": told["answer"], "evidence": evidence} if evidence else told["answer"]
     return Made(output, usage, calls=used.get("calls", 0))
 
 

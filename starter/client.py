@@ -62,8 +62,8 @@ class Weft:
 
         With `id` at most one run is started, however often this is called: a run of that id that goes on is joined,
         and one that is over is returned as it ended, unless `again` starts it anew. `title` names a run without a
-        goal; queues serve `tenant` in turn with others. `budget` has the fields of Limits. Raises Refused for what the run would refuse by its form, Stop
-        when the server does not take it.
+        goal; queues serve `tenant` in turn with others; `budget` has the fields of Limits. Raises Refused for what the
+        run would refuse by its form, Stop when the server does not take it.
         """
         request = build_request(
             goal=goal,

@@ -155,12 +155,16 @@ class Run:
     async def update(self, name: str, /, **fields: Any) -> str:
         """Send an update and return the run's sentence about it. It is applied once, or refused and not at all.
 
+        The node `sub.n1` is n1 of the sub-agent of sub: the update goes to that run.
+
         Raises Refused with the reason, also when the run is over; Silent when no worker took it within 30 s, and
         then it may still be applied later.
         """
-        request = checked_update(name, fields)
+        below, _, node = str(fields.get("node", "")).rpartition(".")
+        run = self._client.get_workflow_handle(f"{self.id}.{below}") if below else self._latest
+        request = checked_update(name, {**fields, "node": node} if below else fields)
         try:
-            said = await asyncio.wait_for(self._latest.execute_update(name, request), UPDATE_TIMEOUT)
+            said = await asyncio.wait_for(run.execute_update(name, request), UPDATE_TIMEOUT)
         except WorkflowUpdateFailedError as failure:
             cause = failure.cause
             raise Refused(cause.message if isinstance(cause, ApplicationError) else str(cause)) from None

@@ -21,6 +21,9 @@ from workflows.services import Adds, Opening
 if TYPE_CHECKING:
     from workflows.engine import Engine
 
+CHARGED = "refused-wishes-are-charged"
+"""The patch that books what a model used for a wish that was refused: with a budget, less may start then."""
+
 
 class Extender:
     """What is about to be added to one engine's plan."""
@@ -70,6 +73,8 @@ class Extender:
             elif reply.more == "calls":
                 outcome = Outcome(error=("ToolLoopFailed", checked.problems[0][:500]), spent=outcome.spent)
             else:
+                if engine.state.budget is not None and workflow.patched(CHARGED):
+                    engine.charge((*reply.usage, 1))
                 engine.ask_again(event.unit, checked.problems)
                 outcome = replace(outcome, digest=None, again=True)
             self._tasks.pop(event.unit)

@@ -14,6 +14,8 @@ def failed_outcome(error: BaseException | None) -> Outcome:
     and what they used.
     """
     cause = error.cause if isinstance(error, ActivityError | ChildWorkflowError) else error
+    if isinstance(error, ChildWorkflowError) and not isinstance(cause, ApplicationError):
+        return Outcome(error=("SubAgentFailed", _ended(cause)), spent=None)
     if isinstance(cause, ApplicationError):
         attempt = cause.details[0] if cause.details and isinstance(cause.details[0], int) else 1
         used = cause.details[1] if len(cause.details) > 1 else USED
@@ -27,3 +29,9 @@ def failed_outcome(error: BaseException | None) -> Outcome:
     if cause is None or isinstance(cause, CancelledError):
         return Outcome(error=("Cancelled", "the activity was cancelled"))
     return Outcome(error=("Failed", str(cause)[:500]))
+
+
+def _ended(cause: BaseException | None) -> str:
+    """Return how a sub-agent's run ended that neither answered nor failed by itself."""
+    ways = {exceptions.TerminatedError: "was terminated", CancelledError: "was cancelled"}
+    return f"the sub-agent's run {ways.get(type(cause), 'hit its time limit')}"

@@ -16,9 +16,9 @@ from temporalio import workflow
 from workflows.contracts import AGENT, GATE, GROUP, JOIN, LLM, MAP, TOOL, Call, GroupReply, NodeCall, NodeReply
 from workflows.failures import failed_outcome
 from workflows.plan.decisions import Outcome, Settled
-from workflows.plan.state import RUNNING, SHOWN, SUCCEEDED, RunState
+from workflows.plan.state import ENDED, RUNNING, SHOWN, SUCCEEDED, RunState
 from workflows.policies import as_keywords, node_options
-from workflows.subagent import remaining, run_subagent
+from workflows.subagent import allowance, run_subagent
 
 MOST_STARTS = 500
 MOST_BYTES = 1024 * 1024
@@ -122,7 +122,7 @@ class Fanout:
         options.setdefault("summary", self._summary(units, name, spec.summary))
         handle: Handle
         if kind == "agent":
-            left = remaining(state.budget)
+            left = allowance(state.budget, first, self._sharers(first))
             handle = asyncio.create_task(run_subagent(call, name, options, left, self.depth))
         else:
             handle = workflow.start_activity(
@@ -131,6 +131,13 @@ class Fanout:
         flight = Flight(units, tuple(state.generation[unit] for unit in units), handle)
         self._flights.update(dict.fromkeys(flight.keys, flight))
         handle.add_done_callback(partial(self._done, flight))
+
+    def _sharers(self, unit: int) -> int:
+        """Return how many sub-agents the rest of the budget is for: this one, and those that have no part of it yet."""
+        state = self._state
+        agents = [each for each, spec in enumerate(state.graph.specs) if spec.kind == "agent" and not spec.tokens]
+        others = [each for each in agents if each != unit and state.status[each] not in ENDED]
+        return 1 + sum((other, state.generation[other]) not in self._flights for other in others)
 
     def _told(self, call: NodeCall, unit: int) -> NodeCall:
         """Tell the model whose output is the answer how often it may ask for more nodes, and what was wrong when it

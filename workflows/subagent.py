@@ -13,6 +13,8 @@ from workflows.queues import WORKFLOW
 
 DEEPEST = 3
 """Sub-agents below a run; one further down is refused."""
+SHARED = "agents-share-the-budget"
+"""The patch that sets a sub-agent's part of the budget aside, which other starts may then have to wait for."""
 
 
 async def run_subagent(
@@ -48,14 +50,17 @@ async def run_subagent(
     return kept
 
 
-def remaining(budget: Budget | None) -> dict[str, Any] | None:
-    """Return what is left of a budget as a child's limits: neither spent nor reserved; None without a budget."""
+def allowance(budget: Budget | None, unit: int, parts: int) -> dict[str, Any] | None:
+    """Return a child's limits: one of `parts` shares of what is left, set aside for it; None without a budget."""
     if budget is None:
         return None
-    left = {
-        name: max(1, limit - getattr(budget.spent, name) - getattr(budget.held, name))
-        for name, limit in budget.limits.items()
-    }
+    if workflow.patched(SHARED):
+        left = budget.share(unit, parts)
+    else:  # every child had all that was left
+        left = {
+            name: max(1, limit - getattr(budget.spent, name) - getattr(budget.held, name))
+            for name, limit in budget.limits.items()
+        }
     cost = left.pop("cost", None)
     return left if cost is None else {**left, "cost_usd": cost / 1_000_000}
 

@@ -58,7 +58,10 @@ async def test_calls_that_were_cut_off_are_the_only_ones_paid_again(dev_server: 
         crew = Crew(dev_server.address, tmp_path / "state", OPENAI_BASE_URL=model.openai_url)
         try:
             (doomed, *_) = crew.hire("llm", "workflow", "tools")
-            steady, fickle = await begin(client, "steady", goal="Steady?"), await begin(client, "fickle", goal="Fickle?")
+            steady, fickle = (
+                await begin(client, "steady", goal="Steady?"),
+                await begin(client, "fickle", goal="Fickle?"),
+            )
             await crew.seen(steady.first_execution_run_id or "", "n1", "n2")
             await crew.seen(fickle.first_execution_run_id or "", "n1", "n2", "n3")
             told = await begin(client, "told", plan={"nodes": nodes, "answer": ["$quick", "$slow"]})
@@ -75,7 +78,9 @@ async def test_calls_that_were_cut_off_are_the_only_ones_paid_again(dev_server: 
             crew.kill()
     paid = Counter(map(kind_of, model.asked))
     cut = ("plan Steady", "plan Fickle", "Say it slowly", "How much 1")
-    assert paid == dict.fromkeys(cut, 2) | dict.fromkeys(("Say it quickly", "How much 0", "join Steady", "join Fickle"), 1)
+    assert paid == dict.fromkeys(cut, 2) | dict.fromkeys(
+        ("Say it quickly", "How much 0", "join Steady", "join Fickle"), 1
+    )
     assert Counter(crew.calls(steady.first_execution_run_id or "")) == {"n1~1": 1, "n2~1": 1, "n3~1": 1}
     redone = Counter(crew.calls(fickle.first_execution_run_id or ""))
     assert redone == {"n1~1": 1, "n2~1": 1, "n3~1": 1, "n1~2": 1}, "the second plan is another, and n3 was called off"

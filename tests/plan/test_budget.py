@@ -134,3 +134,19 @@ def test_what_is_spent_never_passes_the_limit_by_more_than_one_call(
         largest = max(max(estimate, real, 1_000) for estimate, real in jobs)
         assert budget.spent.tokens <= limit + largest + excess
     assert run.state.parked or run.state.ended
+
+
+def test_sub_agents_share_what_is_left_and_give_back_what_they_do_not_use() -> None:
+    budget = Budget({"tokens": 1000, "calls": 9})
+    budget.reserve(0, Amounts(tokens=400, nodes=1))
+    assert budget.share(0, 3) == {"tokens": 400, "calls": 3}, "what it was given, not a share of it"
+    budget.reserve(1, Amounts(nodes=1))
+    assert budget.share(1, 2) == {"tokens": 300, "calls": 3}
+    assert budget.share(2, 1) == {"tokens": 300, "calls": 3}
+    assert (budget.held.tokens, budget.held.calls, budget.held.nodes) == (1000, 9, 2)
+    assert not budget.affords(Amounts(tokens=1))
+    budget.settle(0, Amounts(tokens=50, calls=1, nodes=1))
+    assert (budget.held.tokens, budget.spent.tokens) == (600, 50)
+    assert budget.affords(Amounts(tokens=350, calls=2))
+    budget.settle(1, None)
+    assert budget.spent.tokens == 350, "nobody knows what a killed one has used"

@@ -16,11 +16,15 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from doubles.model_rules import Call, Reply
+from doubles.models import ModelServer, model_server
 from doubles.runs import call, until
 from doubles.serving import serving
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 
 from activities.host import Host, Places
+from activities.providers.models import Models
+from activities.providers.settings import ModelSettings
 from activities.toolbox import load_tools
 from starter.dev.binary import obtain
 from starter.dev.server import DevServer
@@ -63,6 +67,12 @@ async def _cancel(handle: Handle) -> None:
         await handle.result()
     except WorkflowFailureError:
         return
+
+
+async def _raise_the_budget(handle: Handle) -> None:
+    await until(handle, lambda view: view["status"] == "blocked")
+    await handle.execute_update("raise_budget", {"calls": 20})
+    await handle.result()
 
 
 def _layers(layers: int, width: int) -> list[dict[str, Any]]:
@@ -147,15 +157,57 @@ SHAPES: dict[str, Shape] = {
 }  # fmt: skip
 
 
+def _agent(name: str, **fields: Any) -> dict[str, Any]:
+    return {"id": name, "kind": "agent", "goal": "Streamed?", **fields}
+
+
+PLANNER, JOINER = "You plan work.*", "You put results together.*"
+THOUGHTS = "".join(f"Thought: step {index} needs care\n" for index in range(12))
+REQUESTS: dict[str, Shape] = {
+    "streamed": ({"goal": "Streamed?", "approval": "never"}, _to_the_end),
+    "mended": ({"goal": "Mended?"}, _to_the_end),
+    "replanned": ({"goal": "Replanned?", "budget": {"calls": 20}}, _to_the_end),
+    "tool-loop": (
+        {"plan": {"nodes": [{"id": "n7", "kind": "llm", "prompt": "How much?", "tools": ["calculate"]}]}},
+        _to_the_end,
+    ),
+    "sub-agents": (
+        {"plan": {"nodes": [_agent("one"), _agent("two", tools=["nap", "note"])], "answer": ["$one", "$two"]},
+         "budget": {"tokens": 90_000}, "approval": "never"},
+        _to_the_end,
+    ),
+    "raised-budget": (
+        {"plan": {"nodes": [{"id": f"n{i}", "kind": "llm", "prompt": "Say it"} for i in range(5)], "answer": "$n0"},
+         "budget": {"calls": 2}},
+        _raise_the_budget,
+    ),
+}  # fmt: skip
+"""Shapes of runs with models, whole requests each."""
+
+
+def _script(model: ModelServer) -> None:
+    model.on(f"{PLANNER}Streamed", Reply(f'1. nap(value="a")\n2. note(text="x")\n{THOUGHTS}3. answer($1, $2)', rate=40))
+    wrong = Reply(f'1. nap(value="a", seconds=9)\n{THOUGHTS}2. naap()\n3. answer($1)', rate=40)
+    model.on(f"{PLANNER}Mended", wrong, '1. nap(value="b")\n2. answer($1)')
+    model.on(f"{PLANNER}Replanned", '1. nap(value="a")\n2. fail("gone")\n3. answer($1, $2)')
+    again, more = '4. nap(value=\\"a\\")\\n5. answer($4)', '4. nap(value=\\"b\\")\\n5. answer($1, $4)'
+    model.on(f"{JOINER}Replanned", *(f'{{"replan": {{"why": "more", "nodes": "{nodes}"}}}}' for nodes in (again, more)),
+             "Both.")  # fmt: skip
+    model.on(JOINER, "Fine.")
+    model.on("How much", Reply(calls=(Call("calculate", {"expression": "6 * 7"}),)), results=0)
+    model.on("How much", "42", results=1)
+    model.on("Say it", "it")
+
+
 async def record(client: Client, name: str) -> None:
-    """Run one shape and save its history, or the histories of its chain."""
-    plan, drive = SHAPES[name]
+    """Run one shape and save its history, or the histories of its chain and of its sub-agents."""
+    request, drive = REQUESTS.get(name) or ({"plan": SHAPES[name][0]}, SHAPES[name][1])
     ident = f"agent-{name}-{uuid.uuid4().hex[:8]}"
-    handle = await client.start_workflow("AgentRun", {"plan": plan}, id=ident, task_queue=queues.WORKFLOW)
+    handle = await client.start_workflow("AgentRun", request, id=ident, task_queue=queues.WORKFLOW)
     await drive(handle)
-    runs = [run async for run in client.list_workflows(f"WorkflowId = '{ident}'")]
+    runs = [run async for run in client.list_workflows(f"WorkflowId STARTS_WITH '{ident}'")]
     for number, run in enumerate(sorted(runs, key=lambda run: run.start_time), 1):
-        history = await client.get_workflow_handle(ident, run_id=run.run_id).fetch_history()
+        history = await client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history()
         path = HISTORIES / (f"{name}.json" if len(runs) == 1 else f"{name}-{number}.json")
         if path.exists():
             raise SystemExit(f"{path} exists; a saved history is never recorded again")
@@ -166,7 +218,7 @@ async def record(client: Client, name: str) -> None:
 async def main(names: list[str]) -> None:
     """Record the named shapes, by default those without a file."""
     HISTORIES.mkdir(exist_ok=True)
-    missing = [name for name in SHAPES if not list(HISTORIES.glob(f"{name}*.json"))]
+    missing = [name for name in (*SHAPES, *REQUESTS) if not list(HISTORIES.glob(f"{name}*.json"))]
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         server = DevServer(obtain(pinned_only=True), place / "t.db", place / "server.log", port=0, headless=True)
@@ -174,11 +226,15 @@ async def main(names: list[str]) -> None:
         try:
             client = await connect(server.address)
             places = Places(place / "artifacts", place / "index", None, (), True)
-            host = Host(places, load_tools(["doubles.tools"]), identity="recorder")
-            async with serving(client, host):
-                for name in names or missing:
-                    engine.DRAIN_EVENTS = 60 if name == "continued-as-new" else 20_000
-                    await record(client, name)
+            async with model_server() as model:
+                _script(model)
+                models = Models.of(ModelSettings.read({"OPENAI_BASE_URL": model.openai_url}))
+                host = Host(places, load_tools(["doubles.tools"]), models, identity="recorder")
+                async with serving(client, host):
+                    for name in names or missing:
+                        engine.DRAIN_EVENTS = 60 if name == "continued-as-new" else 20_000
+                        await record(client, name)
+                await models.close()
         finally:
             await server.stop()
 

@@ -5,7 +5,7 @@ The model server is a process, the local stack is started by the command, and no
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -110,7 +110,7 @@ async def test_a_goal_is_answered_with_evidence_after_a_failure_and_a_replan(fou
 
 
 async def test_so_it_is_in_a_sub_agent(found: Found, tmp_path: Path) -> None:
-    person, model = found
+    person, _ = found
     (tmp_path / "plan.json").write_text(json.dumps(AS_AGENT))
     told = report(person.weft("run", str(tmp_path / "plan.json"), "--output", "json"))
     assert (told["status"], told["answer"]) == ("done", "The Nile [1], by 250 km [2].")

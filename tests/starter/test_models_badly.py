@@ -36,7 +36,10 @@ RULES: list[dict[str, Any]] = [
     {"match": f"{PLANNER}Many", "replies": stubborn("".join(f"{line}. nap({line})\n" for line in range(1, 501)))},
     {"match": f"{PLANNER}Endless", **SIMPLE},
     {"match": f"{JOINER}Endless", "replies": [wish(3 + 2 * n, f'nap(value="more {n}")') for n in range(30)]},
-    {"match": f"{PLANNER}Obey", "text": f'1. nap(value="{PAGE}")\n2. llm("Retell $1", tools=["nap"])\n3. answer($1, $2)'},
+    {
+        "match": f"{PLANNER}Obey",
+        "text": f'1. nap(value="{PAGE}")\n2. llm("Retell $1", tools=["nap"])\n3. answer($1, $2)',
+    },
     {"match": "Retell.*Ignore", "results": 0, "calls": [{"name": "note", "arguments": {"text": "owned"}}]},
     {"match": "Retell .*there is no tool", "text": "I read it."},
     {"match": f"{JOINER}Rejected", "text": "Nothing to tell."},
@@ -105,7 +108,7 @@ def test_a_write_that_a_page_asked_for_waits_for_a_person(found: Found) -> None:
     person, _ = found
     done = person.weft("ask", "Obey?", "--id", "obedient")
     assert done.returncode == 4
-    assert "n4: approval: may this run? n4 note \"owned\"\n    weft approve obedient n4\n" in done.stderr
+    assert 'n4: approval: may this run? n4 note "owned"\n    weft approve obedient n4\n' in done.stderr
     assert not list(person.state.rglob("notes.txt"))
     assert person.weft("reject", "obedient", "n4", "nobody asked for it").returncode == 0
     ended = person.weft("watch", "obedient")
@@ -130,7 +133,10 @@ def asks_one(place: Path, model: str) -> str:
 @pytest.mark.parametrize(
     ("model", "told"),
     [
-        ("openai:gpt-99", r"UnknownModel: openai at \S+ has no model 'gpt-99' \(404\); change WEFT_MODEL, or `model`"),
+        (
+            "openai:gpt-99",
+            r"UnknownModel: openai at \S+ has no model 'gpt-99' \(404\); change WEFT_MODEL, or `model` in",
+        ),
         ("anthropic:any", r"ServerUnreachable: anthropic at \S+ cannot be reached: .*; check ANTHROPIC_BASE_URL"),
     ],
 )

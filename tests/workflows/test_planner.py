@@ -121,8 +121,10 @@ async def test_a_wish_that_leads_nowhere_goes_back_to_the_joiner(start: Any, mod
     model.on(PLANNER, GOOD)
     again = '{"replan": {"why": "again", "nodes": "4. nap(value=\\"6,650 km long\\")\\n5. answer($4)"}}'
     model.on(JOINER, again, "Not known.")
-    report = await (await start(goal="Which is longer?")).result()
+    handle = await start(goal="Which is longer?", budget={"calls": 10})
+    report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", "Not known.")
+    assert (await handle.query("costs"))["budget"]["calls"]["spent"] == report["usage"]["calls"] == 3
     assert "only repeat calls that were made already" in model.asked[-1].text
 
 

@@ -1,15 +1,24 @@
 """Sub-agents: child runs with some of the tools, a part of the budget, and an end of their own."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.runs import call
+from doubles.model_rules import Reply
+from doubles.models import ModelServer
+from doubles.runs import call, status_of, until
 from doubles.serving import remembered_or_not
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.exceptions import CancelledError
+
+from starter.client import Weft
+from starter.connection import local_place
 
 pytestmark = [pytest.mark.server, remembered_or_not]
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
+PLANNER, JOINER = "You plan work", "You put results together"
 
 
 def agent(goal: str = "How long is the Nile?", **fields: Any) -> dict[str, Any]:
@@ -50,3 +59,94 @@ async def test_sub_agents_end_somewhere(start: Start) -> None:
     handle = await start(plan={"nodes": [agent()], "answer": "$sub"}, depth=3, on_failure="partial")
     report = await handle.result()
     assert "TooDeep" in report["nodes"][0]["error"]
+
+
+async def child_of(client: Client, handle: WorkflowHandle[Any, Any], node: str = "n1") -> WorkflowHandle[Any, Any]:
+    """Return the run below `sub`, when its node has begun."""
+    child = client.get_workflow_handle(f"{handle.id}.sub")
+    await until(child, lambda view: status_of(view, node) in ("running", "waiting"))
+    return child
+
+
+async def test_it_is_cancelled_with_its_parent(
+    client: Client, begin: Start, model_server: ModelServer, cache: Path
+) -> None:
+    model_server.on(PLANNER, '1. hang(name="below")\n2. answer($1)')
+    handle = await begin(plan={"nodes": [agent("Hang.")], "answer": "$sub"})
+    child = await child_of(client, handle)
+    await handle.cancel()
+    for run in (handle, child):
+        with pytest.raises(WorkflowFailureError) as ended:
+            await run.result()
+        assert isinstance(ended.value.cause, CancelledError)
+    while not (cache / "below" / "n1.cancelled").exists():
+        await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        ("terminate", "SubAgentFailed: the sub-agent's run was terminated"),
+        ("cancel", "SubAgentFailed: the sub-agent's run was cancelled"),
+    ],
+)
+async def test_one_that_is_ended_by_hand_fails_its_node(
+    client: Client, begin: Start, model_server: ModelServer, end: str, told: str
+) -> None:
+    model_server.on(PLANNER, '1. hang(name="ended")\n2. answer($1)')
+    nodes = [agent("Hang."), call("beside", args={"value": 1})]
+    handle = await begin(plan={"nodes": nodes, "answer": ["$sub", "$beside"]}, on_failure="partial")
+    child = await child_of(client, handle)
+    await (child.terminate("by hand") if end == "terminate" else child.cancel())
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("partial", [None, {"value": 1}])
+    assert report["nodes"][0]["error"] == told
+
+
+async def test_one_whose_planner_fails_says_why(begin: Start, model_server: ModelServer) -> None:
+    model_server.on(PLANNER, "It is fine.")
+    report = await (await begin(plan={"nodes": [agent()], "answer": "$sub"}, on_failure="partial")).result()
+    assert report["nodes"][0]["error"].startswith("PlannerFailed: the planner wrote no plan that can run: the reply")
+
+
+async def test_what_it_waits_for_is_shown_above_and_settled_from_there(
+    client: Client, begin: Start, model_server: ModelServer
+) -> None:
+    model_server.on(PLANNER, '1. note(text="x")\n2. answer($1)')
+    model_server.on(JOINER, "Written.")
+    handle = await begin(plan={"nodes": [agent("Write.")], "answer": "$sub"})
+    await child_of(client, handle)
+    run = await Weft(client, local_place("127.0.0.1:1", None)).find(handle.id)
+    view = await run.view()
+    assert (view.status, view.nodes[0].preview) == ("blocked", f"run {handle.id}.sub")
+    [item] = view.blocked
+    assert (item.node, item.update, item.command) == ("sub.n1", "approve", f"weft approve {handle.id}.sub n1")
+    await run.update("approve", node="sub.n1")
+    assert (await handle.result())["answer"] == "Written."
+
+
+async def test_parallel_ones_share_what_is_left_and_one_may_have_its_own_part(
+    client: Client, begin: Start, model_server: ModelServer
+) -> None:
+    model_server.on(PLANNER, '1. hang(name="shares")\n2. answer($1)')
+    nodes = [agent("Hang."), agent("Hang.") | {"id": "two"}, agent("Hang.", budget={"tokens": 6000}) | {"id": "own"}]
+    handle = await begin(plan={"nodes": nodes, "answer": ["$sub", "$two", "$own"]}, budget={"tokens": 9000})
+    await child_of(client, handle)
+    limits = {}
+    for name in ("sub", "two", "own"):
+        child = client.get_workflow_handle(f"{handle.id}.{name}")
+        view = await until(child, lambda view: status_of(view, "n1") == "running")
+        limits[name] = view["budget"]["tokens"]["limit"]
+    assert limits == {"sub": 1500, "two": 1500, "own": 6000}
+    assert (await handle.query("plan"))["budget"]["tokens"] == {"limit": 9000, "spent": 0, "reserved": 9000}
+    await handle.cancel()
+
+
+async def test_what_one_without_an_answer_has_used_is_paid_above(begin: Start, model_server: ModelServer) -> None:
+    lost = '{"nodes": [{"id": "n1", "kind": "tool", "tool": "fail"}], "answer": "$n1"}'
+    model_server.on(PLANNER, Reply(lost, usage=(70, 30)))
+    given = {"plan": {"nodes": [agent()], "answer": "$sub"}, "on_failure": "partial", "budget": {"tokens": 5000}}
+    handle = await begin(**given)
+    report = await handle.result()
+    assert report["nodes"][0]["error"].startswith("SubAgentFailed: the sub-agent gave no answer: n1: ")
+    assert (await handle.query("costs"))["budget"]["tokens"] == {"limit": 5000, "spent": 100, "reserved": 0}

@@ -4,7 +4,7 @@ A start is allowed when its estimate fits beside what is spent and reserved, or 
 is not reached yet: so a wrong guess never stalls a run, and it overshoots by one call at most.
 """
 
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields, replace
 from typing import Any
 
 GUESSED_TOKENS = 1_000
@@ -65,6 +65,21 @@ class Budget:
         if wanted is not None:
             self.held.add(wanted, -1)
             self.spent.add(used if used is not None else wanted)
+
+    def share(self, unit: int, parts: int) -> dict[str, int]:
+        """Set aside for a sub-agent the tokens it has reserved, and one of `parts` equal parts of what else is left.
+
+        Returns its limits by name. What it does not use is free again when it has settled.
+        """
+        own = self.reserved.get(unit, Amounts())
+        self.held.add(own, -1)
+        limits = {}
+        for name, limit in self.limits.items():
+            left = limit - getattr(self.spent, name) - getattr(self.held, name)
+            asked = own.tokens if name == "tokens" else 0
+            limits[name] = max(1, min(left, asked) if asked else left // parts)
+        self.reserve(unit, replace(own, **limits))
+        return limits
 
     def short(self) -> list[str]:
         """Return the names of the limits that are reached."""
