@@ -57,8 +57,8 @@ def expanded(
 
 
 def _stem(plan: Plan, node: LlmNode, generation: int) -> str:
-    """Return what the ids of a loop begin with: no other id of the plan does."""
-    if node.turn is not None:
+    """Return what the ids of a loop begin with. A loop, or a turn of it, that runs again begins a new one."""
+    if node.turn is not None and generation == 1:
         return node.id[: node.id.rindex("t")]
     taken = [other.id for other in plan.nodes]
     stem = f"{node.id[:24]}_" if generation == 1 else f"{node.id[:20]}_g{generation}"
