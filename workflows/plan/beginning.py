@@ -9,7 +9,8 @@ from workflows.plan.model import LlmNode, Node, Plan, ToolNode
 def startable(nodes: list[Node], tools: dict[str, dict[str, Any]]) -> list[Node]:
     """Return the nodes that may run before the plan is whole, with everything they need among them.
 
-    These are calls that change nothing, decided by nothing but their inputs: no writes, conditions or stand-ins.
+    These are calls that change nothing, decided by nothing but their inputs: no writes, conditions or stand-ins. Nor
+    models that may add nodes of their own, tool loops and joiners: the plan would no longer be the one being written.
     """
     found: dict[str, Node] = {}
     for node in nodes:
@@ -21,7 +22,9 @@ def startable(nodes: list[Node], tools: dict[str, dict[str, Any]]) -> list[Node]
 def _harmless(node: Node, tools: dict[str, dict[str, Any]]) -> bool:
     if not isinstance(node, ToolNode | LlmNode) or node.when is not None or not isinstance(node.on_error, str):
         return False
-    return isinstance(node, LlmNode) or tools.get(node.tool, {}).get("effect", "write") in ("pure", "read")
+    if isinstance(node, LlmNode):
+        return not node.tools and node.role != "joiner"
+    return tools.get(node.tool, {}).get("effect", "write") in ("pure", "read")
 
 
 def continued(base: Plan, whole: Plan) -> Plan | None:
