@@ -122,3 +122,14 @@ def test_the_leaves_are_the_nodes_nobody_waits_for() -> None:
 )
 def test_the_answer_is_as_given_or_the_only_leaf(data: dict[str, Any], answer: Any) -> None:
     assert edges.answer_of(parse_plan(data)) == answer
+
+
+def test_a_stand_in_gives_the_facts_of_its_node_too() -> None:
+    nodes = [
+        tool("a", on_error={"instead": "b"}),
+        tool("b", on_error={"instead": "c"}),
+        tool("c"),
+        tool("d", when={"ref": "$a.count", "op": "gt", "value": 1}),
+    ]
+    wanted = edges.facts_wanted(parse_plan({"nodes": nodes, "answer": "$d"}))
+    assert wanted == {"a": ["count"], "b": ["count"], "c": ["count"]}

@@ -158,7 +158,9 @@ def waits_for(node: Node) -> list[str]:
 
 
 def facts_wanted(plan: Plan) -> dict[str, list[str]]:
-    """Return for each node the facts that conditions and maps read, in the order of the plan."""
+    """Return for each node the facts that conditions and maps read, in the order of the plan. Those of a node are also
+    its stand-in's, and every turn's of its tool loop.
+    """
     wanted: dict[str, list[str]] = {}
     for node in plan.nodes:
         for test in tests_of(node.when) if node.when is not None else ():
@@ -168,6 +170,12 @@ def facts_wanted(plan: Plan) -> dict[str, list[str]]:
         over = parse_reference(node.over) if isinstance(node, MapNode) else None
         if over is not None and over.node not in RESERVED_IDS:
             wanted.setdefault(over.node, []).append(length_fact(over))
+    standins = {node.id: standin for node in plan.nodes if (standin := standin_of(node))}
+    for host, facts in [(name, list(facts)) for name, facts in wanted.items()]:
+        seen: dict[str, None] = {}
+        while (host := standins.get(host, "")) and host not in seen:
+            seen[host] = None
+            wanted.setdefault(host, []).extend(facts)
     for node in plan.nodes:
         turn = turn_of(node)
         if turn is not None and turn.node in wanted:
