@@ -150,3 +150,13 @@ def test_sub_agents_share_what_is_left_and_give_back_what_they_do_not_use() -> N
     assert budget.affords(Amounts(tokens=350, calls=2))
     budget.settle(1, None)
     assert budget.spent.tokens == 350, "nobody knows what a killed one has used"
+
+
+def test_a_call_whose_wish_was_refused_is_paid_before_it_starts_again() -> None:
+    run = calls(1, tokens=100)
+    run.state.budget = Budget({"tokens": 1_000})
+    run.begin()
+    assert run.end("c0", Outcome(again=True, spent=(70, 5))) == ["start c0"]
+    assert run.state.budget.spent == Amounts(70, 5, 1, 0)
+    assert used(run, "c0", 30) == ["end done"]
+    assert run.state.budget.spent == Amounts(100, 5, 2, 1)

@@ -106,11 +106,11 @@ def _settled(state: RunState, event: Settled) -> None:
 
 def _used(state: RunState, unit: int, outcome: Outcome) -> Amounts | None:
     """Return what an outcome says that it used; an attempt that nobody knows of may have used all it had reserved."""
-    if outcome.spent is None or outcome.again:
-        return None if outcome.spent is None else Amounts()
+    if outcome.spent is None:
+        return None
     tokens, cost = outcome.spent
     calls = outcome.calls or (outcome.attempts if state.spec_of(unit).calls_model else 0)
-    return Amounts(tokens, cost, calls, 1)
+    return Amounts(tokens, cost, calls, 0 if outcome.again else 1)  # it is one node, however often it starts
 
 
 def _ticked(state: RunState, _: Ticked) -> None:
