@@ -127,6 +127,8 @@ class AgentRun(Inbox):
         engine = self._engine
         if engine is None:
             return self._begin(request, checked)
+        if engine.status is not None:  # somebody has finished the run, or its time was up
+            return engine
         self._checked = checked
         self._opening.phase = "running"
         engine.charge(self._opening.spent)

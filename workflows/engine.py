@@ -26,6 +26,7 @@ from workflows.plan.decisions import (
     Event,
     Grown,
     Raised,
+    Settled,
     Start,
     Stopped,
     Ticked,
@@ -137,7 +138,7 @@ class Engine:
         for event, reply in self._fanout.settled():
             if reply is not None and self.state.generation[event.unit] == event.generation:
                 self._note(event.unit, reply)
-                if reply.more:
+                if reply.more and self.expects(event):
                     self.extender.take(event, reply)
                     continue
             self._carry_out(step(self.state, event))
@@ -146,6 +147,12 @@ class Engine:
             self._carry_out(step(self.state, Ticked()))
         self._fanout.start_waiting()
         self._changed()
+
+    def expects(self, event: Settled) -> bool:
+        """Whether the run goes on and this unit's end is still open: nothing has called it off or begun it anew."""
+        unit, state = event.unit, self.state
+        running = unit < len(state.status) and state.status[unit] == RUNNING
+        return self.status is None and running and state.generation[unit] == event.generation
 
     def ask_again(self, unit: int, problems: tuple[str, ...]) -> None:
         """Tell the model what was wrong with its wish for more nodes when it is asked again."""
@@ -175,6 +182,8 @@ class Engine:
         self.state = RunState(Graph(Skeleton.unpack(checked.skeleton)), window=old.window, park_for=old.park_for)
         self.state.on_failure, self.state.budget = old.on_failure, old.budget
         self.state.generation = [1 + max(old.generation)] * len(self.state.generation)
+        if OVERTIME in old.deadlines:
+            self.state.deadlines[OVERTIME] = old.deadlines[OVERTIME]
         self.plan, self.replies = checked.plan, {}
         self._fanout = Fanout(self.state, self._opening.home, checked.plan, self._wake)
         self.allow_replans(self.replans)
@@ -200,9 +209,10 @@ class Engine:
         self.post(Charged(Amounts(spent[0] + spent[1], spent[2], spent[3])))
 
     def fail(self, error: BaseException) -> None:
-        """End `run` with this error, and cancel what runs."""
-        self._broken = error
-        self.post(Stopped("cancelled"))
+        """End `run` with this error, and cancel what runs. A run that has ended already stays as it ended."""
+        if self.status is None:
+            self._broken = error
+            self.post(Stopped("failed"))
 
     def _note(self, unit: int, reply: NodeReply) -> None:
         """Remember a reply for queries and the answer, and count what it used."""

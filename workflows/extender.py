@@ -15,7 +15,7 @@ from temporalio.exceptions import ApplicationError
 from workflows.contracts import Checked, NodeReply
 from workflows.fanout import outcome_of
 from workflows.plan.decisions import Outcome, Settled
-from workflows.plan.state import ENDED, SUCCEEDED
+from workflows.plan.state import RUNNING, SUCCEEDED
 from workflows.services import Adds, Opening
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Extender:
         self._engine = engine
         self._opening = opening
         self._turn = asyncio.Lock()
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}
 
     @property
     def busy(self) -> bool:
@@ -41,33 +41,56 @@ class Extender:
 
     def take(self, event: Settled, reply: NodeReply) -> None:
         """Add what a model asked for, and only then let its node end."""
-        self._tasks[event.unit] = asyncio.create_task(self._extend(event, reply))
+        task = asyncio.create_task(self._extend(event, reply))
+        self._tasks[task] = None
+        task.add_done_callback(self._done)
 
-    async def check(self, draft: str, adds: Adds = "", node: str = "") -> Checked:
-        """Check a plan that continues this one, or a delta to it, until every fact that it asks for is known."""
-        engine = self._engine
-        state = engine.state
+    def _done(self, task: asyncio.Task[None]) -> None:
+        """What nobody expected is the run's: a node would wait for it for ever."""
+        del self._tasks[task]
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._engine.fail(error)
+
+    async def check(self, draft: str, adds: Adds = "", unit: int = -1) -> Checked:
+        """Check a plan that continues this one, or what `unit` adds to it, until every fact that it asks for is known.
+
+        What has ended is read here, and what starts later is asked; what runs was not, so its end is waited for.
+        """
+        engine, state = self._engine, self._engine.state
         while True:
-            ended = [node for node in range(len(state.graph.specs)) if state.status[node] == SUCCEEDED]
-            refs = {state.path(node): state.digest[node] or "" for node in ended}
+            refs = self._outputs(draft, unit) if adds != "calls" else {}  # calls test nothing
+            node = state.address(unit) if adds else ""
             checked = await self._opening.check(draft, engine.plan, adds=adds, node=node, refs=refs)
             asked = [state.graph.by_id[name] for name in checked.awaits]
-            await workflow.wait_condition(partial(self._ended, asked))
-            if not any(state.status[node] == SUCCEEDED for node in asked):
+            await workflow.wait_condition(partial(self._none_run, asked))
+            if not any(state.status[node] in (RUNNING, SUCCEEDED) for node in asked):
                 return checked
 
-    def _ended(self, nodes: list[int]) -> bool:
-        return all(self._engine.state.status[node] in ENDED for node in nodes)
+    def _outputs(self, draft: str, unit: int) -> dict[str, str]:
+        """Return the outputs of what has ended; a wish for a replan is that of its node."""
+        state = self._engine.state
+        ended = [node for node in range(len(state.graph.specs)) if state.status[node] == SUCCEEDED]
+        refs = {state.path(node): state.digest[node] or "" for node in ended}
+        return {**refs, state.path(unit): draft} if unit >= 0 else refs
+
+    def _none_run(self, nodes: list[int]) -> bool:
+        return all(self._engine.state.status[node] != RUNNING for node in nodes)
 
     async def _extend(self, event: Settled, reply: NodeReply) -> None:
-        """A model asked for more nodes: add them. Its own end is that of its next turn, or its wish for a replan."""
+        """A model asked for more nodes: add them. Its own end is that of its next turn, or its wish for a replan.
+
+        Nothing is added for a node that was called off meanwhile.
+        """
         outcome = outcome_of(reply)
         engine = self._engine
         async with self._turn:
             checked = await self._extended(event.unit, reply)
+            if not engine.expects(event):
+                return
             if reply.more == "replan":
-                engine.allow_replans(engine.replans - 1)
-            if engine.status is None and not checked.problems:
+                engine.allow_replans(max(0, engine.replans - 1))
+            if not checked.problems:
                 engine.grow(checked)
                 outcome = replace(outcome, delegated=reply.more == "calls")
             elif reply.more == "calls":
@@ -77,11 +100,10 @@ class Extender:
                     engine.charge((*reply.usage, 1))
                 engine.ask_again(event.unit, checked.problems)
                 outcome = replace(outcome, digest=None, again=True)
-            self._tasks.pop(event.unit)
             engine.post(replace(event, outcome=outcome))
 
     async def _extended(self, unit: int, reply: NodeReply) -> Checked:
         try:
-            return await self.check(reply.ref or "", reply.more, self._engine.state.address(unit))
+            return await self.check(reply.ref or "", reply.more, unit)
         except ApplicationError as error:
             return Checked(problems=(f"{error.type}: {error.message}",))

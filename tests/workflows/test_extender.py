@@ -1,0 +1,142 @@
+"""Additions to a running plan, without a server: what is waited for, what is dropped, what fails the run."""
+
+import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from plan.play import Fields, Play, node, when
+
+from workflows import engine as engines
+from workflows import extender as extenders
+from workflows.contracts import Checked, NodeReply
+from workflows.engine import Engine
+from workflows.fanout import Fanout
+from workflows.plan.decisions import GivenUp, Outcome, Retried, Settled
+from workflows.plan.state import OVERTIME, RunState
+
+WISH = NodeReply(ref="wish", more="replan")
+CALLS = NodeReply(ref="said", more="calls")
+A = node("a", kind="llm")
+
+
+class Checks:
+    """`check_plan`: answers with `found` when `now` is set; `refs` are those it was given last."""
+
+    home = "home"
+
+    def __init__(self, *found: Checked | Exception) -> None:
+        self.found = list(found)
+        self.now = asyncio.Event()
+        self.refs: list[dict[str, str]] = []
+
+    async def check(self, draft: str, base: str, *, adds: str, node: str, refs: dict[str, str]) -> Checked:
+        self.refs.append(refs)
+        await self.now.wait()
+        found = self.found.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+@pytest.fixture(autouse=True)
+def outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no workflow: its clock stands still, and nothing is really started."""
+
+    async def hold(condition: Callable[[], bool]) -> None:
+        while not condition():
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(engines, "_now", lambda: 0)
+    monkeypatch.setattr(extenders, "workflow", SimpleNamespace(wait_condition=hold))
+    monkeypatch.setattr(Engine, "_drain", lambda _: None)
+    for name in ("start", "start_waiting"):
+        monkeypatch.setattr(Fanout, name, lambda *_: None)
+
+
+def longer(*nodes: Fields, answer: str = "a", **fields: Any) -> Checked:
+    return Checked(plan="p1", skeleton=Play(*nodes, answer=answer).graph.skeleton.pack(), continues=True, **fields)
+
+
+def begun(checks: Checks, *nodes: Fields, answer: str = "a") -> Engine:
+    run = Play(*nodes, answer=answer)
+    run.begin()
+    engine = Engine(run.state, checks, "p0", lambda: None)  # type: ignore[arg-type]
+    engine.allow_replans(1)
+    return engine
+
+
+async def settle() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def statuses(state: RunState) -> dict[str, int]:
+    return {state.path(unit): status for unit, status in enumerate(state.status)}
+
+
+async def test_nothing_is_added_for_a_node_that_was_given_up_while_its_calls_were_checked() -> None:
+    checks = Checks(longer(node("a", kind="llm", instead="b"), node("b", kind="llm", lends=True)))
+    engine = begun(checks, A, node("c"))
+    engine.extender.take(Settled(0, 1, Outcome()), CALLS)
+    await settle()
+    engine.post(GivenUp(0))
+    checks.now.set()
+    await settle()
+    assert not engine.extender.busy
+    assert list(statuses(engine.state)) == ["a", "c"]
+
+
+async def test_a_node_that_ran_again_meanwhile_may_add_in_its_turn() -> None:
+    checks = Checks(longer(A, node("c"), node("b")), longer(A, node("c"), node("b")))
+    engine = begun(checks, A, node("c"))
+    engine.extender.take(Settled(0, 1, Outcome()), WISH)
+    await settle()
+    engine.post(GivenUp(0))
+    engine.post(Retried(0))
+    engine.extender.take(Settled(0, 2, Outcome()), WISH)
+    checks.now.set()
+    await settle()
+    assert not engine.extender.busy
+    assert list(statuses(engine.state)) == ["a", "c", "b"]
+    assert engine.state.digest[0] == "wish"
+
+
+async def test_what_nobody_expected_ends_the_run() -> None:
+    checks = Checks(RuntimeError("boom"))
+    engine = begun(checks, A)
+    engine.extender.take(Settled(0, 1, Outcome()), WISH)
+    checks.now.set()
+    await settle()
+    assert engine.status == "failed"
+    with pytest.raises(RuntimeError, match="boom"):
+        await engine.run()
+
+
+async def test_a_wish_for_more_nodes_may_test_itself() -> None:
+    checks = Checks(longer(A, node("b", **when("a.count")), facts={"a": {"count": None}}))
+    engine = begun(checks, A)
+    engine.extender.take(Settled(0, 1, Outcome()), WISH)
+    checks.now.set()
+    await settle()
+    assert checks.refs == [{"a": "wish"}]
+    assert engine.state.facts[0] == {"count": None}
+
+
+async def test_only_what_runs_is_waited_for() -> None:
+    """A node that starts later is asked for its facts then; one behind a failure would never come."""
+    checks = Checks(longer(A, node("f"), node("later", "f"), awaits=("later",)))
+    engine = begun(checks, A, node("f"), node("later", "f"))
+    engine.post(Settled(1, 1, Outcome(error=("Boom", "it broke"))))
+    engine.extender.take(Settled(0, 1, Outcome()), WISH)
+    checks.now.set()
+    await settle()
+    assert not engine.extender.busy
+
+
+async def test_a_plan_in_the_place_of_its_beginning_keeps_the_time_limit() -> None:
+    engine = begun(Checks(), A)
+    engine.state.deadlines[OVERTIME] = 5_000
+    engine.begin_again(longer(A))
+    assert engine.state.deadlines == {OVERTIME: 5_000}
