@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from workflows.engine import Engine
 
 CHARGED = "refused-wishes-are-charged"
-"""The patch that books what a model used for a wish that was refused: with a budget, less may start then."""
+"""A patch of runs that booked the cost of a refused wish here; the scheduler books it now."""
 
 
 class Extender:
@@ -96,8 +96,8 @@ class Extender:
             elif reply.more == "calls":
                 outcome = Outcome(error=("ToolLoopFailed", checked.problems[0][:500]), spent=outcome.spent)
             else:
-                if engine.state.budget is not None and workflow.patched(CHARGED):
-                    engine.charge((*reply.usage, 1))
+                if engine.state.budget is not None:
+                    workflow.deprecate_patch(CHARGED)
                 engine.ask_again(event.unit, checked.problems)
                 outcome = replace(outcome, digest=None, again=True)
             engine.post(replace(event, outcome=outcome))
