@@ -54,7 +54,7 @@ class AgentRun(Inbox):
         self._engine: Engine | None = None
         self._stillborn: RunStatus = "running"  # the status while there is no engine: what becomes of the opening
         self._planner: asyncio.Task[Engine] | None = None
-        self._drafting = 0
+        self._drafting: int | None = 0  # the attempt whose beginnings are taken: 0 the first to come, None no more
         self._unanswered = ""
         self._drawn_at = workflow.now() - BOARD_EVERY
 
@@ -144,6 +144,7 @@ class AgentRun(Inbox):
             self._engine.fail(error)
 
     async def _check(self, draft: str) -> Checked:
+        self._drafting = None  # the whole plan is checked as the end of what has begun by now
         return await (self._engine.extender.check(draft) if self._engine is not None else self._opening.check(draft))
 
     @workflow.signal(name="drafted", description="The beginning of a plan, from the planner that writes it")
@@ -154,10 +155,10 @@ class AgentRun(Inbox):
         if draft is None or found is None or self._request is None or self._planner is None or self._planner.done():
             return
         checked = Checked(plan=draft.plan, skeleton=draft.skeleton)
-        if self._engine is None:
+        if self._engine is None and self._drafting == 0:
             self._drafting = draft.attempt
             self._begin(self._request, checked, more=True)
-        elif draft.attempt == self._drafting and self._engine.state.growing and self._engine.begins(found):
+        elif self._engine is not None and draft.attempt == self._drafting and self._engine.begins(found):
             self._engine.grow(checked, more=True)
 
     def _continue_as_new(self, request: RunRequest, engine: Engine) -> None:

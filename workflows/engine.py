@@ -164,7 +164,9 @@ class Engine:
         return len(longer.specs) > len(own) and [spec.id for spec in longer.specs[: len(own)]] == own
 
     def grow(self, checked: Checked, *, more: bool = False) -> None:
-        """Go on with a longer plan. `more` says that it is not the whole yet."""
+        """Go on with a longer plan, unless the run has ended. `more` says that it is not the whole yet."""
+        if self.status is not None:
+            return
         graph = Graph(Skeleton.unpack(checked.skeleton))
         old, added = len(self.state.graph.specs), len(graph.specs) - len(self.state.graph.specs)
         self.plan = checked.plan

@@ -2,11 +2,12 @@
 
 from graphlib import TopologicalSorter
 
+import pytest
 from hypothesis import given
 from plan.play import Play, join, node
 from plan.strategies import skeletons
 
-from workflows.plan.graph import Graph, Skeleton, Spec
+from workflows.plan.graph import Graph, Skeleton, Spec, skeleton_in
 
 
 def test_a_skeleton_is_read_back_as_it_was_packed() -> None:
@@ -54,3 +55,23 @@ def test_every_plan_has_an_order_in_which_nothing_comes_before_what_it_waits_for
     assert sorted(graph.order) == sorted(TopologicalSorter(waits).static_order())
     for node_index, before in waits.items():
         assert all(graph.place[other] < graph.place[node_index] for other in before)
+
+
+@pytest.mark.parametrize(
+    "specs",
+    [
+        [Spec("a", "foo")],  # type: ignore[arg-type]
+        [Spec("a", "tool", timeout="soon")],  # type: ignore[arg-type]
+        [Spec("a", "tool", reads=[7])],
+        [Spec("a", "tool", needs=[-1])],
+        [Spec("a", "tool", instead=3)],
+        [Spec("a", "tool", needs=[1]), Spec("b", "tool", needs=[0])],
+        [Spec("a", "tool"), Spec("a", "tool")],
+        [Spec("a" * 70_000_000, "tool")],
+    ],
+    ids=["kind", "type", "reads", "needs", "instead", "circle", "twice", "bomb"],
+)
+def test_a_skeleton_that_no_check_has_made_is_none(specs: list[Spec]) -> None:
+    assert skeleton_in(Skeleton(specs, [0]).pack()) is None
+    assert skeleton_in(Skeleton([Spec("a", "tool")], [1]).pack()) is None
+    assert skeleton_in(Skeleton([Spec("a", "tool", locks=[("l", True)])], [0]).pack()) is not None

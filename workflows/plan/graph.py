@@ -11,7 +11,11 @@ from collections import deque
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
+from pydantic import TypeAdapter
+
 from workflows.plan.model import OnFailure
+
+MAX_UNPACKED_BYTES = 64 * 1024 * 1024
 
 Kind = Literal["tool", "llm", "agent", "map", "join", "gate"]
 Policy = Literal["all", "settled", "first", "quorum"]
@@ -93,7 +97,7 @@ class Skeleton:
     @classmethod
     def unpack(cls, text: str) -> "Skeleton":
         """Return the skeleton in `text`."""
-        rows, *rest = json.loads(zlib.decompress(base64.b85decode(text)))
+        rows, *rest = json.loads(zlib.decompressobj().decompress(base64.b85decode(text), MAX_UNPACKED_BYTES))
         return cls([Spec(**row) for row in rows], *rest)
 
 
@@ -101,10 +105,18 @@ def skeleton_in(text: str) -> Skeleton | None:
     """Return the skeleton in a text that may be anything, None if it is none."""
     try:
         found = Skeleton.unpack(text)
-        Graph(found)
-    except (ValueError, TypeError, AttributeError, LookupError, zlib.error):
+        _SHAPE.validate_python(asdict(found))
+        graph = Graph(found)
+    except (ValueError, TypeError, AttributeError, LookupError, RecursionError, zlib.error):
         return None
-    return found
+    count = len(found.specs)
+    places = [place for spec in found.specs for place in (*spec.needs, *spec.watches, *spec.inputs, *spec.reads)]
+    places += [*found.answer, *(spec.instead for spec in found.specs if spec.instead != -1)]
+    whole = len(graph.order) == len(graph.by_id) == count and all(0 <= place < count for place in places)
+    return found if whole else None
+
+
+_SHAPE = TypeAdapter(Skeleton)
 
 
 class Graph:
