@@ -5,11 +5,13 @@ Light to import: a command's module is loaded when it is chosen.
 
 import argparse
 import re
+import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any
 
 from starter.limits import read_limits
+from starter.parser import Parser
 from workflows.plan.durations import parse_duration
 from workflows.updates import NOT_BUILT as UPDATES_NOT_BUILT
 from workflows.updates import UPDATES
@@ -47,13 +49,18 @@ weft ask "Which is longer, the Nile or the Amazon?" --docs examples/corpus""",
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """Return the parsed command line; exits with 2 and a usage line when it is wrong, as argparse does."""
-    return build_parser().parse_args(argv)
+    """Return the parsed command line; exits with 2 and a usage line when it is wrong, with all commands without one."""
+    parser = build_parser()
+    given = sys.argv[1:] if argv is None else argv
+    if not given:
+        parser.print_help(sys.stderr)
+        parser.exit(2)
+    return parser.parse_args(given)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="weft",
         usage="weft COMMAND [flags]",
         description="Run AI agents as durable, parallel graphs on Temporal.",

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from math import isfinite
 from typing import Any
 
 from starter.exits import Refused
+from starter.parser import near
 from workflows.plan.model import InputSpec
 
 
@@ -72,6 +72,4 @@ _KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
 def _unknown(name: str, declared: Mapping[str, InputSpec]) -> str:
     if not declared:
         return "the plan declares no inputs"
-    near = get_close_matches(name, declared, 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return f"the plan declares no such input{hint} Declared: {', '.join(declared)}"
+    return f"the plan declares no such input{near(name, declared)} (declared: {', '.join(declared)})"

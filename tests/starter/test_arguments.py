@@ -42,8 +42,15 @@ def test_a_line_is_read(line: str, expected: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("", "required: COMMAND"),
-        ("nope", "invalid choice"),
+        ("", "answer a sample question"),
+        ("nope", "there is no weft nope; weft --help lists what there is"),
+        ("stauts r", "there is no weft stauts; did you mean status?"),
+        ("plan chekc p", "there is no weft plan chekc; did you mean check?"),
+        (
+            "ask g --dosc d",
+            "usage: weft ask GOAL [flags]\nweft ask: error: unrecognized arguments: --dosc d; did you mean --docs?",
+        ),
+        ("tools extra", "usage: weft tools [flags]\nweft tools: error: unrecognized arguments: extra"),
         ("ask", "required: GOAL"),
         ("ask g --timeout 3", "'3' is not a duration; write one such as 500ms, 30s, 5m, 24h"),
         ("ask g --window 501", "'501' is not a whole number from 1 to 500"),
