@@ -26,6 +26,5 @@ class Events(Lines):
         self._write("blocked", **item.model_dump(mode="json"))
 
     def over(self, report: RunReport) -> None:
-        for node in self._changes.since(report.nodes):
-            self._line(node)
+        self._changed(report.nodes)
         self._write("finished", report=report.model_dump(mode="json"))

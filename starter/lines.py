@@ -1,5 +1,6 @@
 """Progress as lines: one for each change of a node. For pipes, logs, and terminals that cannot redraw."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -11,6 +12,8 @@ from workflows.view import BlockedOn, RunView
 
 STYLES = {"failed": "red", "succeeded": "green", "waiting": "yellow", "skipped": "dim", "cancelled": "dim"}
 WIDTH = 160
+MANY = 20
+"""Items of one map above which a line each would bury the rest."""
 
 
 def told(run: Followed, terminal: Terminal) -> None:
@@ -47,12 +50,13 @@ class Changes:
 
 
 class Lines:
-    """Writes progress line by line to standard error."""
+    """Writes progress line by line to standard error; of a big map only those items that went wrong or wait."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
         self._changes = Changes()
-        self._id_width = 4
+        self._id_width = 0
+        self._items: Counter[str] = Counter()
         self._noted = ""
         self._held: list[NodeLine] | None = None
 
@@ -60,11 +64,18 @@ class Lines:
         told(run, self._terminal)
 
     def show(self, view: RunView) -> None:
-        self._id_width = id_width(view.nodes)
-        for node in self._changes.since(view.nodes):
+        self._changed(view.nodes)
+
+    def _changed(self, nodes: Sequence[NodeLine]) -> None:
+        self._id_width = max(self._id_width, id_width(nodes))
+        self._items = Counter(node.id.partition("[")[0] for node in nodes if "[" in node.id)
+        for node in self._changes.since(nodes):
             self._line(node)
 
     def _line(self, node: NodeLine) -> None:
+        map_id, item, _ = node.id.partition("[")
+        if item and self._items[map_id] > MANY and node.attempts <= 1 and node.status in ("running", "succeeded"):
+            return
         if self._held is not None:
             self._held.append(node)
             return
@@ -94,8 +105,7 @@ class Lines:
                 self._line(node)
 
     def over(self, report: RunReport) -> None:
-        for node in self._changes.since(report.nodes):
-            self._line(node)
+        self._changed(report.nodes)
         first, *rest = closing_lines(report)
         self._terminal.say(first, "bold")
         for line in rest:

@@ -53,6 +53,21 @@ def test_a_pipe_gets_the_run_first_and_then_a_line_a_change(
     assert terminal.out.getvalue() == ""
 
 
+def test_a_big_map_is_told_by_what_went_wrong_in_it(
+    make_terminal: Make, make_run: Make, make_view: Make, make_node: Make, settled: Make, make_report: Make
+) -> None:
+    terminal = make_terminal()
+    lines = Lines(terminal)
+    big = [make_node(f"big[{n}]", "running", attempts=1) for n in range(30)]
+    lines.show(make_view(*big, make_node("small[0]", "running", attempts=1)))
+    ended = [settled(f"big[{n}]", "failed" if n == 7 else "succeeded") for n in range(30)]
+    lines.over(make_report("partial", nodes=tuple(ended)))
+    assert [line.split()[:2] for line in terminal.err.getvalue().splitlines()[:2]] == [
+        ["small[0]", "running"],
+        ["big[7]", "failed"],
+    ]
+
+
 def test_quiet_says_only_what_must_be_read(
     make_terminal: Make, make_run: Make, make_view: Make, make_node: Make, make_gate: Make, make_report: Make
 ) -> None:
