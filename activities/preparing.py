@@ -25,7 +25,7 @@ from workflows.plan.forecast import forecast
 from workflows.plan.inputs import bind_inputs, input_problems
 from workflows.plan.model import ModelCall, Node, Plan, ToolCall
 from workflows.plan.packing import unpack_plan
-from workflows.plan.problems import InvalidPlan, Problem
+from workflows.plan.problems import InvalidPlan, Problem, listed, named
 from workflows.plan.turns import expanded
 from workflows.plan.validate import parse_plan, problems_of
 
@@ -70,7 +70,9 @@ class Preparing:
         digest = await self.library.keep(home, charter)
         unknown = [name for name in call.tools or () if name not in self.registry]
         if unknown:
-            return Prepared(charter=digest, checked=Checked(problems=(f"tools: unknown tool {', '.join(unknown)}",)))
+            known = listed(sorted(entry["name"] for entry in self.registry.catalogue()))
+            problem = f"tools: unknown tool {', '.join(map(named, unknown))}; known: {known}"
+            return Prepared(charter=digest, checked=Checked(problems=(problem,)))
         if plan is None:
             model = charter.models["planner"][0]
             return Prepared(charter=digest, planner=queues.llm_queue(model), streams=model not in OFFLINE)

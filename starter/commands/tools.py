@@ -7,8 +7,6 @@ from starter.exits import Exit
 from starter.printable import fit, flat
 from starter.terminal import Terminal
 
-WIDTH = 100
-
 
 async def run(_: argparse.Namespace, terminal: Terminal) -> Exit:
     """Write the tools with their effects and arguments; as JSON with their whole schemas."""
@@ -19,18 +17,20 @@ async def run(_: argparse.Namespace, terminal: Terminal) -> Exit:
         for tool in catalogue.tools:
             terminal.answer_json(tool)
     else:
-        terminal.answer(tools_text(catalogue, terminal.width or WIDTH))
+        terminal.answer(tools_text(catalogue, terminal.width))
     return Exit.ANSWER
 
 
-def tools_text(catalogue: Catalogue, width: int) -> str:
-    """Return two lines a tool: name, effect and arguments, then what it does."""
+def tools_text(catalogue: Catalogue, width: int | None) -> str:
+    """Return two lines a tool: name, arguments (needed ones first) and effect, then what it does."""
     lines = []
     for tool in catalogue.tools:
         schema = tool.get("schema") or {}
         needed = schema.get("required", ())
-        arguments = ", ".join(name if name in needed else f"{name}?" for name in schema.get("properties", {}))
-        effect = fit(str(tool.get("effect", "")), 8)
-        lines.append(fit(f"{tool['name']}({arguments})", width - 10) + f"  {effect}")
-        lines.append("    " + fit(flat(str(tool.get("description", ""))), width - 4))
+        names = sorted(schema.get("properties", {}), key=lambda name: name not in needed)
+        arguments = ", ".join(name if name in needed else f"{name}?" for name in names)
+        call, about = flat(f"{tool['name']}({arguments})"), flat(str(tool.get("description", "")))
+        if width is not None:
+            call, about = fit(call, width - 10), fit(about, width - 4)
+        lines += [f"{call}  {fit(str(tool.get('effect', '')), 8)}", f"    {about}"]
     return "\n".join(lines)

@@ -170,7 +170,7 @@ async def test_a_packed_plan_runs_as_the_plan_itself(start: Start) -> None:
 @pytest.mark.parametrize(
     ("request_", "kind", "why"),
     [
-        ({"plan": ONE, "tools": ["nosuch"]}, "InvalidPlan", "unknown tool nosuch"),
+        ({"plan": ONE, "tools": ["nosuch"]}, "InvalidPlan", "unknown tool `nosuch`; known: "),
         ({"plan": ONE, "tools": ["count"]}, "InvalidPlan", "nap"),
         ({"plan": ONE, "inputs": {"city": "Rome"}}, "InvalidPlan", "city"),
         ({"plan": {**ONE, "inputs": {"city": {}}}}, "InvalidPlan", "city"),

@@ -7,9 +7,10 @@ from starter.commands.tools import tools_text
 
 
 def test_each_tool_has_its_arguments_effect_and_what_it_does() -> None:
-    schema = {"properties": {"query": {}, "k": {}}, "required": ["query"]}
+    schema = {"properties": {"k": {}, "query": {}}, "required": ["query"]}
     tool = {"name": "search", "effect": "read", "description": "Finds\npassages. " * 20, "schema": schema}
     lines = tools_text(Catalogue(tools=[tool]), 80).splitlines()
     assert lines[0] == "search(query, k?)  read"
     assert lines[1].startswith("    Finds passages.")
     assert cell_len(lines[1]) <= 80
+    assert len(tools_text(Catalogue(tools=[tool]), None).splitlines()[1]) == 4 + 16 * 20 - 1
