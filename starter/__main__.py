@@ -7,8 +7,9 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from starter.arguments import parse
 from starter.exits import Exit, Stop
@@ -22,12 +23,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     Without `argv` this is the program itself: it runs its own command line and then leaves the process.
     """
     sys.excepthook = _crash
+    sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()  # closed ones are None
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, ValueError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a stream put in its place may lack it
     if argv is None:
         _leave(_run(sys.argv[1:]))
     return _run(argv)
+
+
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w")
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -54,7 +60,7 @@ def _leave(code: int) -> NoReturn:
     Not through the interpreter's own end: the SDK's core may still hold threads in Python, and then it aborts.
     """
     for stream in (sys.stdout, sys.stderr):
-        with suppress(BrokenPipeError):
+        with suppress(OSError):
             stream.flush()
     os._exit(code)
 

@@ -10,6 +10,7 @@ from typing import Literal, TextIO
 from rich.console import Console
 from rich.text import Text
 
+from starter.exits import Stop
 from starter.printable import as_json, clean
 
 Output = Literal["text", "json", "jsonl", "none"]
@@ -59,10 +60,16 @@ class Terminal:
         )
 
     def answer(self, text: str) -> None:
-        """Write a result to standard output."""
-        if text and self.output != "none":
+        """Write a result to standard output. Raises Stop where it cannot be, BrokenPipeError for a closed pipe."""
+        if not text or self.output == "none":
+            return
+        try:
             self.out.write(text + "\n")
             self.out.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise Stop(f"the answer cannot be written: {error.strerror}") from None
 
     def answer_json(self, value: object) -> None:
         """Write a result as one JSON object: a line in jsonl, indented for `json` on a terminal."""
