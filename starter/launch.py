@@ -26,7 +26,7 @@ async def connect(
         docs_folder(docs, near=place is None or place.near)
     if place is None and not for_new and not has_local_runs():
         raise Unreachable("no Temporal server is named by --address or TEMPORAL_ADDRESS, and none ever ran here")
-    place = place or await join_local_stack(args.namespace, terminal.say)
+    place = place or await join_local_stack(args.namespace, terminal.say, as_it_is=not for_new)
     return Weft(await reach(place), place)
 
 

@@ -12,10 +12,13 @@ from starter.exits import Exit, Stop, Unreachable
 _FAILURES = (LocalStackFailed, DevServerUnavailable, DevServerFailed, WorkersFailed)
 
 
-async def join_local_stack(namespace: str | None = None, say: Say = to_stderr) -> Place:
-    """Return the place of the local stack, started in the background if it does not run. Raises Unreachable."""
+async def join_local_stack(namespace: str | None = None, say: Say = to_stderr, *, as_it_is: bool = False) -> Place:
+    """Return the place of the local stack, started in the background if it does not run. Raises Unreachable.
+
+    One of other settings is replaced if it is idle, but not `as_it_is`.
+    """
     try:
-        stack = await local_stack(say=say)
+        stack = await local_stack(say=say, as_it_is=as_it_is)
     except _FAILURES as failure:
         raise Unreachable(str(failure)) from None
     return local_place(stack.address, stack.ui_url, namespace or stack.namespace)

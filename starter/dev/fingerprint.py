@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Self
 
+from starter.dev.launch import with_whole_paths
 from starter.dev.state import StackRecord
 
 PACKAGES = ("workflows", "activities", "workers", "starter")
@@ -29,7 +30,8 @@ def code_digest(root: Path = Path(__file__).parents[2]) -> str:
 def settings_digest(environ: Mapping[str, str] = os.environ) -> str:
     """Digest of the variables that workers take from the client that starts them, model keys among them."""
     names = sorted(name for name in environ if name.startswith(INHERITED) and name not in OF_THE_CLIENT)
-    return sha256(repr([(name, environ[name]) for name in names]).encode()).hexdigest()[:16]
+    whole = with_whole_paths(environ)
+    return sha256(repr([(name, whole[name]) for name in names]).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from starter.dev.state import StateDir
 WORKERS = (sys.executable, "-P", "-m", "workers", "all")
 DRAIN = 10.0  # seconds that running activities get at a stop; a person waits, and Temporal repeats what is cut
 CORPUS = Path(__file__).parents[2] / "examples" / "corpus"
-PATH_LISTS = ("WEFT_DOCS", "WEFT_DOCS_ROOTS", "WEFT_TOOLS_PATH")
+PATHS = ("WEFT_DOCS", "WEFT_DOCS_ROOTS", "WEFT_HTTP_TOOLS", "WEFT_MCP", "WEFT_TOOLS_PATH", "WEFT_WRITE_ROOT")
 
 
 class Launch(BaseModel):
@@ -43,10 +43,7 @@ def worker_environment(
     WEFT_DOCS says otherwise, so that a goal typed into the web UI has something to be answered from.
     """
     state = StateDir(launch.state)
-    kept = {name: value for name, value in environ.items() if not name.startswith("TEMPORAL_")}
-    for name in PATH_LISTS:
-        if kept.get(name):
-            kept[name] = os.pathsep.join(str(Path(part).absolute()) for part in kept[name].split(os.pathsep))
+    kept = {name: value for name, value in with_whole_paths(environ).items() if not name.startswith("TEMPORAL_")}
     if launch.docs is not None:
         kept["WEFT_DOCS"] = str(launch.docs.absolute())
     elif CORPUS.is_dir():
@@ -61,6 +58,18 @@ def worker_environment(
         "WEFT_DRAIN": f"{DRAIN:g}",
         "WEFT_HEALTH_PORT": str(health_port),
     }
+
+
+def with_whole_paths(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables with their paths made absolute, for a process that works in another folder."""
+    whole = dict(environ)
+    for name in PATHS:
+        if whole.get(name):
+            parts = whole[name].split(os.pathsep)
+            whole[name] = os.pathsep.join(
+                part if part.startswith("~") else str(Path(part).absolute()) for part in parts
+            )
+    return whole
 
 
 def profile_text(address: str) -> str:

@@ -30,6 +30,7 @@ READY_LIMIT = 180.0  # seconds
 STOP_LIMIT = 40.0  # seconds: the workers drain, then the server stops
 ANSWER_LIMIT = 15.0  # seconds: a server that crashed is back by then
 POLL = 0.1  # seconds
+MOVING = "WeftStatus IS NULL OR WeftStatus != 'blocked'"
 
 Decision = Literal["start", "wait", "join", "replace if idle", "join changed"]
 
@@ -69,16 +70,19 @@ async def local_stack(
     docs: Path | None = None,
     state: StateDir | None = None,
     worker_command: Sequence[str] = WORKERS,
+    as_it_is: bool = False,
 ) -> LocalStack:
     """Join the stack of the state directory, or start one in the background and wait until it is ready.
 
     Any number of clients at once make one stack. One that was started from other code or settings, or whose server
-    does not answer, is replaced; if something runs in it, it is joined with a warning. `docs` is the workers'
-    default folder if they are started now. Raises LocalStackFailed, or DevServerUnavailable when there is no server.
+    does not answer, is replaced; if something runs in it, it is joined with a warning. Runs that are blocked do not
+    count: they go on waiting in the new one. `as_it_is` joins whatever answers, for those who start nothing. `docs` is
+    the workers' default folder if they are started now. Raises LocalStackFailed, or DevServerUnavailable when there is
+    no server.
     """
     client = _Client(state or StateDir.find(), say, docs, tuple(worker_command))
     async with _state_lock(client.state, say):
-        record = await client.ready_record()
+        record = await client.ready_record(as_it_is)
         client.state.touch()
     return LocalStack(record.address, record.ui_url, record.namespace, client.state)
 
@@ -167,7 +171,7 @@ class _Client:
     docs: Path | None
     worker_command: tuple[str, ...]
 
-    async def ready_record(self) -> StackRecord:
+    async def ready_record(self, as_it_is: bool = False) -> StackRecord:
         origin = Origin.of_this_client()
         while True:
             record = self.state.read()
@@ -181,7 +185,7 @@ class _Client:
                     continue
                 self.say(f"the local Temporal server at {record.address} does not answer: starting it anew")
                 await stop_stack(self.state)
-            elif decision == "join" or not await self._replaced(record, decision, origin):
+            elif decision == "join" or as_it_is or not await self._replaced(record, decision, origin):
                 return record
 
     async def launch(self, *, foreground: bool, origin: Origin | None = None) -> Launch:
@@ -229,7 +233,7 @@ class _Client:
                     return record
                 if over:
                     raise LocalStackFailed(f"{record.detail}\nlog: {self.state.log('supervisor')}")
-                if record.detail not in ("", said):
+                if record.phase != "failed" and record.detail not in ("", said):
                     said = record.detail
                     self.say(f"{said} ...")
             elif over:
@@ -265,10 +269,10 @@ class _Client:
 async def _is_idle(record: StackRecord) -> bool:
     """Whether surely nothing runs: asked twice, because a run that just started is counted a moment later."""
     client = await Client.connect(record.address, namespace=record.namespace)
-    if await anything_runs(client) is not False:
+    if await anything_runs(client, MOVING) is not False:
         return False
     await asyncio.sleep(0.5)
-    return await anything_runs(client) is False
+    return await anything_runs(client, MOVING) is False
 
 
 async def _namespace_answers(record: StackRecord) -> bool:

@@ -23,6 +23,7 @@ from starter.dev.watched import Say, to_stderr
 from starter.dev.workers import Workers, WorkersFailed
 
 LOCK_PATIENCE = 5.0  # seconds: clients that ask whether a supervisor runs hold its lock for an instant
+RUNS = "ExecutionStatus='Running'"
 LONGEST_IDLE_POLL = 15.0  # seconds
 
 
@@ -213,11 +214,11 @@ class Supervisor:
         self._state.write(self._record)
 
 
-async def anything_runs(client: Client) -> bool | None:
-    """Whether a workflow of the client's namespace runs; None when the server does not say."""
+async def anything_runs(client: Client, which: str = "") -> bool | None:
+    """Whether a workflow of the client's namespace, of those `which` finds, runs; None when the server does not say."""
     try:
         async with asyncio.timeout(5):
-            return (await client.count_workflows("ExecutionStatus='Running'")).count > 0
+            return (await client.count_workflows(f"{RUNS} AND ({which})" if which else RUNS)).count > 0
     except (RPCError, RuntimeError, TimeoutError):
         return None
 

@@ -100,10 +100,10 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def last_lines(log: Path, count: int = 5) -> str:
-    """The last lines of a log that say something, joined for an error message; empty when there is no log."""
+def last_lines(log: Path, count: int = 5, *, since: int = 0) -> str:
+    """The last lines of a log, after its first `since` bytes, that say something; empty when there is no log."""
     try:
-        lines = log.read_text(errors="replace")[-20_000:].splitlines()
+        lines = log.read_bytes()[since:][-20_000:].decode(errors="replace").splitlines()
     except FileNotFoundError:
         return ""
     return "\n".join([line.strip() for line in lines if line.strip()][-count:])

@@ -30,6 +30,7 @@ class Workers:
         self._log = log
         self._say = say
         self._changed = changed
+        self._log_start = 0
         self._environ: Mapping[str, str] = dict(os.environ)
         self.process: Process | None = None
 
@@ -46,11 +47,11 @@ class Workers:
             story = f"the workers {process.status if not process.running else 'were not ready in time'}"
             process.kill()
             if process.exit_status == WRONG_SETTINGS and not restarts.proven:
-                raise WorkersFailed(f"{story}; the end of {self._log}:\n{last_lines(self._log)}")
+                raise WorkersFailed(f"{story}; the end of {self._log}:\n{self._last_words()}")
             delay = restarts.died(time.monotonic())
             if delay is None:
                 often = f"{QUICK_DEATHS} times within {QUICK_SECONDS:.0f} s"
-                raise WorkersFailed(f"{story}, {often}; the end of {self._log}:\n{last_lines(self._log)}")
+                raise WorkersFailed(f"{story}, {often}; the end of {self._log}:\n{self._last_words()}")
             self._say(f"{story}; starting them again in {delay:g} s (log: {self._log})")
             await asyncio.sleep(delay)
 
@@ -73,8 +74,14 @@ class Workers:
             cwd=self._launch.state,
             grace=GRACE,
         )
+        self._log_start = self._log.stat().st_size if self._log.exists() else 0
         self.process.start()
         return self.process, port
+
+    def _last_words(self) -> str:
+        """What the last start wrote; all of the log if it was set aside at that start."""
+        since = self._log_start if self._log.stat().st_size > self._log_start else 0
+        return last_lines(self._log, since=since)
 
     async def _ready(self, process: Process, port: int) -> bool:
         deadline = time.monotonic() + READY_LIMIT

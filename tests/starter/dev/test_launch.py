@@ -33,9 +33,9 @@ def test_paths_relative_to_the_client_reach_the_workers_absolute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    environ = worker_environment(launch(), "a:1", 9, {"WEFT_TOOLS_PATH": "mine:/theirs", "WEFT_DOCS": "docs"})
-    assert environ["WEFT_TOOLS_PATH"] == f"{tmp_path}/mine:/theirs"
-    assert environ["WEFT_DOCS"] == f"{tmp_path}/docs"
+    environ = worker_environment(launch(), "a:1", 9, {"WEFT_TOOLS_PATH": "mine:/theirs:~/ours", "WEFT_MCP": "mcp.json"})
+    assert environ["WEFT_TOOLS_PATH"] == f"{tmp_path}/mine:/theirs:~/ours"
+    assert environ["WEFT_MCP"] == f"{tmp_path}/mcp.json"
 
 
 def test_named_documents_come_before_the_variable(tmp_path: Path) -> None:

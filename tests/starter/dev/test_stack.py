@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 
 from starter.dev.fingerprint import Origin
 from starter.dev.identity import ProcessIdentity
@@ -180,11 +181,27 @@ async def test_a_stack_of_other_settings_is_replaced_when_idle_and_joined_when_b
     assert first != second
     assert "the local stack was started with other settings (WEFT_*, OPENAI_*, ANTHROPIC_*): starting it anew" in lines
 
-    await a_run(stack.address)
     monkeypatch.delenv("OPENAI_API_KEY")
+    await local_stack(say=lines.append, state=state, worker_command=stand_in, as_it_is=True)
+    assert processes(state)[0] == second
+
+    await a_run(stack.address)
     await local_stack(say=lines.append, state=state, worker_command=stand_in)
     assert processes(state)[0] == second
     assert lines[-1].startswith("warning: the local stack was started with other settings")
+
+
+async def test_a_run_that_is_blocked_does_not_keep_other_settings_out(
+    state: StateDir, stand_in: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
+    first = processes(state)[0]
+    blocked = SearchAttributePair(SearchAttributeKey.for_keyword("WeftStatus"), "blocked")
+    run = await a_run(stack.address, search_attributes=TypedSearchAttributes([blocked]))
+    monkeypatch.setenv("OPENAI_API_KEY", "now there is one")
+    await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
+    assert processes(state)[0] != first
+    assert (await run.describe()).status == WorkflowExecutionStatus.RUNNING
 
 
 async def test_workers_that_cannot_start_are_one_clear_error(state: StateDir) -> None:
@@ -255,9 +272,9 @@ def test_what_a_client_does_about_the_stack_it_finds(
     assert decide(record, running, Origin("mine", "mine")) == decision
 
 
-async def a_run(address: str) -> Any:
+async def a_run(address: str, **more: Any) -> Any:
     client = await Client.connect(address)
-    handle = await client.start_workflow("Nobody", id="a-run", task_queue="nobody")
+    handle = await client.start_workflow("Nobody", id="a-run", task_queue="nobody", **more)
     while (await client.count_workflows("ExecutionStatus='Running'")).count == 0:
         await asyncio.sleep(0.02)
     return handle
