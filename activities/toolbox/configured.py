@@ -56,7 +56,7 @@ class Secrets:
             return "$"
         value = self._env.get(name, "")
         if not value:
-            raise ToolSetupError(f"{where}: the variable {name} is not set on this worker")
+            raise ToolSetupError(f"the variable {name} is not set on this worker; it is wanted at {where}")
         self._used[value] = None
         return value
 

@@ -200,7 +200,10 @@ async def test_without_a_connection_nothing_was_written(
         ({"effect": "maybe"}, "tools.0.effect"),
         ({"methd": "GET"}, "tools.0.methd"),
         ({"arguments": {"type": "object", "propertys": {}}}, "schema keyword `propertys` is not supported"),
-        ({"headers": {"X": "$NOT_SET"}}, "tools.ask.headers.X: the variable NOT_SET is not set"),
+        (
+            {"headers": {"X": "$NOT_SET"}},
+            "the variable NOT_SET is not set on this worker; it is wanted at tools.ask.headers.X",
+        ),
         ({"headers": {"X": "é☃"}}, "tools.ask.headers: "),
     ],
 )

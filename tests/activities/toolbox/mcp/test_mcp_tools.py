@@ -185,7 +185,10 @@ def test_a_server_ends_with_its_worker(tmp_path: Path) -> None:
         ({"my server": {"command": "x"}}, "mcpServers.my server"),
         ({"my": {"command": "no-such-command"}}, "MCP server my: it does not start: .*no-such-command"),
         ({"my": {"command": "false"}}, "MCP server my: it does not start: Connection closed"),
-        ({"my": {"command": "x", "env": {"T": "$NOT_SET"}}}, r"mcpServers.my.env.T: the variable NOT_SET is not set"),
+        (
+            {"my": {"command": "x", "env": {"T": "$NOT_SET"}}},
+            r"the variable NOT_SET is not set on this worker; it is wanted at mcpServers.my.env.T",
+        ),
         ({"my": {"url": "http://127.0.0.1:9/mcp"}}, "MCP server my: it does not start: "),
     ],
 )
