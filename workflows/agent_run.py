@@ -70,8 +70,8 @@ class AgentRun(Inbox):
             if not await engine.run():
                 self._continue_as_new(self._request, engine)
         except BaseException as error:
-            if is_cancelled_exception(error):
-                self._cancelled()
+            if is_cancelled_exception(error) and workflow.cancellation_reason() is not None:
+                self._cancelled()  # not when a worker forgets the run, which cancels its tasks too
             elif isinstance(error, ApplicationError):
                 self._stillborn = "failed"
                 self._publish()
