@@ -1,6 +1,7 @@
 """Models that call tools: each call is a node of the run, each turn too, and the first turn's node gets the answer."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -109,3 +110,25 @@ async def test_a_loop_that_failed_runs_again_from_its_first_turn(begin: Begin, m
     await handle.execute_update("retry_node", {"node": "n7"})
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", "Four."), report
+
+
+async def test_a_call_that_runs_again_leads_the_later_turns_on_anew(
+    begin: Begin, model_server: ModelServer, cache: Path
+) -> None:
+    first, last = (Call("fetch", {"file": f"loop-{name}.txt"}) for name in ("first", "last"))
+    for name in ("first", "last"):
+        (cache / f"loop-{name}.txt").write_text("old")
+    model_server.on("How much", Reply(calls=(first,)), results=0)
+    model_server.on("How much", Reply(calls=(last,)), results=1)
+    model_server.on("How much", "Done.", results=2)
+    gate = {"id": "g", "kind": "gate", "question": "?", "needs": ["n7"]}
+    handle = await begin(plan={"nodes": [loop(tools=["fetch"]), gate], "answer": "$n7"})
+    await until(handle, lambda view: status_of(view, "g") == "waiting")
+    (cache / "loop-first.txt").write_text("new")
+    await handle.execute_update("retry_node", {"node": "n7_t1_1"})
+    await until(handle, lambda view: status_of(view, "n7_t2_g2t2_1") == "succeeded")
+    await until(handle, lambda view: status_of(view, "g") == "waiting")
+    await handle.execute_update("answer", {"node": "g", "value": "yes"})
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", "Done."), report
+    assert "failed" not in lines(report).values(), lines(report)
