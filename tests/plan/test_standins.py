@@ -1,6 +1,8 @@
 """Stand-ins: a node that runs only when another has failed, in its place."""
 
-from plan.play import Play, node
+from plan.play import Play, join, node
+
+from workflows.plan.decisions import Outcome
 
 
 def test_a_stand_in_runs_only_when_its_node_failed_and_gives_the_value() -> None:
@@ -85,3 +87,19 @@ def test_a_node_given_up_while_its_stand_in_runs_takes_it_along() -> None:
     run.begin()
     run.fail("a")
     assert run.give_up("a") == ["cancel s", "end partial"]
+
+
+def test_a_loop_that_a_join_does_not_need_takes_its_calls_along() -> None:
+    run = Play(
+        node("a", kind="llm", instead="t"),
+        node("c"),
+        join("all", "c", policy="settled"),
+        node("t", "all", kind="llm", lends=True),
+        node("b"),
+        join("j", "a", "b", policy="first"),
+        answer="j",
+    )
+    assert run.begin() == ["start a", "start c", "start b"]
+    run.end("a", Outcome("said", 1, delegated=True))
+    assert run.ok("b") == ["cancel c", "start j"]
+    assert [run.status(name) for name in ("a", "c", "all", "t")] == ["cancelled"] * 4

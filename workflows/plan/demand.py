@@ -3,7 +3,7 @@
 from heapq import heapify, heappop, heappush
 
 from workflows.plan.settling import call_off, live
-from workflows.plan.state import BLOCKED, CANCELLED, FAILED, PENDING, SKIPPED, RunState
+from workflows.plan.state import BLOCKED, CANCELLED, DELEGATED, FAILED, PENDING, SKIPPED, RunState
 
 _NOTE = ("NotNeeded", "the join it feeds is already decided")
 
@@ -22,13 +22,23 @@ def unwant(state: RunState, join: int) -> None:
         node = heappop(heap)[1]
         if node in off or not _open(state, node) or wanted(state, node, off):
             continue
-        off[node] = True
+        gone = _with_standins(state, node)
+        off |= dict.fromkeys(gone, True)
         if state.status[node] != BLOCKED:
             call_off(state, node, CANCELLED, _NOTE)
-        spec = graph.specs[node]
-        for other in (*graph.deps[node], *spec.inputs, *([spec.instead] if spec.instead >= 0 else [])):
-            if _open(state, other):
-                heappush(heap, (-graph.place[other], other))
+        for here in gone:
+            spec = graph.specs[here]
+            for other in (*graph.deps[here], *spec.inputs, *([spec.instead] if spec.instead >= 0 else [])):
+                if _open(state, other):
+                    heappush(heap, (-graph.place[other], other))
+
+
+def _with_standins(state: RunState, node: int) -> list[int]:
+    """Return a node with the stand-in whose end it waits for, and that one's own: they are called off together."""
+    found = [node]
+    while state.status[found[-1]] == DELEGATED:
+        found.append(state.graph.specs[found[-1]].instead)
+    return found
 
 
 def _open(state: RunState, node: int) -> bool:
