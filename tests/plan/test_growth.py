@@ -1,8 +1,10 @@
 """A plan that grows while its nodes run: locks that only the longer plan gives are held by what runs already."""
 
+import pytest
 from plan.play import Play, node
 
 from workflows.plan.decisions import Grown
+from workflows.plan.model import OnFailure
 
 READS, WRITES = [("file", False)], [("file", True)]
 
@@ -30,3 +32,16 @@ def test_two_writes_that_come_to_share_a_lock_give_it_back_once_each() -> None:
     assert run.act(Grown(longer.graph)) == []
     assert run.ok("a") == []
     assert run.ok("b") == ["start r"]
+
+
+@pytest.mark.parametrize(("policy", "end"), [("park", "park a"), ("fail", "end failed"), ("partial", "end partial")])
+def test_a_failure_is_judged_when_the_plan_is_whole(policy: OnFailure, end: str) -> None:
+    run = Play(node("a"), node("b"), answer=["a", "b"], on_failure=policy)
+    run.state.growing = True
+    run.begin()
+    assert run.fail("a") == []
+    assert run.ok("b") == []
+    longer = Play(node("a"), node("b"), node("c", "b"), answer="c", on_failure=policy)
+    run.graph = longer.graph
+    assert run.act(Grown(longer.graph)) == ["start c"]
+    assert run.ok("c") == [end]

@@ -18,8 +18,6 @@ def length(state: RunState, node: int) -> int | str:
         count = fact
     if count < 0:
         return "what it goes over is not a list"
-    if count < 0:
-        return "what it goes over is no list"
     if count > spec.cap:
         return f"its list has {count} items; max_items is {spec.cap}"
     if len(state.status) + count > MAX_UNITS:
