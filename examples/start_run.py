@@ -14,7 +14,7 @@ async def main(goal: str) -> None:
     async for view in run.watch():
         print(view.status, view.counts)
     report = await run.result()
-    print(report.answer)
+    print(report.answer if report.answer is not None else f"{report.status}: {report.problem}")
     for piece in report.evidence:
         print(f"[{piece.n}] {piece.source}: {piece.quote}")
 

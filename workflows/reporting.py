@@ -62,11 +62,12 @@ def view_of(state: RunState, unit: int, reply: NodeReply | None) -> NodeView:
     """Return a unit with its sentence, what it needs, and the preview of its output while this run remembers it."""
     spec = state.spec_of(unit)
     needs = (*spec.inputs, *state.graph.deps[state.node_of(unit)])
+    shown = SHOWN[state.status[unit]]
     return NodeView(
         **_fields(state, unit),
         summary=spec.summary,
         needs=tuple(state.path(node) for node in needs),
-        preview=reply.preview if reply is not None else "",
+        preview=reply.preview if reply is not None and shown != "running" else "",  # a turn is no output
         ref=state.digest[unit],
     )
 

@@ -84,6 +84,7 @@ async def test_a_write_of_a_loop_waits_for_approval(begin: Begin, model_server: 
     model_server.on("How much", "Written.", results=1)
     handle = await begin(plan={"nodes": [loop()], "answer": "$n7"})
     view = await until(handle, lambda view: status_of(view, "n7_t1_1") == "waiting")
+    assert next(node for node in view["nodes"] if node["id"] == "n7")["preview"] == ""
     assert view["blocked"][0]["why"] == "approval"
     await handle.execute_update("reject", {"node": "n7_t1_1", "reason": "too dear"})
     report = await handle.result()
