@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pydantic import JsonValue
@@ -146,17 +146,19 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
     )
 
 
+def _spent(budget: Budget, names: Iterable[str]) -> str:
+    rows = ledger(budget)
+    parts = (f"{name} {rows[name]['spent']} of {rows[name]['limit']}" for name in names)
+    return f"the budget is spent ({', '.join(parts)})"
+
+
 def _short(state: RunState, budget: Budget, run: str) -> BlockedOn:
     """What the budget does not reach for; the example doubles the limits that are in the way."""
     limits = Limits(**_doubled(budget)).model_dump(exclude_none=True)
-    rows = ledger(budget)
-    spent = ", ".join(
-        f"{name} {rows[name]['spent']} of {rows[name]['limit']}" for name in budget.short() or budget.limits
-    )
     return BlockedOn(
         node="",
         why="budget",
-        question=f"the budget is spent ({spent}); {_ready(len(state.unpaid))}",
+        question=f"{_spent(budget, budget.short() or budget.limits)}; {_ready(len(state.unpaid))}",
         update="raise_budget",
         example=limits,
         command=shlex.join(
@@ -208,6 +210,8 @@ def report_of(state: RunState, status: RunStatus, found: Conclusion, unanswered:
     lines, left_out = report_lines(state)
     failed = [f"{line.id}: {line.error}" for line in lines if line.status == "failed"]
     problem = unanswered or "; ".join(failed[:3])
+    if not problem and state.budget is not None and (short := state.budget.short()):
+        problem = _spent(state.budget, short)
     return RunReport(
         id="",
         run_id="",

@@ -44,7 +44,8 @@ async def test_costs_say_what_each_node_used(start: Start) -> None:
     assert [row["calls"] for row in costs["nodes"]] == [1, 1]
     assert costs["budget"]["calls"] == {"limit": 2, "spent": 2, "reserved": 0}
     await handle.execute_update("finish")
-    assert (await handle.result())["status"] == "partial"
+    report = await handle.result()
+    assert (report["status"], report["problem"]) == ("partial", "the budget is spent (calls 2 of 2)")
 
 
 @pytest.mark.parametrize(
