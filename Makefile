@@ -3,6 +3,7 @@
 .PHONY: help demo test dev lint bench pictures lock clean venv
 
 ARGS =
+PROCESSES = 3
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' Makefile
@@ -10,8 +11,8 @@ help: ## show this list
 demo: venv ## answer a sample question with a local Temporal server, no key needed
 	@.venv/bin/weft demo $(ARGS)
 
-test: venv ## run the test suite against the pinned Temporal server (ARGS="-k name")
-	@.venv/bin/pytest $(ARGS)
+test: venv ## run the test suite against the pinned Temporal server (ARGS="-k name", PROCESSES=0 for one after the other)
+	@.venv/bin/pytest -q -n $(PROCESSES) --dist loadgroup $(ARGS)
 
 dev: venv ## run the Temporal server and all workers in the foreground
 	@.venv/bin/weft dev $(ARGS)
