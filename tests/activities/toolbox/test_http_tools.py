@@ -121,6 +121,7 @@ async def test_a_body_is_bounded_and_hides_what_it_repeats(web: Web, tmp_path: P
 @pytest.mark.parametrize(
     ("value", "least", "most"),
     [("7", 7, 7), (format_datetime(datetime.now(UTC) + timedelta(hours=2)), 60, 60), ("1000000000", 60, 60)],
+    ids=["seconds", "date", "absurd"],
 )
 async def test_retry_after_is_passed_on(
     web: Web, tmp_path: Path, context: ToolContext, value: str, least: float, most: float
