@@ -34,6 +34,14 @@ SKELETON_BYTES = 1_500_000
 
 
 @dataclass(frozen=True, slots=True)
+class Ran:
+    """The plan that a run works on, and the outputs of its nodes that have ended."""
+
+    plan: CheckedPlan
+    refs: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Preparing:
     """Prepares runs on this worker."""
 
@@ -83,14 +91,14 @@ class Preparing:
         charter = await self.library.charter(home, call.charter)
         draft = await self.library.value(home, call.draft)
         base = await self.library.plan(home, call.base) if call.base else None
-        if base is not None and call.adds == "calls":
-            checked = await self._checked(home, call.charter, charter, _with_calls(base, charter, call, draft))
-            checked = checked.model_copy(update={"continues": True})
-        elif base is not None and call.adds == "replan":
-            checked = await self._grown(home, call.charter, charter, draft, base)
-        else:
-            checked = await self._check(home, call.charter, charter, draft, base)
-        return await self._with_facts(home, call, base, checked) if base and checked.continues else checked
+        if base is None:
+            return await self._check(home, call.charter, charter, draft)
+        ran = Ran(base, call.refs)
+        if call.adds == "calls":
+            return await self._checked(home, call.charter, charter, _with_calls(base, charter, call, draft), ran)
+        if call.adds == "replan":
+            return await self._grown(home, call.charter, charter, draft, ran)
+        return await self._check(home, call.charter, charter, draft, ran)
 
     async def begin(self, home: str, digest: str, nodes: list[dict[str, Any]]) -> Checked | None:
         """Check what of a plan's first nodes may run before the rest is written; None when nothing may."""
@@ -108,51 +116,35 @@ class Preparing:
         checked = await self._checked(home, digest, charter, plan)
         return None if checked.problems else checked
 
-    async def _with_facts(self, home: str, call: CheckCall, base: CheckedPlan, checked: Checked) -> Checked:
-        """Add the facts of nodes that have ended which only the new plan asks for."""
-        plan = await self.library.plan(home, checked.plan)
-        facts, awaits = {}, []
-        for node in base.plan.nodes:
-            wanted = plan.wanted.get(node.id, [])
-            if wanted == base.wanted.get(node.id, []):
-                continue
-            if node.id in call.refs:
-                facts[node.id] = facts_of(await self.library.value(home, call.refs[node.id]), wanted)
-            else:
-                awaits.append(node.id)
-        return checked.model_copy(update={"facts": facts, "awaits": tuple(awaits)})
-
     async def load(self, home: str, call: LoadCall) -> Checked:
         """Return a plan checked before. Raises BodyMissing, StoreUnavailable."""
         checked = await self.library.plan(home, call.plan)
         return Checked(plan=call.plan, skeleton=checked.skeleton, warnings=checked.warnings)
 
-    async def _check(
-        self, home: str, digest: str, charter: Charter, data: Any, base: CheckedPlan | None = None
-    ) -> Checked:
+    async def _check(self, home: str, digest: str, charter: Charter, data: Any, ran: Ran | None = None) -> Checked:
         try:
             plan = parse_plan(data)
         except InvalidPlan as error:
             return _refused(error.problems)
-        longer = continued(base.plan, plan) if base is not None else None
-        checked = await self._checked(home, digest, charter, longer or plan)
-        return checked.model_copy(update={"continues": True}) if longer is not None else checked
+        longer = continued(ran.plan.plan, plan) if ran is not None else None
+        return await self._checked(home, digest, charter, longer or plan, ran if longer is not None else None)
 
-    async def _grown(self, home: str, digest: str, charter: Charter, wish: Any, base: CheckedPlan) -> Checked:
+    async def _grown(self, home: str, digest: str, charter: Charter, wish: Any, ran: Ran) -> Checked:
         """Check a plan with what a joiner wishes to add; a wish for nothing new is refused, for it leads nowhere."""
-        delta = Delta.of(wish)
+        base, delta = ran.plan.plan, Delta.of(wish)
         if beyond := overstepping(delta.nodes, charter.models):
             return Checked(problems=tuple(beyond))
-        merged = merge(base.plan, delta)
+        merged = merge(base, delta)
         if not isinstance(merged, Plan):
             return _refused(merged)
-        if same_plan(base.plan, merged):
+        if same_plan(base, merged):
             return _refused((Problem("same_plan", (), "the new nodes only repeat calls that were made already"),))
-        checked = await self._checked(home, digest, charter, merged)
+        checked = await self._checked(home, digest, charter, merged, ran)
         problems = tuple(by_line(problem, [node.id for node in merged.nodes]) for problem in checked.problems)
-        return checked.model_copy(update={"continues": True, "problems": problems})
+        return checked.model_copy(update={"problems": problems})
 
-    async def _checked(self, home: str, digest: str, charter: Charter, plan: Plan) -> Checked:
+    async def _checked(self, home: str, digest: str, charter: Charter, plan: Plan, ran: Ran | None = None) -> Checked:
+        """Return the verdict on a plan, which begins with what has `ran` where that is given."""
         problems = problems_of(plan, charter.catalogue, models=self.models.providers)
         problems += input_problems(plan, charter.inputs)
         if problems:
@@ -172,7 +164,21 @@ class Preparing:
             models=charter.models,
             warnings=(*_warnings(plan), *_prices(charter, plan)),
         )
-        return Checked(plan=await self.library.keep(home, checked), skeleton=skeleton, warnings=checked.warnings)
+        verdict = Checked(plan=await self.library.keep(home, checked), skeleton=skeleton, warnings=checked.warnings)
+        return verdict if ran is None else await self._continuing(home, ran, checked.wanted, verdict)
+
+    async def _continuing(self, home: str, ran: Ran, wanted: dict[str, list[str]], verdict: Checked) -> Checked:
+        """Add the facts of nodes that have ended which only the new plan asks for."""
+        facts, awaits = {}, []
+        for node in ran.plan.plan.nodes:
+            names = wanted.get(node.id, [])
+            if names == ran.plan.wanted.get(node.id, []):
+                continue
+            if node.id in ran.refs:
+                facts[node.id] = facts_of(await self.library.value(home, ran.refs[node.id]), names)
+            else:
+                awaits.append(node.id)
+        return verdict.model_copy(update={"continues": True, "facts": facts, "awaits": tuple(awaits)})
 
     async def _skeleton(self, home: str, charter: Charter, plan: Plan) -> str:
         kept: list[bytes] = []

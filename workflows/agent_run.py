@@ -150,9 +150,11 @@ class AgentRun(Inbox):
     @workflow.signal(name="drafted", description="The beginning of a plan, from the planner that writes it")
     def drafted(self, request: Any = None, *more: Any) -> None:
         """Start on the beginning of a plan. Ignores what is no such thing, comes late, or is from another attempt."""
+        if self._request is None or self._planner is None or self._planner.done() or self._drafting is None:
+            return
         draft = drafted_in(request, *more)
         found = skeleton_in(draft.skeleton) if draft is not None else None
-        if draft is None or found is None or self._request is None or self._planner is None or self._planner.done():
+        if draft is None or found is None:
             return
         checked = Checked(plan=draft.plan, skeleton=draft.skeleton)
         if self._engine is None and self._drafting == 0:

@@ -80,3 +80,17 @@ async def test_a_signal_that_is_no_beginning_is_ignored(begin: Begin, model_serv
     await until(handle, lambda view: status_of(view, "n1") == "succeeded")
     await handle.signal("drafted", {"attempt": 1, "plan": "none", "skeleton": "junk"})
     assert (await handle.result())["answer"] == "Fine."
+
+
+async def test_a_whole_plan_that_cannot_run_goes_back_though_its_beginning_runs(
+    begin: Begin, model_server: ModelServer
+) -> None:
+    """The lines can be read, and the whole continues the beginning; only checking it finds the fault."""
+    model_server.on(
+        PLANNER, slow(LINES + THOUGHTS + '4. nap(seconds="long")\n5. answer($2, $4)'), "1. nap()\n2. answer($1)"
+    )
+    model_server.on(JOINER, "It is so.")
+    handle = await begin(goal="Is it so?")
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", "It is so."), report
+    assert "nap: wanted number" in model_server.asked[1].text
