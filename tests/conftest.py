@@ -2,30 +2,24 @@
 
 import asyncio
 import os
-import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.events import unwell
-from doubles.serving import CACHED, serving
-from temporalio.client import Client, WorkflowHandle
-from temporalio.service import RPCError
+from doubles.serving import CACHED, Start, serving, starting
+from temporalio.client import Client
 
 from activities.host import Host, Places
 from activities.toolbox import load_tools
 from starter.dev.binary import obtain
 from starter.dev.server import DevServer
-from workflows import queues
 from workflows.wire import connect
 
 for _name in [name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_", "WEFT_MODEL"))]:
     del os.environ[_name]  # no test may spend a person's money
 
 Plan = dict[str, Any]
-Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
 CORPUS = Path(__file__).parents[1] / "examples" / "corpus"
 
 
@@ -85,20 +79,5 @@ async def workers(client: Client, host: Host, cached: int) -> AsyncIterator[None
 @pytest.fixture
 async def start(client: Client, workers: None) -> AsyncIterator[Start]:
     """Start a run with any input; at the end of the test none may have had a workflow task fail."""
-    started: list[WorkflowHandle[Any, Any]] = []
-
-    async def begin(request: Any = None, **fields: Any) -> WorkflowHandle[Any, Any]:
-        given = fields or request
-        handle = await client.start_workflow(
-            "AgentRun", given, id=f"agent-test-{uuid.uuid4().hex[:8]}", task_queue=queues.WORKFLOW
-        )
-        started.append(handle)
-        return handle
-
-    yield begin
-    for handle in started:
-        description = await handle.describe()
-        if description.status is not None and description.status.name == "RUNNING":
-            with suppress(RPCError):  # it has ended since; the other runs must not be left to the next test's workers
-                await handle.terminate("end of test")
-    assert [found for handle in started for found in await unwell(handle)] == []
+    async with starting(client) as begin:
+        yield begin

@@ -3,6 +3,7 @@
 from workflows.plan import schema
 from workflows.plan.decisions import Answered, Event, GivenUp, Judged, Raised, Retried, Stopped
 from workflows.plan.graph import Spec
+from workflows.plan.limits import ledger
 from workflows.plan.problems import place_of
 from workflows.plan.state import (
     CANCELLED,
@@ -64,7 +65,8 @@ def untimely(state: RunState, update: Update) -> str | None:
 def _lower(state: RunState, update: RaiseBudget) -> str | None:
     limits = state.budget.limits if state.budget is not None else {}
     lower = [name for name, limit in update.amounts().items() if limit <= limits.get(name, 0)]
-    now = ", ".join(f"{name} is {limits[name] / 1_000_000 if name == 'cost' else limits[name]}" for name in lower)
+    rows = ledger(state.budget)
+    now = ", ".join(f"{name} is {rows[name]['limit']}" for name in lower)
     return f"that is no higher limit: {now} already" if lower else None
 
 

@@ -54,7 +54,6 @@ class Engine:
     def __init__(self, state: RunState, opening: Opening, plan: str, changed: Callable[[], None]) -> None:
         self.state = state
         self.plan = plan
-        self.replans = 0
         self.replies: dict[int, NodeReply] = {}
         self.usage = [0, 0, 0, 0]
         self.status: EndStatus | None = None
@@ -64,8 +63,6 @@ class Engine:
         self._timer_at: int | None = None
         self._latest = 0
         self._timer: asyncio.Task[None] | None = None
-        self._opening = opening
-        self._depth = 0
         self.extender = Extender(self, opening)
         self._broken: BaseException | None = None
         self._fanout = Fanout(state, opening.home, plan, self._wake)
@@ -187,18 +184,21 @@ class Engine:
         if OVERTIME in old.deadlines:
             self.state.deadlines[OVERTIME] = old.deadlines[OVERTIME]
         self.plan, self.replies = checked.plan, {}
-        self._fanout = Fanout(self.state, self._opening.home, checked.plan, self._wake)
-        self.allow_replans(self.replans)
-        self.nest(self._depth)
+        self._fanout = self._fanout.afresh(self.state, checked.plan)
         self.post(Begun())
+
+    @property
+    def replans(self) -> int:
+        """How often the model whose output is the answer may still ask for more nodes."""
+        return self._fanout.replans
 
     def allow_replans(self, times: int) -> None:
         """Let the model whose output is the answer ask for more nodes so many times."""
-        self.replans = self._fanout.replans = times
+        self._fanout.replans = times
 
     def nest(self, depth: int) -> None:
         """Say how many runs this one is a sub-agent of."""
-        self._depth = self._fanout.depth = depth
+        self._fanout.depth = depth
 
     def limit(self, limits: Limits) -> None:
         """Set what the run may spend, from now on and in all."""

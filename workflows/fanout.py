@@ -16,12 +16,15 @@ from temporalio import workflow
 from workflows.contracts import AGENT, GATE, GROUP, JOIN, LLM, MAP, TOOL, Call, GroupReply, NodeCall, NodeReply
 from workflows.failures import failed_outcome
 from workflows.plan.decisions import Outcome, Settled
+from workflows.plan.limits import worded
 from workflows.plan.state import ENDED, RUNNING, SHOWN, SUCCEEDED, RunState
 from workflows.policies import as_keywords, node_options
-from workflows.subagent import allowance, run_subagent
+from workflows.subagent import run_subagent
 
 MOST_STARTS = 500
 MOST_BYTES = 1024 * 1024
+SHARED = "agents-share-the-budget"
+"""A patch of runs whose sub-agents each had all that was left of the budget; all share it now."""
 LOSS_CHARACTERS = 300
 LOST_CHARACTERS = 100_000
 """What a join is told of its lost inputs, each and all together: one payload holds 2 MiB."""
@@ -73,6 +76,12 @@ class Fanout:
         self._starts = 0
         self._bytes = 0
 
+    def afresh(self, state: RunState, plan: str) -> "Fanout":
+        """Return one for another plan of the same run, with nothing in flight; what this one started is forgotten."""
+        other = Fanout(state, self._run, plan, self._wake)
+        other.depth, other.replans = self.depth, self.replans
+        return other
+
     @property
     def busy(self) -> bool:
         """Whether any activity is in flight or waits for the next workflow task."""
@@ -122,8 +131,7 @@ class Fanout:
         options.setdefault("summary", self._summary(units, name, spec.summary))
         handle: Handle
         if kind == "agent":
-            left = allowance(state.budget, first, self._sharers(first))
-            handle = asyncio.create_task(run_subagent(call, name, options, left, self.depth))
+            handle = asyncio.create_task(run_subagent(call, name, options, self._part(first), self.depth))
         else:
             handle = workflow.start_activity(
                 contract.name, call, activity_id=name, result_type=contract.gives, **as_keywords(options)
@@ -131,6 +139,14 @@ class Fanout:
         flight = Flight(units, tuple(state.generation[unit] for unit in units), handle)
         self._flights.update(dict.fromkeys(flight.keys, flight))
         handle.add_done_callback(partial(self._done, flight))
+
+    def _part(self, unit: int) -> dict[str, Any] | None:
+        """Return a sub-agent's limits, its part of what is left, set aside for it; None without a budget."""
+        budget = self._state.budget
+        if budget is None:
+            return None
+        workflow.deprecate_patch(SHARED)
+        return worded(budget.share(unit, self._sharers(unit)))
 
     def _sharers(self, unit: int) -> int:
         """Return how many sub-agents the rest of the budget is for: this one, and those that have no part of it yet."""

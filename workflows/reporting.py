@@ -3,14 +3,13 @@
 import json
 import shlex
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from pydantic import JsonValue
 
 from workflows.contracts import Conclusion, NodeReply
 from workflows.plan.budget import Budget
 from workflows.plan.ending import unexcused
-from workflows.plan.limits import Limits, ledger
+from workflows.plan.limits import Limits, ledger, worded
 from workflows.plan.state import SHOWN, WAITING, RunState
 from workflows.result import NodeLine, RunReport, RunStatus, Usage
 from workflows.view import BlockedOn, NodeView
@@ -154,7 +153,7 @@ def _spent(budget: Budget, names: Iterable[str]) -> str:
 
 def _short(state: RunState, budget: Budget, run: str) -> BlockedOn:
     """What the budget does not reach for; the example doubles the limits that are in the way."""
-    limits = Limits(**_doubled(budget)).model_dump(exclude_none=True)
+    limits = Limits(**worded(_doubled(budget))).model_dump(exclude_none=True)
     return BlockedOn(
         node="",
         why="budget",
@@ -171,11 +170,9 @@ def _ready(count: int) -> str:
     return f"{count} nodes are ready and wait" if count != 1 else "1 node is ready and waits"
 
 
-def _doubled(budget: Budget) -> dict[str, Any]:
+def _doubled(budget: Budget) -> dict[str, int]:
     names = budget.short() or list(budget.limits)
-    doubled = {name: 2 * max(budget.limits[name], getattr(budget.spent, name)) for name in names}
-    cost = doubled.pop("cost", None)
-    return doubled if cost is None else {**doubled, "cost_usd": cost / 1_000_000}
+    return {name: 2 * max(budget.limits[name], getattr(budget.spent, name)) for name in names}
 
 
 def _sample(schema: dict[str, JsonValue] | None) -> JsonValue:

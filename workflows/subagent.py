@@ -7,14 +7,11 @@ from temporalio.exceptions import ApplicationError
 from temporalio.workflow import ParentClosePolicy
 
 from workflows.contracts import AGENT, DELEGATE, GroupReply, NodeCall
-from workflows.plan.budget import Budget
 from workflows.policies import Options, as_keywords
 from workflows.queues import WORKFLOW
 
 DEEPEST = 3
 """Sub-agents below a run; one further down is refused."""
-SHARED = "agents-share-the-budget"
-"""The patch that sets a sub-agent's part of the budget aside, which other starts may then have to wait for."""
 
 
 async def run_subagent(
@@ -48,21 +45,6 @@ async def run_subagent(
         **as_keywords(options),
     )
     return kept
-
-
-def allowance(budget: Budget | None, unit: int, parts: int) -> dict[str, Any] | None:
-    """Return a child's limits: one of `parts` shares of what is left, set aside for it; None without a budget."""
-    if budget is None:
-        return None
-    if workflow.patched(SHARED):
-        left = budget.share(unit, parts)
-    else:  # every child had all that was left
-        left = {
-            name: max(1, limit - getattr(budget.spent, name) - getattr(budget.held, name))
-            for name, limit in budget.limits.items()
-        }
-    cost = left.pop("cost", None)
-    return left if cost is None else {**left, "cost_usd": cost / 1_000_000}
 
 
 def _tighter(asked: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:

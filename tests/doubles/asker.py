@@ -94,3 +94,15 @@ def asker(state: Path, **variables: str) -> Iterator[Asker]:
         yield person
     finally:
         person.weft("dev", "--stop")
+
+
+@contextmanager
+def asking(
+    place: Path, rules: Sequence[dict[str, Any]], key: str, provider: str = "openai", **variables: str
+) -> Iterator[tuple[Asker, ModelProcess]]:
+    """Somebody whose models are on a server of this provider's format that wants the key."""
+    with model_process(place, rules, "--key", key) as model:
+        where = {"openai": model.openai_url, "anthropic": model.anthropic_url}[provider]
+        name = provider.upper()
+        with asker(place / "state", **{f"{name}_BASE_URL": where, f"{name}_API_KEY": key}, **variables) as person:
+            yield person, model

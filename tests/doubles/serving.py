@@ -1,11 +1,15 @@
 """Workers of every role in this process, and the choice of how much they remember."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from temporalio.client import Client
+from doubles.events import unwell
+from temporalio.client import Client, WorkflowHandle
+from temporalio.service import RPCError
 from temporalio.worker import Worker, WorkflowRunner
 
 from activities.host import Host
@@ -14,6 +18,7 @@ from workflows import queues
 from workflows.agent_run import AgentRun
 
 CACHED = 200
+Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
 BEAT = timedelta(milliseconds=500)
 
 remembered_or_not = pytest.mark.parametrize("cached", [CACHED, 0], ids=["cached", "replayed"], indirect=True)
@@ -55,3 +60,25 @@ async def serving(
         )
         await stack.enter_async_context(runs)
         yield
+
+
+@asynccontextmanager
+async def starting(client: Client) -> AsyncIterator[Start]:
+    """Start runs with any input. At the end those that still run are ended; none may have had a workflow task fail."""
+    started: list[WorkflowHandle[Any, Any]] = []
+
+    async def begin(request: Any = None, **fields: Any) -> WorkflowHandle[Any, Any]:
+        given = fields or request
+        handle = await client.start_workflow(
+            "AgentRun", given, id=f"agent-test-{uuid.uuid4().hex[:8]}", task_queue=queues.WORKFLOW
+        )
+        started.append(handle)
+        return handle
+
+    yield begin
+    for handle in started:
+        description = await handle.describe()
+        if description.status is not None and description.status.name == "RUNNING":
+            with suppress(RPCError):  # it has ended since; the other runs must not be left to the next test's workers
+                await handle.terminate("end of test")
+    assert [found for handle in started for found in await unwell(handle)] == []

@@ -11,7 +11,7 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from doubles.asker import Asker, ModelProcess, asker, model_process
+from doubles.asker import Asker, ModelProcess, asking
 from doubles.events import began
 from temporalio.client import Client
 
@@ -51,23 +51,15 @@ Found = tuple[Asker, ModelProcess]
 
 @pytest.fixture(scope="module")
 def openai(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
-    place = tmp_path_factory.mktemp("openai")
-    with (
-        model_process(place, RULES, "--key", KEY) as model,
-        asker(place / "state", OPENAI_BASE_URL=model.openai_url, OPENAI_API_KEY=KEY) as person,
-    ):
-        yield person, model
+    with asking(tmp_path_factory.mktemp("openai"), RULES, KEY) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
 def anthropic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
     place = tmp_path_factory.mktemp("anthropic")
-    variables = {"WEFT_MODEL": "anthropic:test-model", "ANTHROPIC_API_KEY": KEY}
-    with (
-        model_process(place, RULES, "--key", KEY) as model,
-        asker(place / "state", ANTHROPIC_BASE_URL=model.anthropic_url, **variables) as person,
-    ):
-        yield person, model
+    with asking(place, RULES, KEY, "anthropic", WEFT_MODEL="anthropic:test-model") as found:
+        yield found
 
 
 @pytest.fixture(params=["openai", "anthropic"])

@@ -8,7 +8,7 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from doubles.asker import Asker, ModelProcess, asker, model_process
+from doubles.asker import Asker, ModelProcess, asker, asking
 
 pytestmark = pytest.mark.server
 PLANNER, JOINER = "You plan work.*", "You put results together.*"
@@ -51,12 +51,8 @@ Found = tuple[Asker, ModelProcess]
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
-    place = tmp_path_factory.mktemp("badly")
-    with (
-        model_process(place, RULES, "--key", KEY) as model,
-        asker(place / "state", OPENAI_BASE_URL=model.openai_url, OPENAI_API_KEY=KEY, **NOBODY) as person,
-    ):
-        yield person, model
+    with asking(tmp_path_factory.mktemp("badly"), RULES, KEY, **NOBODY) as found:
+        yield found
 
 
 def closing(done: CompletedProcess[str]) -> str:

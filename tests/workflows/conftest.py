@@ -1,21 +1,18 @@
 """Runs whose models are behind real HTTP."""
 
-import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from doubles import models
 from doubles.models import ModelServer
-from doubles.serving import serving
-from temporalio.client import Client, WorkflowHandle
+from doubles.serving import Start, serving, starting
+from temporalio.client import Client
 
 from activities.host import Host, Places
 from activities.providers.models import Models
 from activities.providers.settings import ModelSettings
 from activities.toolbox import load_tools
-from workflows import queues
 
 
 @pytest.fixture
@@ -39,14 +36,7 @@ async def model_host(
 
 
 @pytest.fixture
-async def begin(
-    client: Client, model_host: Host, cached: int
-) -> AsyncIterator[Callable[..., Awaitable[WorkflowHandle[Any, Any]]]]:
+async def begin(client: Client, model_host: Host, cached: int) -> AsyncIterator[Start]:
     """Start a run on workers whose models are behind HTTP."""
-
-    async def start(**request: Any) -> WorkflowHandle[Any, Any]:
-        name = f"agent-model-{uuid.uuid4().hex[:8]}"
-        return await client.start_workflow("AgentRun", request, id=name, task_queue=queues.WORKFLOW)
-
-    async with serving(client, model_host, cached=cached):
+    async with serving(client, model_host, cached=cached), starting(client) as start:
         yield start

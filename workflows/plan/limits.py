@@ -27,6 +27,15 @@ class Limits(BaseModel):
         return {name: value for name, value in given.items() if value is not None}
 
 
+def worded(amounts: dict[str, int]) -> dict[str, Any]:
+    """Return amounts as fields of `Limits`: what `amounts` makes of them again."""
+    return {name if name != "cost" else "cost_usd": _shown(name, amount) for name, amount in amounts.items()}
+
+
+def _shown(name: str, amount: int) -> int | float:
+    return amount / 1_000_000 if name == "cost" else amount
+
+
 def ledger(budget: Budget | None) -> dict[str, dict[str, Any]]:
     """Return limit, spent and reserved of every amount a run counts, for people; `cost` is in dollars."""
     if budget is None:
@@ -35,11 +44,9 @@ def ledger(budget: Budget | None) -> dict[str, dict[str, Any]]:
 
 
 def _row(budget: Budget, name: str) -> dict[str, Any]:
-    row = {
-        "limit": budget.limits.get(name),
-        "spent": getattr(budget.spent, name),
-        "reserved": getattr(budget.held, name),
+    limit = budget.limits.get(name)
+    return {
+        "limit": _shown(name, limit) if limit is not None else None,
+        "spent": _shown(name, getattr(budget.spent, name)),
+        "reserved": _shown(name, getattr(budget.held, name)),
     }
-    return (
-        {key: value / 1_000_000 if value is not None else None for key, value in row.items()} if name == "cost" else row
-    )
