@@ -1,6 +1,7 @@
 """One node of a checked plan, ready to run: its arguments bound from stored outputs, and its content key."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,9 +51,11 @@ class Binder:
         self._values: dict[str, Any] = {}
 
     async def load(self, node: Node, address: Address) -> None:
-        """Load what the node reads. Raises BindError, BodyMissing, StoreUnavailable."""
-        names = edges.reads_of(node)
-        self._values = {name: await self.value(name) for name in names}
+        """Load what the node reads and what it is told of. Raises BindError, BodyMissing, StoreUnavailable."""
+        self._values = {name: await self.value(name) for name in edges.reads_of(node)}
+        told = edges.inputs_of(node)
+        if told:
+            self._values[node.id] = await self.settled(told)
         self._values |= {"input": self._checked.inputs, "goal": self._checked.goal}
         if isinstance(node, MapNode) and address.item is not None:
             self._values[node.as_] = self._item(node, address.item)
@@ -63,6 +66,15 @@ class Binder:
         if digest is None:
             raise BindError(f"${name} has no value")
         return await self._library.value(self._home, digest)
+
+    async def settled(self, names: Iterable[str]) -> list[dict[str, Any]]:
+        """Return how each of these inputs ended: `{id, status, value, error}`."""
+        found = []
+        for name in names:
+            value = await self.value(name) if name in self._refs else None
+            status, error = self._call.lost.get(name, ("succeeded", None))
+            found.append({"id": name, "status": status, "value": value, "error": error})
+        return found
 
     def _item(self, node: MapNode, index: int) -> Any:
         over = parse_reference(node.over)
@@ -91,9 +103,13 @@ class Binder:
         return rewrite(prompt, put)
 
     def inputs(self, node: Node) -> dict[str, Any]:
-        """Return the outputs which the node's call refers to, whole, in the order of the references."""
+        """Return the outputs which the node's call refers to, whole, in the order of the references.
+
+        How its inputs ended is there under its own id.
+        """
         item = node.as_ if isinstance(node, MapNode) else None
         names = [reference.node for field, reference in edges.value_references(node) if field != ("over",)]
+        names += [node.id] if edges.inputs_of(node) else []
         return {name: self._values[name] for name in dict.fromkeys(names) if name != "goal" or name == item}
 
     def lookup(self, name: str) -> Any:
@@ -112,7 +128,7 @@ def content_key(node: Node, address: Address, refs: dict[str, str], call: NodeCa
     read = {name: refs[name] for name in sorted(refs)}
     if isinstance(work, ToolCall | ModelCall):
         what: Any = work.model_dump(mode="json", by_alias=True)
-        extra: list[Any] = []
+        extra: list[Any] = [dict(sorted(call.lost.items()))] if call.lost else []
     else:
         what, extra = node.kind, [dict(sorted(call.lost.items())), call.items, call.answer]
     extra += [call.replans, call.objections] if call.replans or call.objections else []

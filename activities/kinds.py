@@ -92,17 +92,10 @@ class Kinds:
         )
 
     async def _join(self, turn: Turn, node: JoinNode) -> Any:
-        refs, lost = turn.call.refs, turn.call.lost
-        values = {name: await turn.binder.value(name) for name in node.inputs if name in refs}
         if node.policy == "settled":
-            return [_settled(name, values, lost) for name in node.inputs]
-        found = [values[name] for name in node.inputs if name in values]
+            return await turn.binder.settled(node.inputs)
+        found = [await turn.binder.value(name) for name in node.inputs if name in turn.call.refs]
         return found[0] if node.policy == "first" else found
-
-
-def _settled(name: str, values: dict[str, Any], lost: dict[str, tuple[str, str | None]]) -> dict[str, Any]:
-    status, error = lost.get(name, ("succeeded", None))
-    return {"id": name, "status": status, "value": values.get(name), "error": error}
 
 
 def _answered(report: Any, node: str) -> Made:

@@ -12,6 +12,7 @@ from activities.providers.models import Models
 from activities.results import results_of
 from activities.telling import JoinerTelling, Telling
 from activities.turn import Made, Turn
+from workflows.plan.edges import inputs_of
 from workflows.plan.model import ModelCall
 from workflows.plan.references import parse_reference
 from workflows.plan.turns import last_turn, told
@@ -61,9 +62,14 @@ class ModelCalls:
         binder = turn.binder
         if all(name.partition(":")[0] in OFFLINE for name in models):
             return Telling(prompt=str(binder.bound(f"{work.prompt} ")).rstrip())
+        node = turn.checked.node(turn.address.id)
         if work.role != "joiner" or work.output_schema is not None:
-            return Telling(roles.system(work.role), woven(work.prompt, binder.lookup, self.budget))
-        results = results_of(binder.inputs(turn.checked.node(turn.address.id)))
+            asked = woven(work.prompt, binder.lookup, self.budget)
+            ended = results_of({node.id: binder.lookup(node.id)}) if inputs_of(node) else {}
+            return Telling(
+                roles.system(work.role), "\n\n".join([asked, *([joiner.told(ended, self.budget)] if ended else [])])
+            )
+        results = results_of(binder.inputs(node))
         replanning = None
         if turn.call.replans:
             charter = await self.library.charter(turn.home, turn.checked.charter)

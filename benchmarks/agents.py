@@ -34,8 +34,8 @@ TOOL_SECONDS = 0.4
 GOALS = {"a": 2.5, "b": 1.2, "overlap": 0.8}
 LENGTHS = f"""\
 A token is {model.CHARACTERS} characters; the first after 300 ms, then 60 a second; each tool call takes 400 ms.
-A thought before each turn of an agent: {model.THOUGHT_CHARACTERS // model.CHARACTERS} tokens, the planner's: \
-{len(model.PLAN_THOUGHT) // model.CHARACTERS}. The last message is the same for all, word for word.
+A thought before each turn of an agent: {model.THOUGHT_CHARACTERS // model.CHARACTERS} tokens; the planner writes none.
+The last message is the same for all, word for word.
 """
 
 

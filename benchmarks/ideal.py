@@ -43,7 +43,7 @@ def whole_at(oracle: Oracle, said: Said) -> float:
 def lines_at(oracle: Oracle, run: Recorded) -> dict[int, float]:
     """Return for each call of the plan the seconds from asking for the plan to the end of its line."""
     text, numbers = run.said[0].text, lines(run.question)
-    begins = {call.number: text.index(f"\n{numbers[call.number]}. ") + 1 for call in run.question.planned}
+    begins = {call.number: f"\n{text}".index(f"\n{numbers[call.number]}. ") for call in run.question.planned}
     return {number: written_at(oracle, text.index("\n", begin) + 1) for number, begin in begins.items()}
 
 

@@ -5,7 +5,7 @@ The lengths are chosen once, from transcripts that others published, and are the
 - A token is four characters. The first comes after 300 ms, then 60 a second; nothing depends on the prompt's length.
 - A thought has 80 characters before every turn with calls. The examples in the prompts of ReAct (arXiv 2210.03629) for
   HotpotQA have some 110, those in LLMCompiler's (arXiv 2312.04511) ReAct prompts 91 for HotpotQA and 55 for ParallelQA.
-- The planner's thought has 40 characters, as LLMCompiler's `Thought: I can answer the question now.`
+- The planner writes no thought: its prompt asks it to begin with the first line, which runs while it writes the rest.
 - Calls are written as each wire format demands: JSON arguments for the agents, lines for the planner.
 - The last message is the same for all, word for word: the answer. With `evidence` all of them add what the joiner is
   asked for: a claim and a quotation for each result.
@@ -25,7 +25,6 @@ from benchmarks.questions import Call, Question, line, questions, renumbered
 CHARACTERS = 4
 THOUGHT = "I need this to answer the question: {}, and then I can see what else is missing."
 THOUGHT_CHARACTERS = 80
-PLAN_THOUGHT = "Thought: I know which calls this needs.\n"
 SERIAL = "Answer the question with the tools, one call at a time. Think before each call. When you know enough, answer."
 PARALLEL = (
     "Answer the question with the tools. Think before each turn, and make all calls whose inputs you know in the same "
@@ -126,7 +125,7 @@ def plan(question: Question) -> str:
     """Return what the planner writes."""
     numbers = lines(question)
     written = [line(call, numbers) for call in question.planned]
-    return PLAN_THOUGHT + "\n".join([*written, _answer(len(written) + 1, question.planned, numbers)])
+    return "\n".join([*written, _answer(len(written) + 1, question.planned, numbers)])
 
 
 def more(question: Question) -> str:

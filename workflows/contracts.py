@@ -143,8 +143,8 @@ class NodeCall(Message):
     """Runs nodes of one plan: one as a rule, several as a group.
 
     `nodes` are node paths with their generation (`n7`, `n7~2`, `m[17]`). `refs` maps the nodes whose outputs they read
-    to artifact digests; the activity binds arguments from there. `lost` maps a join's inputs without a value to
-    (status, error). `items` are a map's item outputs in order. `answer` is what a person answered at a gate. A model
+    to artifact digests; the activity binds arguments from there. `lost` maps inputs without a value to (status,
+    error). `items` are a map's item outputs in order. `answer` is what a person answered at a gate. A model
     whose output is the run's answer may ask for more nodes `replans` more times; `objections` say what was wrong with
     its last wish.
     """

@@ -16,6 +16,7 @@ from temporalio import workflow
 from workflows.contracts import AGENT, GATE, GROUP, JOIN, LLM, MAP, TOOL, Call, GroupReply, NodeCall, NodeReply
 from workflows.failures import failed_outcome
 from workflows.plan.decisions import Outcome, Settled
+from workflows.plan.graph import Spec
 from workflows.plan.limits import worded
 from workflows.plan.state import ENDED, RUNNING, SHOWN, SUCCEEDED, RunState
 from workflows.policies import as_keywords, node_options
@@ -212,18 +213,24 @@ def node_call(state: RunState, run: str, plan: str, units: Units) -> NodeCall:
     spec = state.spec_of(first)
     if state.is_item(first) or (spec.kind not in ("join", "map", "gate")):
         fields |= _reads(state, units)
-    elif spec.kind == "join":
-        chosen = state.chosen[first]
-        fields["refs"] = {state.path(node): state.digest[node] or "" for node in chosen}
-        if spec.policy == "settled":
-            lost = [node for node in spec.inputs if node not in dict.fromkeys(chosen)]
-            room = min(LOSS_CHARACTERS, LOST_CHARACTERS // max(1, len(lost)))
-            fields["lost"] = {state.path(node): _loss(state, node, room) for node in lost}
-    elif spec.kind == "map":
+    if spec.inputs:
+        fields |= _gathered(state, first, spec, fields.get("refs", {}))
+    elif spec.kind == "map" and not state.is_item(first):
         fields["items"] = tuple(state.digest[item] for item in state.items[first])
-    else:
+    elif spec.kind == "gate":
         fields["answer"] = state.answers.get(first)
     return NodeCall(**fields)
+
+
+def _gathered(state: RunState, unit: int, spec: Spec, refs: dict[str, str]) -> dict[str, Any]:
+    """Return what a join, or a model that is told of others' ends, gets beside what it reads."""
+    chosen = state.chosen[unit]
+    found: dict[str, Any] = {"refs": refs | {state.path(node): state.digest[node] or "" for node in chosen}}
+    if spec.policy == "settled":
+        lost = [node for node in spec.inputs if node not in dict.fromkeys(chosen)]
+        room = min(LOSS_CHARACTERS, LOST_CHARACTERS // max(1, len(lost)))
+        found["lost"] = {state.path(node): _loss(state, node, room) for node in lost}
+    return found
 
 
 def _reads(state: RunState, units: Units) -> dict[str, Any]:

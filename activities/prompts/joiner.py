@@ -71,9 +71,14 @@ def prompt(template: str, lookup: Callable[[str], Any], results: Mapping[str, Re
     goal = as_text(lookup("goal"))
     asked = filled(template, lambda reference: _named(reference, lookup, results)).strip()
     request = [goal, *([asked] if asked and asked != goal else [])]
+    return "\n\n".join(["The goal:", *request, "The results:", told(results, budget) or "There are none."])
+
+
+def told(results: Mapping[str, Result], budget: Budget) -> str:
+    """Return how each node ended, with its value or its error in a fence."""
     blocks = fitted({name: _shown(result) for name, result in results.items()}, budget)
-    told = [f"{name}, {result.status}:\n{block}" for (name, result), block in zip(results.items(), blocks, strict=True)]
-    return "\n\n".join(["The goal:", *request, "The results:", *(told or ["There are none."])])
+    pairs = zip(results.items(), blocks, strict=True)
+    return "\n\n".join(f"{name}, {result.status}:\n{block}" for (name, result), block in pairs)
 
 
 def refused(objections: Sequence[str]) -> str:

@@ -33,7 +33,8 @@ _RULES = """\
 - Refer only to what a line really needs, so that as much as possible runs at the same time.
 - Use `calculate` for arithmetic if it is there, never a model.
 - Do not guess facts, addresses or paths: find them with a line, and refer to its result.
-- A `Thought:` line may come before the plan. Nothing else may stand beside the lines."""
+- Begin with line 1 at once: it runs while you write the rest. Put first what the longest chain begins with.
+- Write nothing beside the lines."""
 _SYSTEM = """\
 You plan work. You do not do it, and you do not answer.
 

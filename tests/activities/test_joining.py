@@ -88,8 +88,7 @@ def test_an_answer_has_many_forms(reply: str, answer: Any) -> None:
             "why": "no hits",
             "nodes": [
                 {"id": "n4", "kind": "tool", "tool": "search", "args": {"query": "$n1 of $n0", "k": 2}},
-                {"id": "n5_results", "kind": "join", "inputs": ["n1", "n4"], "policy": "settled"},
-                {"id": "n5", "kind": "llm", "role": "joiner", "prompt": "$goal\n\n$n5_results"},
+                {"id": "n5", "kind": "llm", "role": "joiner", "prompt": "$goal", "inputs": ["n1", "n4"]},
             ],
             "answer": "$n5",
         },
@@ -99,7 +98,7 @@ def test_a_wish_for_more_is_a_delta(wish: dict[str, Any]) -> None:
     delta = read({"replan": wish}).delta
     assert delta is not None
     assert (delta.why, delta.answer) == ("no hits", "$n5")
-    assert [node["id"] for node in delta.nodes] == ["n4", "n5_results", "n5"]
+    assert [node["id"] for node in delta.nodes] == ["n4", "n5"]
     assert delta.nodes[0]["args"] == {"query": "$n1 of $n0", "k": 2}
     assert delta.nodes[1]["inputs"] == ["n1", "n4"]
 

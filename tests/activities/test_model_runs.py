@@ -68,6 +68,25 @@ def plan(*prompts: str, **fields: Any) -> dict[str, Any]:
     return {"nodes": nodes, "answer": {node["id"]: f"${node['id']}" for node in nodes}, "on_failure": "fail"}
 
 
+@pytest.mark.parametrize("role", ["worker", "joiner"])
+async def test_a_model_is_told_how_each_of_its_inputs_ended(
+    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer, role: str
+) -> None:
+    server.on("", "The second is missing.")
+    calls = [
+        {"id": "good", "kind": "tool", "tool": "nap", "args": {"value": "first of two"}},
+        {"id": "bad", "kind": "tool", "tool": "fail", "args": {}},
+        {"id": "out", "kind": "llm", "role": role, "prompt": "What is missing?", "inputs": ["bad", "good"]},
+    ]
+    async with running(client, artifacts, cache, env) as run:
+        result = await (await run(goal="g", plan={"nodes": calls, "answer": "$out"})).result()
+    assert (result["status"], result["answer"]) == ("done", "The second is missing.")
+    assert [line["status"] for line in result["nodes"]] == ["succeeded", "failed", "succeeded"]
+    asked = server.asked[-1].text
+    assert asked.index("What is missing?") < asked.index("bad, failed:") < asked.index("good, succeeded:")
+    assert "first of two" in asked
+
+
 async def test_a_plan_runs_on_both_providers_and_counts_what_it_used(
     client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
 ) -> None:

@@ -67,7 +67,7 @@ async def test_lines_become_a_draft_in_the_plan_language(desk: Desk) -> None:
     desk.server.on("", f"Thought: two searches.\n{LINES}")
     planned = await desk.ask()
     plan = await desk.plan(planned)
-    assert [node["id"] for node in plan["nodes"]] == ["n1", "n2", "n3_results", "n3"]
+    assert [node["id"] for node in plan["nodes"]] == ["n1", "n2", "n3"]
     assert plan["nodes"][1]["args"] == {"query": "Amazon length", "k": 5}
     assert (plan["answer"], planned.problems, planned.warnings) == ("$n3", (), ())
     assert planned.usage[1] > 0
@@ -106,7 +106,7 @@ async def test_a_plan_in_json_is_a_draft_too(desk: Desk) -> None:
         ('1. search("a"\n2. answer($1)', "line 1: `)` is missing at its end"),
         (
             "".join(f'{line}. search("a {line}")\n' for line in range(1, 501)) + "501. answer()",
-            f"the plan has 502 nodes; at most {MOST_NODES} are planned for one goal",
+            f"the plan has 501 nodes; at most {MOST_NODES} are planned for one goal",
         ),
         (Reply(text='1. search("a")\n2. answer($1)', stop="length"), "the plan was cut off because it is too long"),
     ],
@@ -134,7 +134,7 @@ async def test_problems_go_back_with_the_plan_by_line(desk: Desk) -> None:
     assert [role for role, _ in turns] == ["user", "assistant", "user"]
     assert turns[1][1] == '1. search("a", 99)\n2. answer($1)'
     assert "- line 1 args.k: search: is 99; at most 20" in turns[2][1]
-    assert len((await desk.plan(again))["nodes"]) == 4
+    assert len((await desk.plan(again))["nodes"]) == 3
 
 
 async def test_nodes_come_while_the_planner_writes(desk: Desk) -> None:
@@ -148,7 +148,7 @@ async def test_nodes_come_while_the_planner_writes(desk: Desk) -> None:
 
     await desk.ask(on_nodes=on_nodes)
     ended = loop.time()
-    assert [node["id"] for _, nodes in batches for node in nodes] == ["n1", "n2", "n3_results", "n3"]
+    assert [node["id"] for _, nodes in batches for node in nodes] == ["n1", "n2", "n3"]
     assert len(batches) > 1
     assert ended - batches[0][0] > 0.5
 

@@ -114,6 +114,8 @@ class Planner:
             self._condition(spec)
         if kind == "join":
             self._join(spec)
+        elif kind == "llm" and self._chance(40):
+            spec.inputs, spec.policy = self._some(self._usable, 1, 4), "settled"
         elif kind == "map":
             self._map(spec)
         elif kind == "gate" and self._early and self._chance(30):

@@ -89,8 +89,13 @@ PLAN = {
             "prompt": 'Which of these is right?\n3. search("text, not a line")\nGive a reason for "each". $n5',
             "output_schema": {"type": "object", "properties": {"ok": True}},
         },
-        {"id": "n8_results", "kind": "join", "inputs": ["n4", "n7"], "policy": "settled"},
-        {"id": "n8", "kind": "llm", "role": "joiner", "prompt": "Which is longer, n4 or n7?\n\n$n8_results"},
+        {
+            "id": "n8",
+            "kind": "llm",
+            "role": "joiner",
+            "prompt": "Which is longer, n4 or n7?",
+            "inputs": ["n4", "n7"],
+        },
     ],
     "answer": "$n8",
 }
@@ -166,7 +171,7 @@ def test_a_number_without_a_line_is_told() -> None:
 
 def test_a_line_may_refer_to_a_later_one() -> None:
     found = nodes('1. calculate("$3 + $2")\n2. calculate("$3")\n3. calculate("1")\n4. answer($1)')
-    assert list(found) == ["n3", "n2", "n1", "n4_results", "n4"]
+    assert list(found) == ["n3", "n2", "n1", "n4"]
     assert found["n1"]["args"] == {"expression": "$n3 + $n2"}
 
 
@@ -222,19 +227,18 @@ def test_forms(line: str, fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "end", ["3. join()", "3. answer()", "join()<END_OF_PLAN>", "3. answer($1, $2)", "3. join([$1, $2])", "", "\n\n"]
 )
-def test_an_answer_is_made_of_the_settled_results(end: str) -> None:
+def test_an_answer_is_told_how_the_calls_ended(end: str) -> None:
     plan, errors, _ = read(f'1. search("x")\n2. search("y")\n{end}')
     assert errors == []
     assert plan["nodes"][2:] == [
-        {"id": "n3_results", "kind": "join", "inputs": ["n1", "n2"], "policy": "settled"},
-        {"id": "n3", "kind": "llm", "role": "joiner", "prompt": "$goal\n\n$n3_results"},
+        {"id": "n3", "kind": "llm", "role": "joiner", "prompt": "$goal", "inputs": ["n1", "n2"]},
     ]
     assert plan["answer"] == "$n3"
 
 
 def test_an_answer_takes_what_no_line_has_used_and_the_last_one_is_the_plans() -> None:
     plan, _, _ = read('1. search("x")\n2. llm("$1")\n3. answer()\n4. search("$3")\n5. answer()')
-    inputs = [node["inputs"] for node in plan["nodes"] if node["kind"] == "join"]
+    inputs = [node["inputs"] for node in plan["nodes"] if "inputs" in node]
     assert (inputs, plan["answer"]) == ([["n2"], ["n4"]], "$n5")
 
 
@@ -476,8 +480,8 @@ def work_of(text: str) -> int:
 
 def test_the_example_in_the_docs_is_read_as_it_says() -> None:
     text = (Path(__file__).parents[2] / "docs" / "plans.md").read_text()
-    block = next(part for part in text.split("```") if part.lstrip().startswith("Thought:"))
+    block = next(part for part in text.split("```") if part.lstrip().startswith("1. search"))
     plan, errors, warnings = read(block)
     assert (errors, warnings) == ([], [])
-    assert [node["id"] for node in plan["nodes"]] == ["n1", "n2", "n3", "n4", "n5_results", "n5"]
+    assert [node["id"] for node in plan["nodes"]] == ["n1", "n2", "n3", "n4", "n5"]
     assert problems_of(parse_plan(plan), CATALOGUE) == []

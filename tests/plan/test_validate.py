@@ -365,6 +365,20 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         "`a` is named twice",
     ),
     (
+        "input of a model twice",
+        plan(tool(), llm("b", inputs=["a", "a"])),
+        "arity",
+        "nodes[1].inputs[1]",
+        "`a` is named twice",
+    ),
+    (
+        "input of a model that is not there",
+        plan(tool(), llm("b", inputs=["c"])),
+        "dangling",
+        "nodes[1].inputs[0]",
+        "`c`",
+    ),
+    (
         "over a number",
         plan(tool(), each(over="$a.count")),
         "over",

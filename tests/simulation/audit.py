@@ -87,7 +87,7 @@ def _check_pending(state: RunState, node: int, needs: list[int]) -> None:
         assert state.queued[node] or state.armed[node], f"{spec.id} could go on, but nobody knows"
     if state.queued[node] and not gathering:
         assert not missing
-    if spec.kind == "join" and state.armed[node]:
+    if spec.inputs and state.armed[node]:
         inputs = [state.status[item] for item in spec.inputs]
         if not state.queued[node]:
             assert state.left[node] == sum(item not in (*ENDED, BLOCKED) for item in inputs)

@@ -119,7 +119,8 @@ def inputs_of(state: RunState, unit: int) -> tuple[str, ...]:
         return (*taken, *([lost_text(state, node) for node in spec.inputs] if spec.policy == "settled" else []))
     if spec.kind == "map":
         return tuple(state.digest[item] or "" for item in state.items[unit])
-    return (*(state.digest[need] or "" for need in spec.needs), str(state.answers.get(unit, "")))
+    told = [f"{lost_text(state, node)} {state.digest[node]}" for node in spec.inputs]
+    return (*(state.digest[need] or "" for need in spec.needs), *told, str(state.answers.get(unit, "")))
 
 
 def lost_text(state: RunState, node: int) -> str:
@@ -143,7 +144,7 @@ def check_may_start(state: RunState, unit: int, inside: dict[int, None]) -> None
     assert node not in state.graph.standin_for or state.status[state.graph.standin_for[node]] == DELEGATED
     assert not spec.approval or state.approved.get(node), f"{path} starts without approval"
     assert spec.kind != "gate" or node in state.answers
-    if spec.kind == "join":
+    if spec.inputs:
         assert all(state.status[item] == SUCCEEDED for item in state.chosen[node])
     given_up = any(state.notes.get(dep, ("",))[0] == "GivenUp" for dep in spec.watches)
     if len(inside) == 1 and spec.when is not None and spec.kind != "map" and not given_up:

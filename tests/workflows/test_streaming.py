@@ -42,7 +42,7 @@ async def test_a_plan_that_is_mended_takes_the_place_of_its_beginning(begin: Beg
     handle = await begin(goal="What is b?")
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", "It is b."), report
-    assert [line["id"] for line in report["nodes"]] == ["n1", "n2_results", "n2"]
+    assert [line["id"] for line in report["nodes"]] == ["n1", "n2"]
     events = await began(handle)
     assert "n1" in events
     assert "n1~2" in events

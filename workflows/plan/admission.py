@@ -30,7 +30,7 @@ def admit(state: RunState, node: int) -> None:
 
 def enter(state: RunState, node: int, spec: Spec) -> None:
     """The node's condition holds, and a person has said what there was to say, or is asked now."""
-    if spec.kind == "join":
+    if spec.inputs:
         state.armed[node] = True
         consider(state, node)
     elif (spec.kind == "gate" and node not in state.answers) or (spec.approval and node not in state.approved):

@@ -15,6 +15,7 @@ from workflows.plan.model import (
     GateNode,
     Instead,
     JoinNode,
+    LlmNode,
     MapNode,
     ModelCall,
     Node,
@@ -116,7 +117,9 @@ class Annotator:
         work = edges.work_of(node)
         if work is not None:
             self._work(spec, work)
-        if isinstance(node, JoinNode):
+        if isinstance(node, LlmNode) and node.inputs:
+            spec.policy = "settled"
+        elif isinstance(node, JoinNode):
             _join(spec, node)
         elif isinstance(node, GateNode):
             spec.question, spec.schema = node.question, node.answer_schema

@@ -5,7 +5,7 @@ have; only those that wait for each other, or for a line that never comes, come 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from workflows.plan.forms import FORMS, Node, Tools, nodes_of
+from workflows.plan.forms import FORMS, Node, Tools, node_of
 from workflows.plan.line_references import numbers_in, with_ids
 from workflows.plan.literals import Arguments, CallFault, read_arguments
 from workflows.plan.problems import printable
@@ -146,23 +146,22 @@ class Assembly:
                 self.warn(f"{where}: there is no line {number}, so ${number} stays text")
         given = Arguments(with_ids(call.given.ordered, self._id), with_ids(call.given.by_name, self._id))
         try:
-            made = nodes_of(call.name, f"n{call.number}", given, self._tools, self._loose)
+            made = node_of(call.name, f"n{call.number}", given, self._tools, self._loose)
         except CallFault as error:
             self.fail(f"{where}: {error}")
             return
         self._add(made, [reference.node for reference in references_in([given.ordered, given.by_name])])
 
-    def _add(self, made: list[Node], used: list[str]) -> None:
-        for name in used:
-            if name not in self._known:
-                self._loose.pop(name, None)
-        if len(made) > 1:
-            self.answer = made[-1]["id"]
-            for name in made[0]["inputs"]:
-                self._loose.pop(name, None)
-        self._loose[made[-1]["id"]] = None
-        self.nodes += made
-        self.events += map(LineNode, made)
+    def _add(self, made: Node, used: Iterable[str]) -> None:
+        """Take a node that uses these; one that is told how others ended is the answer."""
+        told = made.get("inputs", ()) if made["kind"] == "llm" else ()
+        for name in (*(name for name in used if name not in self._known), *told):
+            self._loose.pop(name, None)
+        if told:
+            self.answer = made["id"]
+        self._loose[made["id"]] = None
+        self.nodes.append(made)
+        self.events.append(LineNode(made))
 
     def finish(self) -> None:
         """Take what still waits for lines that never came, and see that the plan has an end."""
@@ -178,7 +177,7 @@ class Assembly:
             self.answer = ends[0]["id"]
         elif not self.answer:
             self.warn("the plan has no answer line; one was added")
-            self._add(nodes_of("answer", f"n{self.last + 1}", Arguments(), self._tools, self._loose), [])
+            self._add(node_of("answer", f"n{self.last + 1}", Arguments(), self._tools, self._loose), [])
 
 
 def _numbers(call: NumberedCall) -> Iterable[int]:

@@ -10,6 +10,7 @@ from workflows.plan.model import (
     AgentCall,
     Instead,
     JoinNode,
+    LlmNode,
     MapNode,
     ModelCall,
     Node,
@@ -93,7 +94,8 @@ class Links:
     """What one node depends on, each without repeats and in the order written.
 
     `needs` must succeed before it starts, `watches` only have to end, because a condition reads their status;
-    `inputs` are a join's; `reads` are the nodes whose outputs its activity loads; `standin` runs when it fails.
+    `inputs` are those of a join or a model call; `reads` are the nodes whose outputs its activity loads; `standin` runs
+    when it fails.
     """
 
     needs: list[str]
@@ -143,8 +145,8 @@ def watches_of(node: Node) -> list[str]:
 
 
 def inputs_of(node: Node) -> list[str]:
-    """Return a join's inputs."""
-    return list(node.inputs) if isinstance(node, JoinNode) else []
+    """Return the nodes whose ends a join, or a model call, takes as they come."""
+    return list(node.inputs) if isinstance(node, JoinNode | LlmNode) else []
 
 
 def standin_of(node: Node) -> str | None:

@@ -23,15 +23,15 @@ COMMON = ("needs", "when", "on_error", "retry", "timeout", "priority")
 _CALL = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*\(", re.ASCII)
 
 
-def nodes_of(name: str, node: str, given: Arguments, tools: Tools, before: Iterable[str]) -> list[Node]:
-    """Return the nodes that one call makes; the last has the id `node`.
+def node_of(name: str, node: str, given: Arguments, tools: Tools, before: Iterable[str]) -> Node:
+    """Return the node with the id `node` that a call makes.
 
     `before` are the nodes whose results an answer takes when it names none. Raises CallFault.
     """
     form = FORMS.get(name.lower())
     if form is not None:
         return form(node, given, tools, before)
-    return [{"id": node, **_tool_call(name, given, tools)}]
+    return {"id": node, **_tool_call(name, given, tools)}
 
 
 def _tool_call(name: str, given: Arguments, tools: Tools) -> Node:
@@ -54,8 +54,8 @@ def _tool_call(name: str, given: Arguments, tools: Tools) -> Node:
     return {"kind": "tool", "tool": name, "args": by_place | by_name, **_common(fields)}
 
 
-def _llm(node: str, given: Arguments, _tools: Tools, _before: Iterable[str]) -> list[Node]:
-    return [{"id": node, **_model_call(given)}]
+def _llm(node: str, given: Arguments, _tools: Tools, _before: Iterable[str]) -> Node:
+    return {"id": node, **_model_call(given)}
 
 
 def _model_call(given: Arguments) -> Node:
@@ -70,19 +70,19 @@ def _model_call(given: Arguments) -> Node:
     return {"kind": "llm", "prompt": "\n\n".join(map(as_text, parts)), **_common(fields)}
 
 
-def _agent(node: str, given: Arguments, _tools: Tools, _before: Iterable[str]) -> list[Node]:
+def _agent(node: str, given: Arguments, _tools: Tools, _before: Iterable[str]) -> Node:
     fields = _fields(given, ("goal", "tools", "budget"))
     if len(given.ordered) + ("goal" in fields) != 1:
         raise CallFault('agent takes one goal: agent("Find out when $1 was built", tools=["search"])')
-    return [{"id": node, "kind": "agent", "goal": as_text(fields.pop("goal", *given.ordered)), **_common(fields)}]
+    return {"id": node, "kind": "agent", "goal": as_text(fields.pop("goal", *given.ordered)), **_common(fields)}
 
 
-def _map(node: str, given: Arguments, tools: Tools, _before: Iterable[str]) -> list[Node]:
+def _map(node: str, given: Arguments, tools: Tools, _before: Iterable[str]) -> Node:
     fields = _fields(given, ("over", "do", "as", "max_items"))
     fields |= dict(zip(("over", "do"), given.ordered, strict=False))
     if len(given.ordered) > 2 or "over" not in fields or not isinstance(fields.get("do"), str):
         raise CallFault("map takes a list and a call for each item: map($1.items, read(path=$item.path))")
-    return [{"id": node, "kind": "map", **_common(fields), "do": _inner_call(fields["do"], tools)}]
+    return {"id": node, "kind": "map", **_common(fields), "do": _inner_call(fields["do"], tools)}
 
 
 def _inner_call(text: str, tools: Tools) -> Node:
@@ -102,14 +102,14 @@ def _inner_call(text: str, tools: Tools) -> Node:
     return _tool_call(found[1], given, tools)
 
 
-def _gate(node: str, given: Arguments, _tools: Tools, _before: Iterable[str]) -> list[Node]:
+def _gate(node: str, given: Arguments, _tools: Tools, _before: Iterable[str]) -> Node:
     fields = _fields(given, ("question", "schema"))
     if len(given.ordered) + ("question" in fields) != 1:
         raise CallFault('gate takes one question: gate("May this be sent?")')
-    return [{"id": node, "kind": "gate", "question": fields.pop("question", *given.ordered), **_common(fields)}]
+    return {"id": node, "kind": "gate", "question": fields.pop("question", *given.ordered), **_common(fields)}
 
 
-def _join(node: str, given: Arguments, tools: Tools, before: Iterable[str]) -> list[Node]:
+def _join(node: str, given: Arguments, tools: Tools, before: Iterable[str]) -> Node:
     """A join with a policy; without one it is the end of a plan, as LLMCompiler (arXiv 2312.04511) writes it."""
     if "policy" not in given.by_name:
         return _answer(node, given, tools, before)
@@ -117,23 +117,19 @@ def _join(node: str, given: Arguments, tools: Tools, before: Iterable[str]) -> l
     inputs = _named_in([given.ordered, fields.pop("inputs", [])])
     if not inputs:
         raise CallFault('join needs the results to join: join($1, $2, policy="first")')
-    return [{"id": node, "kind": "join", "inputs": inputs, **_common(fields)}]
+    return {"id": node, "kind": "join", "inputs": inputs, **_common(fields)}
 
 
-def _answer(node: str, given: Arguments, _tools: Tools, before: Iterable[str]) -> list[Node]:
-    """The end: a settled join, so that a failed input is told and not fatal, and a joiner that answers from it."""
+def _answer(node: str, given: Arguments, _tools: Tools, before: Iterable[str]) -> Node:
+    """The end: a joiner that is told how each of its inputs ended, so that a failed one is not fatal."""
     fields = _fields(given, tuple(given.by_name))
     kept = {name: fields.pop(name) for name in ("model", "output_schema", *COMMON) if name in fields}
     texts = [text for text in _texts([given.ordered, fields]) if parse_reference(text) is None]
     inputs = _named_in([given.ordered, fields]) or list(before)
     if not inputs:
         raise CallFault("there is no result to answer from; write the calls before it")
-    gathered = f"{node}_results"
     told = " ".join(rewrite(text, _spoken) for text in texts).strip() or "$goal"
-    return [
-        {"id": gathered, "kind": "join", "inputs": inputs, "policy": "settled"},
-        {"id": node, "kind": "llm", "role": "joiner", "prompt": f"{told}\n\n${gathered}", **_common(kept)},
-    ]
+    return {"id": node, "kind": "llm", "role": "joiner", "prompt": told, "inputs": inputs, **_common(kept)}
 
 
 def _spoken(reference: Reference) -> str | None:
@@ -173,5 +169,5 @@ def _texts(value: Any) -> Iterator[str]:
             yield item
 
 
-Form = Callable[[str, Arguments, Tools, Iterable[str]], list[Node]]
+Form = Callable[[str, Arguments, Tools, Iterable[str]], Node]
 FORMS: dict[str, Form] = {"llm": _llm, "map": _map, "join": _join, "gate": _gate, "agent": _agent, "answer": _answer}

@@ -168,7 +168,9 @@ class ToolNode(Placed, ToolCall):
 
 
 class LlmNode(Placed, ModelCall):
-    """A model call as a node."""
+    """A model call as a node. It is told how each of its `inputs` ended, with value or error, as by a settled join."""
+
+    inputs: tuple[NodeId, ...] = Field(default=(), max_length=MAX_NODES)
 
 
 class AgentNode(Placed, AgentCall):

@@ -181,7 +181,7 @@ def _count(state: RunState, node: int) -> None:
     missing += sum(joins.is_open(state.status[dep]) for dep in spec.watches)
     missing += node in hosts and state.status[hosts[node]] != DELEGATED
     state.missing[node] = missing
-    if spec.kind == "join":
+    if spec.inputs:
         joins.count(state, node)
 
 

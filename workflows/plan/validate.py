@@ -85,8 +85,9 @@ def _node(scope: Scope, node: Node, index: int) -> Iterator[Problem]:
     for field, text in edges.bound_texts(node):
         yield from _malformed(text, (*where, *field))
     yield from condition_problems(scope, node, where)
+    yield from _gathers(scope, node, where)
     if isinstance(node, JoinNode):
-        yield from _join(scope, node, where)
+        yield from _quorum(node, where)
     if isinstance(node, MapNode):
         yield from _map(scope, node, where)
     yield from _schemas(node, where)
@@ -110,13 +111,16 @@ def _malformed(text: str, where: Where) -> Iterator[Problem]:
         yield Problem("reference", where, f"{shown(found)} is no reference; write ${{node.path}}, or `$$` for a dollar")
 
 
-def _join(scope: Scope, node: JoinNode, where: Where) -> Iterator[Problem]:
+def _gathers(scope: Scope, node: Node, where: Where) -> Iterator[Problem]:
     first: dict[str, int] = {}
-    for position, name in enumerate(node.inputs):
+    for position, name in enumerate(edges.inputs_of(node)):
         yield from scope.named(name, node, (*where, "inputs", position))
         if first.setdefault(name, position) != position:
             told = f"`{name}` is named twice; an input counts once"
             yield Problem("arity", (*where, "inputs", position), told)
+
+
+def _quorum(node: JoinNode, where: Where) -> Iterator[Problem]:
     quorum = node.policy.quorum if isinstance(node.policy, Quorum) else None
     if isinstance(quorum, int) and quorum > len(node.inputs):
         told = f"a quorum of {shown(quorum)} can never be reached with {len(node.inputs)} inputs; lower it"
