@@ -176,6 +176,11 @@ def print_totals(rows: Sequence[Row]) -> bool:
         given, written = sum(each.given for each in timed), sum(each.written for each in timed)
         print(f"{name:<22}{calls:>6,} tool calls {turns:>6,} model calls {given:>9,} tokens in {written:>7,} out")
     found = {"a": serial / weft, "b": parallel / weft, "overlap": overlap(rows, sum(row.overlapped for row in rows))}
+    print("\nby shape" + " " * 14 + "questions  (a) / (c)  (b) / (c)")
+    for shape in dict.fromkeys(row.question.shape for row in rows):
+        own = [row for row in rows if row.question.shape == shape]
+        one, many, ours, _ = totals(own)
+        print(f"{shape:<22}{len(own):>9}{one / ours:>11.2f}{many / ours:>11.2f}")
     each_a = statistics.median(row.serial.seconds / row.weft.seconds for row in rows)
     each_b = statistics.median(row.parallel.seconds / row.weft.seconds for row in rows)
     print(

@@ -41,6 +41,12 @@ class Question:
     answer: str
 
     @property
+    def shape(self) -> str:
+        """What its graph looks like, as its name begins: chain, fan, pairs, diamond, dead-end."""
+        found = re.match(r"dead-end|[a-z]+", self.name)
+        return found[0] if found else ""
+
+    @property
     def planned(self) -> tuple[Call, ...]:
         """The calls of the first plan."""
         return tuple(call for call in self.calls if not call.replan)
