@@ -2,10 +2,8 @@
 
 import json
 import time
-from datetime import timedelta
 from typing import Any
 
-from pydantic import ValidationError
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType, PendingActivityState, TaskQueueType
 from temporalio.api.failure.v1 import Failure
@@ -17,24 +15,19 @@ from temporalio.api.workflowservice.v1 import (
     DescribeWorkflowExecutionResponse,
     GetWorkflowExecutionHistoryReverseRequest,
 )
-from temporalio.client import Client, WorkflowQueryFailedError
+from temporalio.client import Client
 from temporalio.service import RPCError
 
 from starter.printable import flat
 from workflows.policies import REFUSALS
-from workflows.view import BlockedOn, NodeView, RunView
+from workflows.view import NodeView, RunView
 
 LOOKED_BACK = 20  # events
-QUERY_TIMEOUT = timedelta(seconds=5)
 PATIENT = 2.0  # seconds in which a worker should have taken a task
 
 
 async def closely(client: Client, view: RunView) -> RunView:
-    """Return the view with attempts, time and progress of what runs; as it was when the server does not say.
-
-    What a sub-agent waits for is among what the run waits for, under the node's path: `sub.n1` is node n1 of the run
-    below sub. A run of which nothing else goes on is blocked by it.
-    """
+    """Return the view with attempts, time and progress of what runs; as it was when the server does not say."""
     if not any(node.status == "running" for node in view.nodes):
         return view
     try:
@@ -42,28 +35,8 @@ async def closely(client: Client, view: RunView) -> RunView:
     except RPCError:
         return view
     pending = {item.activity_id.partition("~")[0]: item for item in found.pending_activities}
-    below = {child.workflow_id.removeprefix(f"{view.id}."): child.workflow_id for child in found.pending_children}
-    agents = {name.partition("~")[0]: run for name, run in below.items()}
-    nodes = []
-    for node in view.nodes:
-        told = {"preview": f"run {agents[node.id]}"} if node.id in agents else {}
-        nodes.append(_with(node, pending[node.id]) if node.id in pending else node.model_copy(update=told))
-    blocked = {name: await _blocked(client, run) for name, run in below.items()}
-    items = [item.model_copy(update={"node": f"{name}.{item.node}"}) for name in below for item in blocked[name]]
-    changes: dict[str, Any] = {"nodes": tuple(nodes), "blocked": (*view.blocked, *items)}
-    if items and all(blocked.values()) and sum(node.status == "running" for node in nodes) == len(below):
-        changes["status"] = "blocked"
-    return view.model_copy(update=changes)
-
-
-async def _blocked(client: Client, run: str) -> tuple[BlockedOn, ...]:
-    """Return what a sub-agent waits for if that holds all of it up."""
-    try:
-        told = await client.get_workflow_handle(run).query("plan", rpc_timeout=QUERY_TIMEOUT)
-        view = await closely(client, RunView.model_validate(told))
-    except (RPCError, WorkflowQueryFailedError, ValidationError):
-        return ()
-    return view.blocked if view.status == "blocked" else ()
+    nodes = tuple(_with(node, pending[node.id]) if node.id in pending else node for node in view.nodes)
+    return view.model_copy(update={"nodes": nodes})
 
 
 def _with(node: NodeView, item: PendingActivityInfo) -> NodeView:

@@ -17,10 +17,12 @@ with workflow.unsafe.imports_passed_through():
     from workflows.plan.snapshot import dump, load
     from workflows.plan.state import RunState
     from workflows.queries import HELP, cost_view, node_view, run_view
+    from workflows.relay import Relay
     from workflows.reporting import report_of, usage_of
     from workflows.request import Carry, InvalidRequest, RunRequest, has_plan, has_work, parse_request
     from workflows.result import RunReport, RunStatus
     from workflows.services import Opening, conclude, sound
+    from workflows.subagent import inherited
     from workflows.view import RunView
 
 BOARD_EVERY = timedelta(seconds=1)
@@ -56,6 +58,8 @@ class AgentRun(Inbox):
         self._planner: asyncio.Task[Engine] | None = None
         self._drafting: int | None = 0  # the attempt whose beginnings are taken: 0 the first to come, None no more
         self._unanswered = ""
+        self._relay = Relay(self._wake, self._carry.told if self._carry else "")
+        workflow.register_random_seed_callback(self._relay.tell_again)
         self._drawn_at = workflow.now() - BOARD_EVERY
 
     @workflow.run
@@ -110,9 +114,9 @@ class AgentRun(Inbox):
             state = RunState(graph, window=request.window, park_for=round(request.park_for * 1000))
             state.on_failure = request.on_failure or state.on_failure
             state.growing = more
-        engine = Engine(state, self._opening, checked.plan, self._changed)
+        engine = Engine(state, self._opening, self._relay, checked.plan, self._changed)
         engine.allow_replans(carry.replans if carry else request.max_replans if not has_plan(request) else 0)
-        engine.nest(request.depth)
+        engine.bequeath(inherited(request))
         if request.budget is not None and carry is None:
             engine.limit(request.budget)
             engine.charge(self._opening.spent)
@@ -163,6 +167,15 @@ class AgentRun(Inbox):
         elif self._engine is not None and draft.attempt == self._drafting and self._engine.begins(found):
             self._engine.grow(checked, more=True)
 
+    @workflow.signal(name="subagent", description="What a sub-agent of this run waits for, from that sub-agent")
+    def subagent(self, request: Any = None, *more: Any) -> None:
+        """Show what a sub-agent waits for. Ignores what is no such thing, comes late, or is from no sub-agent."""
+        self._relay.hear(request, *more)
+
+    def _wake(self) -> None:
+        if self._engine is not None:
+            self._engine.wake()
+
     def _continue_as_new(self, request: RunRequest, engine: Engine) -> None:
         opening = self._opening
         carry = Carry(
@@ -174,6 +187,7 @@ class AgentRun(Inbox):
             replans=engine.replans,
             runs=(self._carry.runs if self._carry else 1) + 1,
             attributes=opening.attributes.names,
+            told=self._relay.told or "",
         )
         following = request.model_copy(update={"carry": carry})
         if len(following.model_dump_json()) > CARRIED_BYTES:  # the plan is in the store; only a copied form misses it
@@ -222,14 +236,16 @@ class AgentRun(Inbox):
         engine = self._engine
         if engine is not None and engine.status is None:  # the end is published once, with the answer
             self._publish()
-        if engine is not None and (engine.state.running < 5 or workflow.now() - self._drawn_at >= BOARD_EVERY):
+        if engine is not None and (engine.moving < 5 or workflow.now() - self._drawn_at >= BOARD_EVERY):
             self._draw(engine)
+        if engine is not None and self._request is not None and self._request.depth:
+            self._relay.tell(engine.state, engine.shown_status)
 
     def _draw(self, engine: Engine) -> None:
         self._drawn_at = workflow.now()
         goal = self._request.goal if self._request else ""
         title = f"{self._status()}: {goal}" if goal else self._status()
-        drawn = board(engine.state, run=workflow.info().workflow_id, title=title)
+        drawn = board(engine.state, run=workflow.info().workflow_id, title=title, below=engine.below)
         workflow.set_current_details(drawn + self._opening.attributes.missing)
 
     def _spent(self) -> tuple[int, int, int, int]:
@@ -240,8 +256,8 @@ class AgentRun(Inbox):
     def _publish(self) -> None:
         """Let lists know how the run stands."""
         engine = self._engine
-        state, started = (engine.state, engine.started) if engine else (None, 0)
-        self._opening.attributes.publish(self._status(), self._opening.phase, state, self._spent(), started)
+        state, started, below = (engine.state, engine.started, engine.below) if engine else (None, 0, {})
+        self._opening.attributes.publish(self._status(), self._opening.phase, state, self._spent(), started, below)
 
     def _status(self) -> RunStatus:
         return self._engine.shown_status if self._engine is not None else self._stillborn
@@ -265,7 +281,7 @@ class AgentRun(Inbox):
     def query_node(self, request: Any = None, *more: Any) -> dict[str, Any]:
         """Return one node as `NodeView`, or `{"problem": ...}`."""
         del more
-        return node_view(self._engine, request)
+        return node_view(self._engine, workflow.info().workflow_id, request)
 
     @workflow.query(name="costs", description="What the run and each of its nodes have used, beside its budget")
     def query_costs(self, request: Any = None, *more: Any) -> dict[str, Any]:

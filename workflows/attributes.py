@@ -4,7 +4,7 @@ A namespace has to know an attribute before a run may set it: an unknown one fai
 finds which there are, and a run sets only those. Runs that began before one was created go on without it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +15,7 @@ from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 from workflows.plan.state import FAILED, SUCCEEDED, RunState
 from workflows.reporting import blocked_on, shown_units
 from workflows.result import RunStatus
+from workflows.view import SubagentView
 
 EVERY = timedelta(seconds=10)
 KEYS: dict[str, SearchAttributeKey[Any]] = {
@@ -54,13 +55,19 @@ class Attributes:
     _started: int = 0
 
     def publish(
-        self, status: RunStatus, phase: str, state: RunState | None, spent: Sequence[int], started: int = 0
+        self,
+        status: RunStatus,
+        phase: str,
+        state: RunState | None,
+        spent: Sequence[int],
+        started: int = 0,
+        below: Mapping[int, SubagentView] | None = None,
     ) -> None:
-        """Write what is due. `started` counts the starts of nodes so far."""
+        """Write what is due. `started` counts the starts of nodes so far; `below` is what sub-agents wait for."""
         if not self.names:
             return
         open_ = status in ("running", "blocked")
-        mark = (status, phase, state is not None and open_ and bool(state.waiting or state.parked))
+        mark = (status, phase, state is not None and open_ and bool(state.waiting or state.parked or below))
         now, idle = workflow.now(), started == self._started
         self._started = started
         if mark == self._mark and self._at is not None and (idle or now - self._at < EVERY):
@@ -71,7 +78,7 @@ class Attributes:
         if self.tenant:
             values["WeftTenant"] = self.tenant
         if state is not None:
-            values |= progress(state) | {"WeftBlockedOn": blocker(state) if open_ else None}
+            values |= progress(state) | {"WeftBlockedOn": blocker(state, below or {}) if open_ else None}
         changes = self._changes(values)
         if changes:
             workflow.upsert_search_attributes(changes)
@@ -104,9 +111,9 @@ def progress(state: RunState) -> dict[str, Value]:
     }
 
 
-def blocker(state: RunState) -> str | None:
-    """Return what waits for a person, or None: `gate n7`, `approval n3 and 2 more`, `failed n5`, `budget`."""
-    items = sorted(blocked_on(state, ""), key=lambda item: item.why != "budget")  # lists ask how the text begins
+def blocker(state: RunState, below: Mapping[int, SubagentView]) -> str | None:
+    """Return what waits for a person, or None: `gate n7`, `approval sub.n3 and 2 more`, `failed n5`, `budget`."""
+    items = sorted(blocked_on(state, "", below), key=lambda item: item.why != "budget")  # lists ask how the text begins
     if not items:
         return None
     more = f" and {len(items) - 1} more" if len(items) > 1 else ""

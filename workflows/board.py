@@ -8,7 +8,7 @@ questions beyond the first few, boxes for single nodes.
 import json
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -20,7 +20,7 @@ from workflows.plan.graph import Graph
 from workflows.plan.layout import after, arrange
 from workflows.plan.state import BLOCKED, ENDED, OPENED, SHOWN, RunState
 from workflows.reporting import blocked_on, error_of, shown_units
-from workflows.view import BlockedOn
+from workflows.view import BlockedOn, SubagentView
 
 USUAL_SENT = 7_900
 """Bytes as sent up to which nothing is in the way; about 6 KB of text."""
@@ -34,6 +34,8 @@ _MARKUP = re.compile(r"[<>|`*_\[\]&\\~${}:(]|--|(?<=\d)/(?=\d)")
 _SYLLABLE = re.compile(r"\S{8}")
 _BREAK = "\u200b"
 _SPACE = "\u2007"  # cells of a table have no room around them; unlike others this one never breaks a line
+
+Below = Mapping[int, SubagentView]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +60,17 @@ _STEPS = (
 )
 
 
-def board(state: RunState, *, run: str, title: str, notes: Sequence[str] = ()) -> str:
+def board(state: RunState, *, run: str, title: str, below: Below | None = None, notes: Sequence[str] = ()) -> str:
     """Return the board, at most 24 KB as sent: what is blocked and what to do, the picture, the nodes, `notes`.
 
-    Text from users is escaped: it can neither leave its place nor become markup. Notes are short Markdown of our own.
+    `below` is what sub-agents wait for. Text from users is escaped: it can neither leave its place nor become markup.
+    Notes are short Markdown of our own.
     """
+    below = below or {}
     units = shown_units(state)
     statuses = [_status(state, unit) for unit in units]
     counts = {status: statuses.count(status) for status in _FIRST if status in statuses}
-    blocked = blocked_on(state, run)
+    blocked = blocked_on(state, run, below)
     sketch = _sketch_of(state.graph)
     head = _head(run, title, counts)
     ranked = sorted(
@@ -79,7 +83,7 @@ def board(state: RunState, *, run: str, title: str, notes: Sequence[str] = ()) -
         if how != drawn or not svg:
             drawn, svg = how, picture(sketch, _marks(state, sketch, step), counts=counts, whole=step.whole)
         listed = [pair for pair in ranked if pair[1] in step.statuses]
-        asked, table = _questions(blocked, step.questions), _table(state, listed, len(units), step.rows)
+        asked, table = _questions(blocked, step.questions), _table(state, listed, below, len(units), step.rows)
         text = "\n".join([*head, *asked, f"<div>{svg}</div>", "", *table, *notes])
         if sent(text) <= step.limit:
             break
@@ -115,14 +119,20 @@ def _questions(blocked: Sequence[BlockedOn], most: int) -> list[str]:
     for item in blocked[:most]:
         asks = {"gate": "asks", "approval": "needs approval"}.get(item.why, "failed")
         lines.append(f"**{prose(item.node, 60)} {asks}:** {prose(item.question, 300)}")
+        if item.run:
+            lines.append(f"→ in the run of its sub-agent, {_linked(item.run)}:")
         lines.append(f"→ Send an Update: `{item.update}` with {_code(json.dumps(item.example, ensure_ascii=False))}")
         instead = {"approval": "refuse: `reject`", "failed": "go on without it: `skip_node`"}.get(item.why)
         if instead:
-            lines.append(f"→ or {instead} with {_code(json.dumps({'node': item.node}))}")
+            lines.append(f"→ or {instead} with {_code(json.dumps({'node': item.node.rpartition('.')[2]}))}")
         lines += [f"→ in a shell: {_code(item.command)}", ""]
     if len(blocked) > most:
         lines += [f"and {len(blocked) - most} more: query `plan` tells all.", ""]
     return lines
+
+
+def _linked(run: str) -> str:
+    return f"[{prose(run, 80)}](namespaces/{{namespace}}/workflows/{quote(run, safe='')})"
 
 
 def _sketch_of(graph: Graph) -> Sketch:
@@ -187,8 +197,8 @@ def _title(state: RunState, node: int, status: str) -> str:
     return plain(" · ".join(filter(None, told)), 200)
 
 
-def _table(state: RunState, listed: Sequence[tuple[int, str]], total: int, most: int) -> list[str]:
-    rows = [_row(state, unit, status) for unit, status in listed[:most]]
+def _table(state: RunState, listed: Sequence[tuple[int, str]], below: Below, total: int, most: int) -> list[str]:
+    rows = [_row(state, unit, status, below) for unit, status in listed[:most]]
     if not rows:
         return []
     if total > len(rows):
@@ -196,8 +206,9 @@ def _table(state: RunState, listed: Sequence[tuple[int, str]], total: int, most:
     return [f"| node | {_SPACE}status | {_SPACE}time{_SPACE} | |", "|:--|:--|--:|:--|", *rows, ""]
 
 
-def _row(state: RunState, unit: int, status: str) -> str:
-    note = error_of(state, unit) or ("" if state.is_item(unit) else _what(state.spec_of(unit).summary))
+def _row(state: RunState, unit: int, status: str, below: Below) -> str:
+    waits = "its sub-agent waits" if unit in below else ""
+    note = waits or error_of(state, unit) or ("" if state.is_item(unit) else _what(state.spec_of(unit).summary))
     name, time = clip_name(state.path(unit), 20), _time(state, unit).replace(" ", "\u00a0").replace(",\u00a0", ", ")
     cells = (f"`{name}`", _SPACE + status, f"{_SPACE}{time}{_SPACE}" if time else "", prose(note, 80, word=20))
     return f"| {' | '.join(cells)} |"

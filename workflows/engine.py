@@ -36,9 +36,11 @@ from workflows.plan.growth import shifted
 from workflows.plan.limits import Limits
 from workflows.plan.schedule import step
 from workflows.plan.state import OVERTIME, PARK, RUNNING, RunState
+from workflows.relay import Relay
 from workflows.result import RunStatus
 from workflows.services import Opening
 from workflows.updates import Update
+from workflows.view import SubagentView
 
 DRAIN_EVENTS = 20_000
 DRAIN_BYTES = 20 * 1024 * 1024
@@ -51,7 +53,7 @@ ENDS_FIRST = "ends-before-updates"
 class Engine:
     """One run's scheduler with its activities. `changed` is called after every batch of events."""
 
-    def __init__(self, state: RunState, opening: Opening, plan: str, changed: Callable[[], None]) -> None:
+    def __init__(self, state: RunState, opening: Opening, relay: Relay, plan: str, changed: Callable[[], None]) -> None:
         self.state = state
         self.plan = plan
         self.replies: dict[int, NodeReply] = {}
@@ -59,30 +61,42 @@ class Engine:
         self.status: EndStatus | None = None
         self.updates = 0
         self._changed = changed
+        self.relay = relay
         self._awake = False
         self._timer_at: int | None = None
         self._latest = 0
         self._timer: asyncio.Task[None] | None = None
         self.extender = Extender(self, opening)
         self._broken: BaseException | None = None
-        self._fanout = Fanout(state, opening.home, plan, self._wake)
+        self._fanout = Fanout(state, opening.home, plan, self.wake, relay)
 
     def post(self, event: Event) -> None:
         """Take an event from outside at once, so that the next update is checked against what it changed."""
         self.state.now = _now()
         self._carry_out(step(self.state, event))
-        self._wake()
+        self.wake()
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Have another look at everything."""
         self._awake = True
 
     @property
     def shown_status(self) -> RunStatus:
-        """The run's status as people see it."""
+        """The run's status as people see it: blocked too when all that runs are sub-agents that are."""
         if self.status is not None:
             return self.status
-        blocked = self.state.parked or (self.state.waiting and not self.state.running)
-        return "blocked" if blocked else "running"
+        waiting = self.state.waiting or self.below
+        return "blocked" if self.state.parked or (waiting and not self.moving) else "running"
+
+    @property
+    def moving(self) -> int:
+        """How many nodes run and may go on by themselves: all but sub-agents that are blocked."""
+        return self.state.running - sum(view.stuck for view in self.below.values())
+
+    @property
+    def below(self) -> dict[int, SubagentView]:
+        """What the sub-agents that run now wait for, by their nodes."""
+        return self.relay.below(self.state)
 
     @property
     def started(self) -> int:
@@ -98,10 +112,8 @@ class Engine:
     @property
     def quiet(self) -> bool:
         """Whether nothing is in flight: the only instants at which a run may continue as new."""
-        return (
-            not (self._fanout.busy or self.state.running or self.extender.busy or self.state.growing)
-            and workflow.all_handlers_finished()
-        )
+        busy = self._fanout.busy or self.extender.busy or self.relay.busy
+        return not (busy or self.state.running or self.state.growing) and workflow.all_handlers_finished()
 
     def objection(self, update: Update) -> str | None:
         """Return why the update cannot be taken now; None when it can."""
@@ -196,9 +208,9 @@ class Engine:
         """Let the model whose output is the answer ask for more nodes so many times."""
         self._fanout.replans = times
 
-    def nest(self, depth: int) -> None:
-        """Say how many runs this one is a sub-agent of."""
-        self._fanout.depth = depth
+    def bequeath(self, inherited: dict[str, Any]) -> None:
+        """Set the fields of a request that all sub-agents have from this run."""
+        self._fanout.inherited = inherited
 
     def limit(self, limits: Limits) -> None:
         """Set what the run may spend, from now on and in all."""
@@ -272,7 +284,7 @@ class Engine:
         wait = max(1, due - _now())
         await workflow.sleep(timedelta(milliseconds=wait), summary=self._named(due))
         self._timer_at = None
-        self._wake()
+        self.wake()
 
     def _named(self, due: int) -> str:
         """Return what ends at a deadline, for the timeline."""

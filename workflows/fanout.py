@@ -20,6 +20,7 @@ from workflows.plan.graph import Spec
 from workflows.plan.limits import worded
 from workflows.plan.state import ENDED, RUNNING, SHOWN, SUCCEEDED, RunState
 from workflows.policies import as_keywords, node_options
+from workflows.relay import Relay
 from workflows.subagent import run_subagent
 
 MOST_STARTS = 500
@@ -60,17 +61,18 @@ class Flight:
 class Fanout:
     """The activities in flight of one run. `wake` is called as each one ends; `settled` then tells how."""
 
-    def __init__(self, state: RunState, run: str, plan: str, wake: Callable[[], None]) -> None:
+    def __init__(self, state: RunState, run: str, plan: str, wake: Callable[[], None], relay: Relay) -> None:
         self._state = state
         self._run = run
         self._plan = plan
         self._wake = wake
+        self._relay = relay
         self._flights: dict[tuple[int, int], Flight] = {}
         self._ended: deque[Flight] = deque()
         self._waiting: deque[tuple[Units, Units]] = deque()
         self._put_back: list[Settled] = []
         self.started = 0
-        self.depth = 0
+        self.inherited: dict[str, Any] = {}
         self.replans = 0
         self.objections: dict[int, tuple[str, ...]] = {}
         self._task = -1
@@ -79,8 +81,8 @@ class Fanout:
 
     def afresh(self, state: RunState, plan: str) -> "Fanout":
         """Return one for another plan of the same run, with nothing in flight; what this one started is forgotten."""
-        other = Fanout(state, self._run, plan, self._wake)
-        other.depth, other.replans = self.depth, self.replans
+        other = Fanout(state, self._run, plan, self._wake, self._relay)
+        other.inherited, other.replans = self.inherited, self.replans
         return other
 
     @property
@@ -132,7 +134,8 @@ class Fanout:
         options.setdefault("summary", self._summary(units, name, spec.summary))
         handle: Handle
         if kind == "agent":
-            handle = asyncio.create_task(run_subagent(call, name, options, self._part(first), self.depth))
+            given = {**self.inherited, "budget": self._part(first)}
+            handle = asyncio.create_task(run_subagent(call, name, options, given, self._relay))
         else:
             handle = workflow.start_activity(
                 contract.name, call, activity_id=name, result_type=contract.gives, **as_keywords(options)

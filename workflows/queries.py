@@ -32,7 +32,7 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
     nodes: list[NodeView] = []
     size = 0
     for unit in units[start : start + limit]:
-        node = view_of(state, unit, engine.replies.get(unit))
+        node = view_of(state, unit, engine.replies.get(unit), engine.relay.line(state, unit, view.id))
         size += 160 + len(node.summary) + len(node.preview) * 2 + len(node.error or "") + 12 * len(node.needs)
         if size > PAGE_BYTES and nodes:
             break
@@ -42,7 +42,7 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
         update={
             "counts": counts(state),
             "budget": ledger(state.budget),
-            "blocked": blocked_on(state, view.id),
+            "blocked": blocked_on(state, view.id, engine.below),
             "nodes": tuple(nodes),
             "next": end if end < len(units) else None,
         }
@@ -71,7 +71,7 @@ def _page(request: Any) -> tuple[int, int]:
     return start, limit if isinstance(limit, int) and 0 < limit <= PAGE else PAGE
 
 
-def node_view(engine: Engine | None, request: Any) -> dict[str, Any]:
+def node_view(engine: Engine | None, run: str, request: Any) -> dict[str, Any]:
     """Return one node, or `{"problem": ...}` that says what to ask instead."""
     if engine is None:
         return {"problem": "there is no plan yet"}
@@ -79,5 +79,7 @@ def node_view(engine: Engine | None, request: Any) -> dict[str, Any]:
     unit = engine.state.find(name) if isinstance(name, str) else None
     if unit is None:
         return {"problem": f'there is no such node; ask with {{"node": "{engine.state.path(0)}"}}'}
-    view = view_of(engine.state, unit, engine.replies.get(unit)).model_dump(mode="json")
+    view = view_of(engine.state, unit, engine.replies.get(unit), engine.relay.line(engine.state, unit, run)).model_dump(
+        mode="json"
+    )
     return {**view, "generation": engine.state.generation[unit], "error": error_of(engine.state, unit)}

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import JsonValue
 
@@ -12,7 +12,7 @@ from workflows.plan.ending import unexcused
 from workflows.plan.limits import Limits, ledger, worded
 from workflows.plan.state import SHOWN, WAITING, RunState
 from workflows.result import NodeLine, RunReport, RunStatus, Usage
-from workflows.view import BlockedOn, NodeView
+from workflows.view import MOST_PASSED_ON, BlockedOn, NodeView, SubagentView
 
 REPORT_BYTES = 700_000
 SHORT_ERROR = 300
@@ -57,8 +57,10 @@ def _fields(state: RunState, unit: int) -> dict[str, object]:
     }
 
 
-def view_of(state: RunState, unit: int, reply: NodeReply | None) -> NodeView:
-    """Return a unit with its sentence, what it needs, and the preview of its output while this run remembers it."""
+def view_of(state: RunState, unit: int, reply: NodeReply | None, agent: str = "") -> NodeView:
+    """Return a unit with its sentence, what it needs, and the preview of its output while this run remembers it.
+    `agent` tells of a sub-agent that runs.
+    """
     spec = state.spec_of(unit)
     needs = (*spec.inputs, *state.graph.deps[state.node_of(unit)])
     shown = SHOWN[state.status[unit]]
@@ -66,7 +68,7 @@ def view_of(state: RunState, unit: int, reply: NodeReply | None) -> NodeView:
         **_fields(state, unit),
         summary=spec.summary,
         needs=tuple(state.path(node) for node in needs),
-        preview=reply.preview if reply is not None and shown != "running" else "",  # a turn is no output
+        preview=reply.preview if reply is not None and shown != "running" else agent,  # a turn is no output
         ref=state.digest[unit],
     )
 
@@ -103,14 +105,15 @@ def counts(state: RunState) -> dict[str, int]:
     return {status: count for status, count in found.items() if count}
 
 
-def blocked_on(state: RunState, run: str) -> tuple[BlockedOn, ...]:
-    """Return what waits for a person: gates, approvals, and failed nodes of a parked run."""
+def blocked_on(state: RunState, run: str, below: Mapping[int, SubagentView]) -> tuple[BlockedOn, ...]:
+    """Return what waits for a person: gates, approvals, failed nodes of a parked run, and what sub-agents wait for."""
     waiting = [unit for unit, status in enumerate(state.status) if status == WAITING]
     found = [_waiting(state, unit, run) for unit in waiting[:20]]
     if state.parked:
         found += [_failed(state, unit, run) for unit in unexcused(state)[:20]]
         found += [_short(state, state.budget, run)] if state.unpaid and state.budget is not None else []
-    return tuple(found)
+    passed_on = [(view.name, item) for view in below.values() for item in view.blocked][:MOST_PASSED_ON]
+    return (*found, *(item.model_copy(update={"node": f"{name}.{item.node}"}) for name, item in passed_on))
 
 
 def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:

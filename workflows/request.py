@@ -42,6 +42,7 @@ class Carry(BaseModel):
     replans: int = 0
     runs: int = 1
     attributes: tuple[str, ...] = ()
+    told: str = ""
 
 
 class RunRequest(BaseModel):

@@ -9,27 +9,29 @@ from temporalio.workflow import ParentClosePolicy
 from workflows.contracts import AGENT, DELEGATE, GroupReply, NodeCall
 from workflows.policies import Options, as_keywords
 from workflows.queues import WORKFLOW
+from workflows.relay import Relay
+from workflows.request import RunRequest
 
 DEEPEST = 3
 """Sub-agents below a run; one further down is refused."""
 
 
-async def run_subagent(
-    call: NodeCall, name: str, options: Options, budget: dict[str, Any] | None, depth: int
-) -> GroupReply:
+async def run_subagent(call: NodeCall, name: str, options: Options, given: dict[str, Any], relay: Relay) -> GroupReply:
     """Bind the goal, run the child, keep its answer as the node's output. Raises what failed of these.
 
     The child is `<parent id>.<node>`, ends `partial` where it would park, and is asked to cancel when its parent ends.
+    Its request has the fields `given`, and of its budget what that leaves of it. `relay` is told when it is there.
     """
-    if depth >= DEEPEST:
+    if given["depth"] > DEEPEST:
         raise ApplicationError(f"sub-agents are {DEEPEST} deep already", type="TooDeep", non_retryable=True)
     delegation = await workflow.execute_activity(
         DELEGATE.name, call, activity_id=f"{name}.goal", result_type=DELEGATE.gives, **as_keywords(options)
     )
-    request = {**delegation.request, "depth": depth + 1}
-    if budget:
-        request["budget"] = {**budget, **_tighter(request.get("budget") or {}, budget)}
-    report = await workflow.execute_child_workflow(
+    budget = delegation.request.get("budget")
+    if given["budget"]:
+        budget = {**given["budget"], **_tighter(budget or {}, given["budget"])}
+    request = {**delegation.request, **given, "budget": budget}
+    child = await workflow.start_child_workflow(
         "AgentRun",
         request,
         id=f"{workflow.info().workflow_id}.{name}",
@@ -37,6 +39,11 @@ async def run_subagent(
         parent_close_policy=ParentClosePolicy.REQUEST_CANCEL,
         static_summary=str(request.get("goal", ""))[:200],
     )
+    relay.begun(name, child.first_execution_run_id or "")
+    try:
+        report = await child
+    finally:
+        relay.over(name)
     kept: GroupReply = await workflow.execute_activity(
         AGENT.name,
         call.model_copy(update={"answer": _told(report)}),
@@ -45,6 +52,12 @@ async def run_subagent(
         **as_keywords(options),
     )
     return kept
+
+
+def inherited(request: RunRequest) -> dict[str, Any]:
+    """Return the fields of a sub-agent's request that come from its parent's."""
+    tenant = {"tenant": request.tenant} if request.tenant else {}
+    return {"depth": request.depth + 1, "max_replans": request.max_replans, **tenant}
 
 
 def _tighter(asked: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:

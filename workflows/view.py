@@ -6,6 +6,8 @@ from workflows.contracts import Message
 from workflows.result import NodeLine, RunStatus, Usage
 
 PAGE = 500
+MOST_PASSED_ON = 20
+"""What a sub-agent waits for and its parent shows, at most."""
 
 
 class NodeView(NodeLine):
@@ -17,7 +19,10 @@ class NodeView(NodeLine):
 
 
 class BlockedOn(Message):
-    """Something a person must decide: the node, why, and the update to send with an example of its input."""
+    """Something a person must decide: the node, why, and the update to send with an example of its input.
+
+    Where a sub-agent asks, `node` is its path from the run that shows it (`sub.n1`), and the update goes to `run`.
+    """
 
     node: str
     why: str
@@ -25,6 +30,19 @@ class BlockedOn(Message):
     update: str
     example: dict[str, JsonValue]
     command: str
+    run: str = ""
+
+
+class SubagentView(Message):
+    """What a sub-agent tells its parent: what it waits for, and whether that holds all of it up.
+
+    It is called `name` after its node, with the generation; `run` is the first run of its chain.
+    """
+
+    name: str
+    run: str
+    stuck: bool = False
+    blocked: tuple[BlockedOn, ...] = Field(default=(), max_length=MOST_PASSED_ON)
 
 
 class RunView(Message):

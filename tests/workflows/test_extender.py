@@ -15,6 +15,7 @@ from workflows.engine import Engine
 from workflows.fanout import Fanout
 from workflows.plan.decisions import GivenUp, Outcome, Retried, Settled
 from workflows.plan.state import OVERTIME, RunState
+from workflows.relay import Relay
 
 WISH = NodeReply(ref="wish", more="replan")
 CALLS = NodeReply(ref="said", more="calls")
@@ -62,7 +63,7 @@ def longer(*nodes: Fields, answer: str = "a", **fields: Any) -> Checked:
 def begun(checks: Checks, *nodes: Fields, answer: str = "a") -> Engine:
     run = Play(*nodes, answer=answer)
     run.begin()
-    engine = Engine(run.state, checks, "p0", lambda: None)  # type: ignore[arg-type]
+    engine = Engine(run.state, checks, Relay(print), "p0", lambda: None)  # type: ignore[arg-type]
     engine.allow_replans(1)
     return engine
 

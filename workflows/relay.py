@@ -1,0 +1,129 @@
+"""What sub-agents wait for, passed on from each run to its parent, so that the root shows all that needs a person."""
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+
+from pydantic import ValidationError
+from temporalio import workflow
+from temporalio.exceptions import FailureError
+
+from workflows.plan.state import RUNNING, RunState
+from workflows.reporting import blocked_on
+from workflows.result import RunStatus
+from workflows.view import MOST_PASSED_ON, BlockedOn, SubagentView
+
+ITEM_BYTES = 4_000
+MOST_HEARD = 500
+TELLS = "tells-its-parent"
+HEARS = "hears-its-sub-agents"
+
+
+class Relay:
+    """One run's place between its sub-agents and its parent. `wake` is called when there is something new.
+
+    A sub-agent tells its parent when what it waits for changes, one signal at a time, so that none overtakes another;
+    a run with one under way does not continue as new. `told` is the mark of what was told last, "" for nothing. A
+    parent that is over is told in vain. What a run hears counts while that sub-agent runs: that of the node's present
+    generation, of the chain that was started for it. It is kept before, for a reset may bring it early.
+    """
+
+    def __init__(self, wake: Callable[[], None], told: str = "") -> None:
+        self.told: str | None = told
+        self._wake = wake
+        self._telling: asyncio.Task[None] | None = None
+        self._heard: dict[str, SubagentView] = {}
+        self._runs: dict[str, str] = {}
+
+    @property
+    def busy(self) -> bool:
+        """Whether the parent is being told something."""
+        return self._telling is not None
+
+    def begun(self, name: str, run: str) -> None:
+        """Note that the sub-agent called `name` has started, as the chain of runs that begins with `run`."""
+        self._runs[name] = run
+
+    def over(self, name: str) -> None:
+        """Forget a sub-agent that has ended."""
+        self._runs.pop(name, None)
+        if self._heard.pop(name, None):
+            self._wake()
+
+    def hear(self, request: object = None, *more: object) -> None:
+        """Take what a sub-agent says. Ignores what has another form."""
+        try:
+            view = SubagentView.model_validate(request)
+        except ValidationError:
+            return
+        if more or not workflow.patched(HEARS):
+            return
+        self._heard.pop(view.name, None)
+        if view.blocked:
+            self._heard[view.name] = view
+        if len(self._heard) > MOST_HEARD:
+            del self._heard[next(iter(self._heard))]
+        self._wake()
+
+    def running(self, state: RunState) -> dict[int, str]:
+        """Return the sub-agents that run now by their node, each as it is called: `sub`, then `sub~2`."""
+        found = {}
+        for name in self._runs:
+            unit = state.find(name.partition("~")[0])
+            if unit is not None and state.status[unit] == RUNNING and state.address(unit) == name:
+                found[unit] = name
+        return found
+
+    def below(self, state: RunState) -> dict[int, SubagentView]:
+        """Return what the sub-agents that run now wait for by their node; those that wait for nothing are left out."""
+        views = {unit: self._heard.get(name) for unit, name in self.running(state).items()}
+        return {unit: view for unit, view in views.items() if view is not None and view.run == self._runs[view.name]}
+
+    def line(self, state: RunState, unit: int, run: str) -> str:
+        """Return what there is to say of the sub-agent that a node of `run` runs; "" when it runs none."""
+        name = self.running(state).get(unit)
+        waits = " waits for a person" if unit in self.below(state) else ""
+        return f"run {run}.{name}{waits}" if name is not None else ""
+
+    def tell(self, state: RunState, status: RunStatus) -> None:
+        """Tell the parent, if there is one, what this run waits for and whether that holds all of it up."""
+        info, below = workflow.info(), self.below(state)
+        if info.parent is None or self._telling is not None:
+            return
+        waits = status in ("running", "blocked") and (state.waiting or below)
+        blocked = blocked_on(state, info.workflow_id, below)[:MOST_PASSED_ON] if waits else ()
+        view = SubagentView(
+            name=info.workflow_id.removeprefix(f"{info.parent.workflow_id}."),
+            run=info.first_execution_run_id,
+            stuck=status == "blocked",
+            blocked=tuple(_brief(item, info.workflow_id) for item in blocked),
+        )
+        mark = hashlib.sha256(view.model_dump_json().encode()).hexdigest()[:16] if blocked else ""
+        if mark != self.told and workflow.patched(TELLS):
+            self.told = mark
+            self._telling = asyncio.create_task(self._tell(info.parent.workflow_id, view))
+
+    async def _tell(self, parent: str, view: SubagentView) -> None:
+        try:
+            await workflow.get_external_workflow_handle(parent).signal("subagent", view.model_dump(mode="json"))
+        except FailureError as error:
+            workflow.logger.info("the parent is over and need not know what is waited for: %s", error)
+        self._telling = None
+        self._wake()
+
+    def tell_again(self, seed: int) -> None:
+        """Tell the parent how it is now, after a reset of this run: it may have told more than it remembers. A reset
+        gives a run another seed.
+        """
+        del seed
+        self.told = None
+        self._wake()
+
+
+def _brief(item: BlockedOn, run: str) -> BlockedOn:
+    """Return an item as it is passed on: with the run that asks; what is too long for a signal is only named."""
+    item = item if item.run else item.model_copy(update={"run": run})
+    if len(item.model_dump_json()) <= ITEM_BYTES:
+        return item
+    short = {"question": f"{item.question[:500]}…", "example": {}, "command": f"weft status {item.run}"}
+    return item.model_copy(update=short)
