@@ -59,8 +59,8 @@ class AgentRun(Inbox):
         self._drafting: int | None = 0  # the attempt whose beginnings are taken: 0 the first to come, None no more
         self._unanswered = ""
         self._relay = Relay(self._wake, self._carry.told if self._carry else "")
-        workflow.register_random_seed_callback(self._relay.tell_again)
         self._drawn_at = workflow.now() - BOARD_EVERY
+        self._relay.mind_resets()
 
     @workflow.run
     async def run(self, request: Any = None, *more: Any) -> RunReport:

@@ -120,7 +120,9 @@ def _questions(blocked: Sequence[BlockedOn], most: int) -> list[str]:
         asks = {"gate": "asks", "approval": "needs approval"}.get(item.why, "failed")
         lines.append(f"**{prose(item.node, 60)} {asks}:** {prose(item.question, 300)}")
         if item.run:
-            lines.append(f"→ in the run of its sub-agent, {_linked(item.run)}:")
+            name, told = quote(item.run, safe=""), "run of its sub-agent"
+            linked = f"[{told}](namespaces/{{namespace}}/workflows/{name})" if len(name) <= _LONGEST_CODE else told
+            lines.append(f"→ in the {linked}:")
         lines.append(f"→ Send an Update: `{item.update}` with {_code(json.dumps(item.example, ensure_ascii=False))}")
         instead = {"approval": "refuse: `reject`", "failed": "go on without it: `skip_node`"}.get(item.why)
         if instead:
@@ -129,10 +131,6 @@ def _questions(blocked: Sequence[BlockedOn], most: int) -> list[str]:
     if len(blocked) > most:
         lines += [f"and {len(blocked) - most} more: query `plan` tells all.", ""]
     return lines
-
-
-def _linked(run: str) -> str:
-    return f"[{prose(run, 80)}](namespaces/{{namespace}}/workflows/{quote(run, safe='')})"
 
 
 def _sketch_of(graph: Graph) -> Sketch:

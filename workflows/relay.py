@@ -16,16 +16,21 @@ from workflows.view import MOST_PASSED_ON, BlockedOn, SubagentView
 ITEM_BYTES = 4_000
 MOST_HEARD = 500
 TELLS = "tells-its-parent"
+TELLS_AGAIN = "tells-again-after-a-reset"
 HEARS = "hears-its-sub-agents"
+FIRST_EVENTS = 3
+"""Of a run whose first workflow task is its first try."""
 
 
 class Relay:
     """One run's place between its sub-agents and its parent. `wake` is called when there is something new.
 
     A sub-agent tells its parent when what it waits for changes, one signal at a time, so that none overtakes another;
-    a run with one under way does not continue as new. `told` is the mark of what was told last, "" for nothing. A
-    parent that is over is told in vain. What a run hears counts while that sub-agent runs: that of the node's present
-    generation, of the chain that was started for it. It is kept before, for a reset may bring it early.
+    a run with one under way does not continue as new. `told` is the mark of what was told last, "" for nothing, None
+    when that is not known. A parent that is over is told in vain.
+
+    What a run hears counts while that sub-agent runs: that of the node's present generation, and of the chain that was
+    started for it. It is kept before, for a reset may bring it early.
     """
 
     def __init__(self, wake: Callable[[], None], told: str = "") -> None:
@@ -86,9 +91,13 @@ class Relay:
         return f"run {run}.{name}{waits}" if name is not None else ""
 
     def tell(self, state: RunState, status: RunStatus) -> None:
-        """Tell the parent, if there is one, what this run waits for and whether that holds all of it up."""
+        """Tell the parent, if there is one, what this run waits for and whether that holds all of it up.
+
+        A run that is about to continue as new leaves it to the next: only that one starts what is ready.
+        """
         info, below = workflow.info(), self.below(state)
-        if info.parent is None or self._telling is not None:
+        leaves = state.draining and not state.running and self.told is not None
+        if info.parent is None or self._telling is not None or leaves:
             return
         waits = status in ("running", "blocked") and (state.waiting or below)
         blocked = blocked_on(state, info.workflow_id, below)[:MOST_PASSED_ON] if waits else ()
@@ -96,7 +105,7 @@ class Relay:
             name=info.workflow_id.removeprefix(f"{info.parent.workflow_id}."),
             run=info.first_execution_run_id,
             stuck=status == "blocked",
-            blocked=tuple(_brief(item, info.workflow_id) for item in blocked),
+            blocked=tuple(passed_on(item, info.workflow_id) for item in blocked),
         )
         mark = hashlib.sha256(view.model_dump_json().encode()).hexdigest()[:16] if blocked else ""
         if mark != self.told and workflow.patched(TELLS):
@@ -111,16 +120,22 @@ class Relay:
         self._telling = None
         self._wake()
 
-    def tell_again(self, seed: int) -> None:
-        """Tell the parent how it is now, after a reset of this run: it may have told more than it remembers. A reset
-        gives a run another seed.
+    def mind_resets(self) -> None:
+        """Tell the parent how it is now after a reset of this run, which may have told more than it remembers.
+
+        A reset gives another seed; one to the first task does so before there is a workflow to be told.
         """
-        del seed
+        workflow.register_random_seed_callback(lambda _: self._tell_again())
+        info = workflow.info()
+        if info.parent and info.get_current_history_length() > FIRST_EVENTS and workflow.patched(TELLS_AGAIN):
+            self._tell_again()
+
+    def _tell_again(self) -> None:
         self.told = None
         self._wake()
 
 
-def _brief(item: BlockedOn, run: str) -> BlockedOn:
+def passed_on(item: BlockedOn, run: str) -> BlockedOn:
     """Return an item as it is passed on: with the run that asks; what is too long for a signal is only named."""
     item = item if item.run else item.model_copy(update={"run": run})
     if len(item.model_dump_json()) <= ITEM_BYTES:

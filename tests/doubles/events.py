@@ -11,6 +11,7 @@ UNWELL = (EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED, EventType.EVENT_TYPE_WORKFL
 DONE_OVER = (
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
+    WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW,
 )
 
 
@@ -18,7 +19,7 @@ async def unwell(handle: WorkflowHandle[Any, Any]) -> list[str]:
     """Return the workflow tasks of a run that failed or timed out, with their reason; a well run has none.
 
     One that wanted to end the run just when something came in, or that a hundred events overtook, is done over by the
-    server, and is well.
+    server, and is well; so is one to which the run was reset.
     """
     found = []
     async for event in handle.fetch_history_events():

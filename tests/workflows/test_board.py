@@ -17,6 +17,7 @@ from workflows.board import _STEPS, MOST_SENT, USUAL_SENT, board, prose, sent
 from workflows.drawing.lettering import plain
 from workflows.plan.graph import Graph
 from workflows.plan.state import BLOCKED, CANCELLED, FAILED, PENDING, RUNNING, SKIPPED, SUCCEEDED, WAITING, RunState
+from workflows.view import BlockedOn, SubagentView
 
 RUN = "agent-which-is-longer-1a2b3c4d"
 HOSTILE = (
@@ -111,6 +112,46 @@ def test_links_lead_to_pages_of_this_run() -> None:
     assert "pending activities" not in shown(play)
     assert "/workflows/a%20%22b%22%2Fc/{runId}/" in shown(play, run='a "b"/c')
     assert "](" not in shown(play, run="<" * 1000)
+
+
+def below(*names: str, run: str = f"{RUN}.sub", question: str = "May this run?") -> dict[int, SubagentView]:
+    command = f"weft approve {run} {names[0]}"
+    items = [
+        BlockedOn(
+            node=name,
+            why="approval",
+            question=question,
+            update="approve",
+            example={"node": name},
+            command=command,
+            run=run,
+        )
+        for name in names
+    ]
+    return {0: SubagentView(name="sub", run="r", blocked=tuple(items))}
+
+
+def test_what_a_sub_agent_waits_for_is_sent_to_its_run() -> None:
+    play = Play(node("sub", kind="agent"), node("b"), answer=["sub", "b"])
+    play.begin()
+    text = shown(play, below=below("n3"))
+    assert text.index("**sub.n3 needs approval:**") < text.index("<svg")
+    assert f"→ in the [run of its sub-agent](namespaces/{{namespace}}/workflows/{RUN}.sub):" in text
+    assert '`approve` with `{"node": "n3"}`' in text
+    assert '`reject` with `{"node": "n3"}`' in text
+    assert f"`weft approve {RUN}.sub n3`" in text
+    assert re.search(r"^\| `sub` \| \u2007running .* its sub-agent waits \|$", text, re.MULTILINE)
+    assert "sub-agent" not in shown(play)
+
+
+def test_what_sub_agents_wait_for_makes_no_board_too_long() -> None:
+    play = fan(40)
+    play.begin()
+    names = [f"n{number}" for number in range(20)]
+    for run in (RUN, HOSTILE.replace("\ud800", "") * 9):
+        text = shown(play, below=below(*names, run=run, question=HOSTILE * 900))
+        assert sent(text) <= MOST_SENT
+        assert not re.search(r"[<>{}]", re.sub(r"\]\(namespaces/\S+\)", "", outside(text)))
 
 
 def test_notes_come_last() -> None:

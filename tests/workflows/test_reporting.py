@@ -9,6 +9,8 @@ from temporalio.client import WorkflowHandle
 from temporalio.converter import default
 
 from workflows import reporting
+from workflows.relay import passed_on
+from workflows.view import BlockedOn
 
 pytestmark = pytest.mark.server
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
@@ -50,3 +52,10 @@ async def test_a_timer_says_what_ends_with_it(start: Start) -> None:
         if event.HasField("timer_started_event_attributes")
     ]
     assert list(dict.fromkeys(told)) == ["j ends waiting", "the parked run ends"]
+
+
+def test_what_is_too_long_to_be_passed_on_is_only_named() -> None:
+    item = BlockedOn(node="g", why="gate", question="?" * 9_000, update="answer", example={"node": "g"}, command="weft")
+    short = passed_on(item, "agent-x.sub")
+    assert (len(short.question), short.command, short.run) == (501, "weft status agent-x.sub", "agent-x.sub")
+    assert passed_on(short, "agent-x") == short, "the run that asks stays the same on the way up"
