@@ -60,6 +60,14 @@ async def _approve_and_reject(handle: Handle) -> None:
     await handle.result()
 
 
+async def _answer_below(handle: Handle) -> None:
+    await until(handle, lambda view: view["status"] == "blocked")
+    run = (await handle.query("plan"))["blocked"][0]["run"]
+    child = handle._client.get_workflow_handle(run)
+    await child.execute_update("answer", {"node": "g", "value": "yes"})
+    await handle.result()
+
+
 async def _cancel(handle: Handle) -> None:
     await until(handle, lambda view: view["counts"].get("succeeded") == 1)
     await handle.cancel()
@@ -176,6 +184,7 @@ REQUESTS: dict[str, Shape] = {
          "budget": {"tokens": 90_000}, "approval": "never"},
         _to_the_end,
     ),
+    "asked-below": ({"plan": {"nodes": [_agent("sub") | {"goal": "Outer?"}]}, "tenant": "acme"}, _answer_below),
     "raised-budget": (
         {"plan": {"nodes": [{"id": f"n{i}", "kind": "llm", "prompt": "Say it"} for i in range(5)], "answer": "$n0"},
          "budget": {"calls": 2}},
@@ -193,6 +202,8 @@ def _script(model: ModelServer) -> None:
     again, more = '4. nap(value=\\"a\\")\\n5. answer($4)', '4. nap(value=\\"b\\")\\n5. answer($1, $4)'
     model.on(f"{JOINER}Replanned", *(f'{{"replan": {{"why": "more", "nodes": "{nodes}"}}}}' for nodes in (again, more)),
              "Both.")  # fmt: skip
+    model.on(f"{PLANNER}Outer", '{"nodes": [{"id": "in", "kind": "agent", "goal": "Inner?"}], "answer": "$in"}')
+    model.on(f"{PLANNER}Inner", '{"nodes": [{"id": "g", "kind": "gate", "question": "Which?"}], "answer": "$g"}')
     model.on(JOINER, "Fine.")
     model.on("How much", Reply(calls=(Call("calculate", {"expression": "6 * 7"}),)), results=0)
     model.on("How much", "42", results=1)

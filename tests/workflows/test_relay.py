@@ -4,6 +4,7 @@ import asyncio
 import json
 import uuid
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +96,11 @@ async def test_a_question_is_passed_on_to_the_root_and_settled_from_there(
     inner = f"{handle.id}.sub.in"
     view = await until(handle, lambda view: view["blocked"])
     assert view["status"] == "running", "something beside it goes on"
-    await until(handle, lambda view: view["status"] == "blocked")
     run = await Weft(client, local_place("127.0.0.1:1", None)).find(handle.id)
-    shown = await run.view()
+    async with aclosing(run.watch()) as views:
+        shown = await anext(shown async for shown in views if shown.status == "blocked")
     [item] = shown.blocked
-    assert (shown.status, item.node, item.command) == ("blocked", "sub.in.g", f"weft answer {inner} g yes")
+    assert (item.node, item.command) == ("sub.in.g", f"weft answer {inner} g yes")
     await run.update("answer", node="sub.in.g", value="Nile")
     assert (await handle.result())["answer"][0] == "Nile"
     for child in (f"{handle.id}.sub", inner):
@@ -208,6 +209,7 @@ async def test_what_a_sub_agent_said_before_a_reset_is_taken_back(
     mended.touch()
     await reset(client, child, scheduled(task))
     await until(handle, lambda view: (view["status"], view["blocked"]) == ("running", []))
+    assert (await child.query("plan"))["status"] == "running", "it said so before its end"
     assert (await handle.result())["answer"] == "recovered"
     assert await unwell(child) == []
 
