@@ -19,8 +19,8 @@ from workflows.contracts import CheckCall, Checked, LoadCall, PrepareCall, Prepa
 from workflows.plan import edges
 from workflows.plan.annotate import Annotator
 from workflows.plan.beginning import continued, startable
-from workflows.plan.delta import Delta, merge, same_plan
-from workflows.plan.facts import facts_of
+from workflows.plan.delta import Delta, alike, merge, same_plan
+from workflows.plan.facts import FactTooLarge, facts_of
 from workflows.plan.forecast import forecast
 from workflows.plan.inputs import bind_inputs, input_problems
 from workflows.plan.model import ModelCall, Node, Plan, ToolCall
@@ -127,7 +127,7 @@ class Preparing:
         except InvalidPlan as error:
             return _refused(error.problems)
         longer = continued(ran.plan.plan, plan) if ran is not None else None
-        return await self._checked(home, digest, charter, longer or plan, ran if longer is not None else None)
+        return await self._checked(home, digest, charter, longer or plan, ran, continues=longer is not None)
 
     async def _grown(self, home: str, digest: str, charter: Charter, wish: Any, ran: Ran) -> Checked:
         """Check a plan with what a joiner wishes to add; a wish for nothing new is refused, for it leads nowhere."""
@@ -143,8 +143,10 @@ class Preparing:
         problems = tuple(by_line(problem, [node.id for node in merged.nodes]) for problem in checked.problems)
         return checked.model_copy(update={"problems": problems})
 
-    async def _checked(self, home: str, digest: str, charter: Charter, plan: Plan, ran: Ran | None = None) -> Checked:
-        """Return the verdict on a plan, which begins with what has `ran` where that is given."""
+    async def _checked(
+        self, home: str, digest: str, charter: Charter, plan: Plan, ran: Ran | None = None, *, continues: bool = True
+    ) -> Checked:
+        """Return the verdict on a plan. Where it is given what has `ran`, it `continues` that, or takes its place."""
         problems = problems_of(plan, charter.catalogue, models=self.models.providers)
         problems += input_problems(plan, charter.inputs)
         if problems:
@@ -165,20 +167,36 @@ class Preparing:
             warnings=(*_warnings(plan), *_prices(charter, plan)),
         )
         verdict = Checked(plan=await self.library.keep(home, checked), skeleton=skeleton, warnings=checked.warnings)
-        return verdict if ran is None else await self._continuing(home, ran, checked.wanted, verdict)
+        if ran is None:
+            return verdict
+        same = {node.id: node.id for node in ran.plan.plan.nodes} if continues else alike(ran.plan.plan, plan)
+        try:
+            facts, awaits = await self._asked(home, ran, checked.wanted, same)
+        except FactTooLarge as error:
+            return _refused((Problem("facts", (), str(error)),))
+        told = {"continues": True} if continues else {"kept": same}
+        return verdict.model_copy(update={**told, "facts": facts, "awaits": awaits})
 
-    async def _continuing(self, home: str, ran: Ran, wanted: dict[str, list[str]], verdict: Checked) -> Checked:
-        """Add the facts of nodes that have ended which only the new plan asks for."""
+    async def _asked(
+        self, home: str, ran: Ran, wanted: dict[str, list[str]], same: dict[str, str]
+    ) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
+        """Return the facts of nodes that have ended which only the new plan asks for, and the others it asks facts of.
+
+        `same` maps its nodes to old ones. Raises FactTooLarge.
+        """
         facts, awaits = {}, []
-        for node in ran.plan.plan.nodes:
-            names = wanted.get(node.id, [])
-            if names == ran.plan.wanted.get(node.id, []):
+        for name, was in same.items():
+            names = wanted.get(name, [])
+            if names == ran.plan.wanted.get(was, []):
                 continue
-            if node.id in ran.refs:
-                facts[node.id] = facts_of(await self.library.value(home, ran.refs[node.id]), names)
-            else:
-                awaits.append(node.id)
-        return verdict.model_copy(update={"continues": True, "facts": facts, "awaits": tuple(awaits)})
+            if was not in ran.refs:
+                awaits.append(was)
+                continue
+            try:
+                facts[name] = facts_of(await self.library.value(home, ran.refs[was]), names)
+            except FactTooLarge as error:
+                raise FactTooLarge(f"a condition tests `${name}`, but {error}") from None
+        return facts, tuple(awaits)
 
     async def _skeleton(self, home: str, charter: Charter, plan: Plan) -> str:
         kept: list[bytes] = []

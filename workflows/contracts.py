@@ -48,8 +48,9 @@ class PrepareCall(Message):
 class Checked(Message):
     """A plan's verdict: either a plan digest and its packed skeleton, or problems, one sentence each.
 
-    `continues` says that the plan begins with all of its base as it was. Then `facts` are those of old nodes that only
-    new nodes ask for, by node, and `awaits` the old nodes whose facts are asked for but whose output was not given.
+    `continues` says that the plan begins with all of its base as it was. If it does not, `kept` maps its nodes to those
+    of its base that make the same calls on the same inputs. `facts` are those of old nodes that only the new plan asks
+    for, by new node, and `awaits` the old nodes whose facts are asked for but whose output was not given.
     """
 
     plan: Digest = ""
@@ -57,6 +58,7 @@ class Checked(Message):
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     continues: bool = False
+    kept: dict[str, str] = Field(default_factory=dict)
     facts: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     awaits: tuple[str, ...] = ()
 
@@ -118,9 +120,9 @@ class Planned(Message):
 
 
 class CheckCall(Message):
-    """Checks a draft against the charter. With `base`, the plan that has run so far, the draft must continue it: as a
-    whole plan, or as what is to be added: a replan, or the tool calls that the model of `node` asks for. `refs` maps
-    nodes that have ended to their outputs.
+    """Checks a draft against the charter. With `base`, the plan that has run so far, the draft is a whole plan to go on
+    with, or what is to be added: a replan, or the tool calls that the model of `node` asks for. `refs` maps nodes that
+    have ended to their outputs.
     """
 
     run: str

@@ -33,6 +33,7 @@ from workflows.plan.decisions import (
 )
 from workflows.plan.graph import Graph, Skeleton
 from workflows.plan.growth import shifted
+from workflows.plan.keeping import replaced
 from workflows.plan.limits import Limits
 from workflows.plan.schedule import step
 from workflows.plan.state import OVERTIME, PARK, RUNNING, RunState
@@ -58,6 +59,7 @@ class Engine:
         self.plan = plan
         self.replies: dict[int, NodeReply] = {}
         self.usage = [0, 0, 0, 0]
+        self.wasted: list[NodeReply | None] = []  # of nodes that another plan has dropped; None for one cut off
         self.status: EndStatus | None = None
         self.updates = 0
         self._changed = changed
@@ -184,19 +186,21 @@ class Engine:
         self.post(Grown(graph, {graph.by_id[name]: dict(facts) for name, facts in checked.facts.items()}, more))
 
     def begin_again(self, checked: Checked) -> None:
-        """Drop everything for another plan. Nodes start in a generation that nothing in flight has."""
-        old = self.state
-        for unit in [unit for unit, status in enumerate(old.status) if status == RUNNING]:
-            self._fanout.cancel(unit, old.generation[unit])
-            if old.budget is not None:
-                old.budget.settle(unit, None)
-        self.state = RunState(Graph(Skeleton.unpack(checked.skeleton)), window=old.window, park_for=old.park_for)
-        self.state.on_failure, self.state.budget = old.on_failure, old.budget
-        self.state.generation = [1 + max(old.generation)] * len(self.state.generation)
-        if OVERTIME in old.deadlines:
-            self.state.deadlines[OVERTIME] = old.deadlines[OVERTIME]
-        self.plan, self.replies = checked.plan, {}
-        self._fanout = self._fanout.afresh(self.state, checked.plan)
+        """Go on with another plan. What both do alike stays as it is, succeeded or under way; the rest is dropped."""
+        old, graph = self.state, Graph(Skeleton.unpack(checked.skeleton))
+        alike = {graph.by_id[name]: old.graph.by_id[was] for name, was in checked.kept.items()}
+        lone = self._fanout.lone
+        alike = {node: was for node, was in alike.items() if old.status[was] != RUNNING or was in lone}
+        facts = {graph.by_id[name]: dict(found) for name, found in checked.facts.items()}
+        self.state, kept = replaced(old, graph, alike, facts)
+        for unit in [unit for unit in range(len(old.status)) if unit not in kept]:
+            if old.status[unit] == RUNNING:
+                self._fanout.cancel(unit, old.generation[unit])
+            if old.status[unit] == RUNNING or old.attempts[unit]:
+                self.wasted.append(self.replies.get(unit))
+        self.plan = checked.plan
+        self.replies = {kept[unit]: reply for unit, reply in self.replies.items() if unit in kept}
+        self._fanout = self._fanout.afresh(self.state, checked.plan, kept)
         self.post(Begun())
 
     @property

@@ -6,9 +6,8 @@ holds 4 MiB and a run that breaks that is terminated.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from temporalio import workflow
@@ -46,11 +45,12 @@ Handle = asyncio.Task[GroupReply]
 
 @dataclass(slots=True, eq=False)
 class Flight:
-    """One activity under way: the units it runs, in which generations."""
+    """One activity under way: the units it runs, in which generations, and who is told of its end."""
 
     units: Units
     generations: Units
     handle: Handle
+    fanout: "Fanout"
 
     @property
     def keys(self) -> list[tuple[int, int]]:
@@ -79,11 +79,32 @@ class Fanout:
         self._starts = 0
         self._bytes = 0
 
-    def afresh(self, state: RunState, plan: str) -> "Fanout":
-        """Return one for another plan of the same run, with nothing in flight; what this one started is forgotten."""
+    def afresh(self, state: RunState, plan: str, kept: Mapping[int, int]) -> "Fanout":
+        """Return one for another plan of the same run: it has those `lone` flights whose units are `kept`, by their new
+        numbers and generations. What else this one started is forgotten.
+        """
         other = Fanout(state, self._run, plan, self._wake, self._relay)
         other.inherited, other.replans = self.inherited, self.replans
+        for flight in [flight for unit, flight in self.lone.items() if unit in kept]:
+            unit = kept[flight.units[0]]
+            flight.units, flight.generations, flight.fanout = (unit,), (state.generation[unit],), other
+            if flight in self._ended:
+                other._ended.append(flight)
+            else:
+                other._flights[flight.keys[0]] = flight
         return other
+
+    @property
+    def lone(self) -> dict[int, Flight]:
+        """The flights of one unit each whose end has not been told yet, by unit."""
+        flights = (*self._ended, *self._flights.values())
+        now = self._state.generation
+        return {
+            unit: flight
+            for flight in flights
+            for unit, generation in flight.keys[:1]
+            if len(flight.units) == 1 and generation == now[unit]
+        }
 
     @property
     def busy(self) -> bool:
@@ -140,9 +161,9 @@ class Fanout:
             handle = workflow.start_activity(
                 contract.name, call, activity_id=name, result_type=contract.gives, **as_keywords(options)
             )
-        flight = Flight(units, tuple(state.generation[unit] for unit in units), handle)
+        flight = Flight(units, tuple(state.generation[unit] for unit in units), handle, self)
         self._flights.update(dict.fromkeys(flight.keys, flight))
-        handle.add_done_callback(partial(self._done, flight))
+        handle.add_done_callback(lambda _: flight.fanout._done(flight))
 
     def _part(self, unit: int) -> dict[str, Any] | None:
         """Return a sub-agent's limits, its part of what is left, set aside for it; None without a budget."""
@@ -173,7 +194,7 @@ class Fanout:
             return " ".join([name, *(self._state.path(unit) for unit in units)])[:120]
         return f"{name} {summary.partition(' ')[2]}"[:120]
 
-    def _done(self, flight: Flight, _: Any) -> None:
+    def _done(self, flight: Flight) -> None:
         for key in flight.keys:
             self._flights.pop(key, None)
         self._ended.append(flight)

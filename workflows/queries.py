@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from workflows.contracts import NodeReply
 from workflows.engine import Engine
 from workflows.plan.limits import ledger
 from workflows.reporting import blocked_on, counts, error_of, shown_units, usage_of, view_of
@@ -50,7 +51,9 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
 
 
 def cost_view(engine: Engine | None, planning: Sequence[int]) -> dict[str, Any]:
-    """Return the budget and what the planner and each node have used, the dearest first; 500 at most."""
+    """Return the budget, what the planner and each node have used, the dearest first, 500 at most, and what was wasted:
+    on nodes that had started when another plan took the place of theirs and dropped them.
+    """
     state = engine.state if engine is not None else None
     rows = [{"node": "planner", **usage_of(planning).model_dump()}] if any(planning) else []
     for unit, reply in engine.replies.items() if engine is not None else ():
@@ -61,7 +64,14 @@ def cost_view(engine: Engine | None, planning: Sequence[int]) -> dict[str, Any]:
         "budget": ledger(state.budget) if state is not None else {},
         "nodes": rows[:PAGE],
         "more": len(rows) - PAGE > 0,
+        "wasted": _wasted(engine.wasted if engine is not None else []),
     }
+
+
+def _wasted(replies: Sequence[NodeReply | None]) -> dict[str, Any]:
+    known = [(*reply.usage, reply.calls or any(reply.usage)) for reply in replies if reply is not None]
+    total = [sum(counts) for counts in zip((0, 0, 0, 0), *known, strict=True)]
+    return {"nodes": len(replies), **usage_of(total).model_dump()}
 
 
 def _page(request: Any) -> tuple[int, int]:

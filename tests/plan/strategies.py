@@ -77,7 +77,7 @@ class Planner:
             self._node()
         answer = self._some(self._usable, 1, 2)
         skeleton = Skeleton(self._specs, answer, self._choices.pick(ENDINGS), self._islands())
-        return _shuffled(skeleton, self._choices)
+        return shuffled(skeleton, self._choices)
 
     def _chance(self, percent: int) -> bool:
         return self._choices.integer(0, 99) >= 100 - percent
@@ -174,7 +174,7 @@ class Planner:
         return [group for group in (members, self._some(rest, 0, 3)) if len(group) > 1]
 
 
-def _shuffled(skeleton: Skeleton, choices: Choices) -> Skeleton:
+def shuffled(skeleton: Skeleton, choices: Choices) -> Skeleton:
     """Move the nodes about, so that the order in the plan says nothing about the order of running."""
     count = len(skeleton.specs)
     places = list(range(count))

@@ -1,4 +1,4 @@
-"""Replanning: nodes that are added to a settled plan, and whether a plan calls for anything new."""
+"""What one plan has of another: nodes that are added to a settled plan, and calls that two plans have in common."""
 
 import hashlib
 import json
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from workflows.plan import edges
-from workflows.plan.model import MAX_NODES, JoinNode, LlmNode, Node, Plan
+from workflows.plan.model import MAX_NODES, AgentNode, JoinNode, LlmNode, Node, Plan
 from workflows.plan.parse import parse_plan
 from workflows.plan.problems import InvalidPlan, Problem
 from workflows.plan.references import renamed
@@ -98,18 +98,36 @@ def same_plan(one: Plan, other: Plan) -> bool:
     """Whether two plans make the same calls on the same inputs, whatever their nodes are called, in whatever order and
     however often. How results are joined is no call: a plan that only adds what was called before is the same plan.
     """
-    return _calls(one) == _calls(other)
+    return _calls(one).keys() == _calls(other).keys()
 
 
-def _calls(plan: Plan) -> dict[str, None]:
+def alike(base: Plan, plan: Plan) -> dict[str, str]:
+    """Return for nodes of `plan` those of `base` that make the same call on the same inputs, whatever both are called.
+
+    None is returned twice: a call that is planned twice is meant twice. Of several equal ones those that keep their ids
+    come first. A sub-agent's output tells its node's id, so it is equal only under that.
+    """
+    found: dict[str, str] = {}
+    wanted = _calls(plan) if base.inputs in ({}, plan.inputs) else {}
+    for call, nodes in _calls(base).items():
+        old, new = [node.id for node in nodes], [node.id for node in wanted.get(call, ())]
+        found |= {name: name for name in new if name in old}
+        if not isinstance(nodes[0], AgentNode):
+            fresh, free = [name for name in new if name not in old], [name for name in old if name not in new]
+            found |= zip(fresh, free, strict=False)
+    return found
+
+
+def _calls(plan: Plan) -> dict[str, list[Node]]:
+    """Return the nodes that call, by what they call and on what, each in the order of the plan."""
     signatures: dict[str, str] = {}
     nodes = {node.id: node for node in plan.nodes}
-    calls = []
+    calls: dict[str, list[Node]] = {}
     for node in plan.nodes:
         _sign(node, nodes, signatures)
         if not isinstance(node, JoinNode) and not (isinstance(node, LlmNode) and node.role == "joiner"):
-            calls.append(signatures[node.id])
-    return dict.fromkeys(sorted(calls))
+            calls.setdefault(signatures[node.id], []).append(node)
+    return calls
 
 
 def _sign(last: Node, nodes: Mapping[str, Node], signatures: dict[str, str]) -> None:
