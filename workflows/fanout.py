@@ -161,7 +161,10 @@ class Fanout:
             handle = workflow.start_activity(
                 contract.name, call, activity_id=name, result_type=contract.gives, **as_keywords(options)
             )
-        flight = Flight(units, tuple(state.generation[unit] for unit in units), handle, self)
+        self._follow(units, handle)
+
+    def _follow(self, units: Units, handle: Handle) -> None:
+        flight = Flight(units, tuple(self._state.generation[unit] for unit in units), handle, self)
         self._flights.update(dict.fromkeys(flight.keys, flight))
         handle.add_done_callback(lambda _: flight.fanout._done(flight))
 

@@ -10,7 +10,7 @@ from plan.play import Fields, Play, node, when
 
 from workflows import engine as engines
 from workflows import extender as extenders
-from workflows.contracts import Checked, NodeReply
+from workflows.contracts import Checked, GroupReply, NodeReply
 from workflows.engine import Engine
 from workflows.fanout import Fanout
 from workflows.plan.decisions import GivenUp, Outcome, Retried, Settled
@@ -141,3 +141,31 @@ async def test_a_plan_in_the_place_of_its_beginning_keeps_the_time_limit() -> No
     engine.state.deadlines[OVERTIME] = 5_000
     engine.begin_again(longer(A))
     assert engine.state.deadlines == {OVERTIME: 5_000}
+
+
+def fly(engine: Engine, *units: int) -> asyncio.Future[GroupReply]:
+    """Put an activity of these units in flight; the test ends it."""
+    handle: asyncio.Future[GroupReply] = asyncio.get_running_loop().create_future()
+    engine._fanout._follow(units, handle)  # type: ignore[arg-type]
+    return handle
+
+
+async def test_what_runs_or_has_just_ended_settles_the_node_that_another_plan_has_for_it() -> None:
+    """Of a group nothing is kept: it would end for all its members."""
+    engine = begun(Checks(), *(node(name) for name in "abcde"))
+    a, b, group, e = fly(engine, 0), fly(engine, 1), fly(engine, 2, 3), fly(engine, 4)
+    a.set_result(GroupReply(nodes=(NodeReply(ref="A", usage=(1, 2, 3)),)))
+    await settle()
+    nodes = [node(name) for name in "zxywv"]
+    engine.begin_again(longer(*nodes, answer="x", kept={"x": "a", "y": "b", "w": "c", "v": "d"}))
+    assert [group.cancelled(), e.cancelled()] == [True, True]
+    assert not b.done()
+    b.set_result(GroupReply(nodes=(NodeReply(ref="B", usage=(4, 5, 6)),)))
+    await settle()
+    engine._turn()
+    state = engine.state
+    assert [state.digest[state.graph.by_id[name]] for name in "zxywv"] == [None, "A", "B", None, None]
+    assert engine.replies[1].ref == "A"
+    assert engine.usage == [5, 7, 9, 2]
+    assert engine.wasted == [None] * 3
+    assert not engine._fanout.busy
