@@ -10,6 +10,7 @@ from temporalio.exceptions import ApplicationError
 
 from workflows.admissible import event_of, said
 from workflows.engine import ENDS_FIRST, Engine
+from workflows.plan.decisions import GivenUp
 from workflows.services import Opening
 from workflows.updates import (
     NOT_BUILT,
@@ -26,6 +27,8 @@ from workflows.updates import (
     parse_update,
 )
 
+WITH_CALLS = "skips-call-loops-off"
+"""The patch of runs in which a model that is skipped takes the calls of its tool loop with it."""
 ABANDON = workflow.HandlerUnfinishedPolicy.ABANDON
 
 
@@ -138,5 +141,8 @@ class Inbox:
             why_not = engine.objection(update)
             if why_not:
                 raise ApplicationError(why_not, type="InvalidUpdate", non_retryable=True)
-        engine.post(event_of(engine.state, update))
+        event = event_of(engine.state, update)
+        if isinstance(event, GivenUp):
+            event.calls = workflow.patched(WITH_CALLS)
+        engine.post(event)
         return said(update)

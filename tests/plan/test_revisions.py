@@ -2,7 +2,7 @@
 
 from plan.play import Play, each, gate, join, node, when
 
-from workflows.plan.decisions import GivenUp, Retried
+from workflows.plan.decisions import GivenUp, Outcome, Retried
 
 
 def chain(*, window: int = 100) -> Play:
@@ -279,3 +279,45 @@ def test_a_retry_of_an_item_of_an_old_opening_does_nothing() -> None:
     run.retry("l")
     run.ok("l", digest="new", length=2)
     assert run.act(Retried(old)) == run.act(GivenUp(old)) == []
+
+
+def loop() -> Play:
+    """n has asked for three calls, of which one has ended and one waits for approval; other nodes run beside them."""
+    calls = (node("c1"), node("c2"), node("c3", approval=True))
+    turn = (join("all", "c1", "c2", "c3", policy="settled"), node("t2", "all", lends=True))
+    run = Play(node("n", instead="t2"), *calls, *turn, node("x"), node("y", "n"), answer=["y", "x"])
+    run.begin()
+    run.ok("c1")
+    run.end("n", Outcome("said", delegated=True))
+    return run
+
+
+def test_a_looping_model_that_is_given_up_takes_its_calls_with_it() -> None:
+    run = loop()
+    assert run.give_up("n") == ["cancel c2"]
+    assert [run.status(name) for name in ("n", "c1", "c2", "c3", "all", "t2", "y", "x")] == [
+        "skipped", "succeeded", "cancelled", "cancelled", "cancelled", "cancelled", "skipped", "running",
+    ]  # fmt: skip
+    assert run.note("c2") == ("NotNeeded", "what it was for was given up")
+    assert run.ok("x") == ["end partial"]
+
+
+def test_so_does_the_next_turn_of_it() -> None:
+    run = loop()
+    assert run.give_up("t2") == ["cancel c2"]
+    assert (run.status("n"), run.status("c3")) == ("failed", "cancelled")
+    assert run.retry("n") == ["start n~2"]
+
+
+def test_a_call_that_others_read_goes_on() -> None:
+    run = Play(node("a", instead="s"), node("c"), node("s", "c", lends=True), node("z", "c"), answer=["a", "z"])
+    run.begin()
+    run.fail("a")
+    assert run.give_up("a") == []
+    assert run.ok("c") == ["start z"]
+
+
+def test_the_calls_of_a_model_go_on_where_a_run_began_before_they_were_called_off() -> None:
+    run = loop()
+    assert run.act(GivenUp(run.unit("n"), calls=False)) == []
+    assert (run.status("c2"), run.status("c3")) == ("running", "waiting")

@@ -1,5 +1,6 @@
 """Models that call tools: each call is a node of the run, each turn too, and the first turn's node gets the answer."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -133,3 +134,22 @@ async def test_a_call_that_runs_again_leads_the_later_turns_on_anew(
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", "Done."), report
     assert "failed" not in lines(report).values(), lines(report)
+
+
+async def test_a_model_that_is_skipped_takes_its_calls_with_it(
+    begin: Begin, model_server: ModelServer, cache: Path
+) -> None:
+    calls = (Call("hang", {"name": "skipped-loop"}), Call("note", {"text": "never"}))
+    model_server.on("How much", Reply(calls=calls), results=0)
+    handle = await begin(plan={"nodes": [loop(tools=["hang", "note"]), call("b")], "answer": ["$n7", "$b"]})
+    await until(handle, lambda view: status_of(view, "n7_t1_2") == "waiting")
+    await until(handle, lambda _: (cache / "skipped-loop" / "n7_t1_1.begun").exists())
+    await handle.execute_update("skip_node", {"node": "n7"})
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("partial", [None, {"value": None}]), report
+    found = lines(report)
+    assert found["n7"] == "skipped"
+    assert {found[name] for name in found if name.startswith("n7_")} == {"cancelled"}
+    async with asyncio.timeout(30):
+        while not (cache / "skipped-loop" / "n7_t1_1.cancelled").exists():
+            await asyncio.sleep(0.05)

@@ -75,9 +75,10 @@ class Retried:
 
 @dataclass(slots=True)
 class GivenUp:
-    """A person gives a node up."""
+    """A person gives a node up; `calls`: with those of its tool loop."""
 
     unit: int
+    calls: bool = True
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ When a node that ran again ends as it did before, nothing else happens; if not, 
 turn, with a new generation.
 """
 
-from workflows.plan import admission, ending, flow, reopening, settling
+from workflows.plan import admission, demand, ending, flow, reopening, settling
 from workflows.plan.state import BLOCKED, CANCELLED, ENDED, FAILED, OPENED, PENDING, SKIPPED, SUCCEEDED, RunState
 
 _GIVEN_UP = ("GivenUp", "a person gave it up")
@@ -64,8 +64,10 @@ def _retry_items(state: RunState, node: int, items: list[int]) -> None:
     settling.resume(state, node)
 
 
-def give_up(state: RunState, unit: int) -> None:
-    """Skip a unit that has no value, for good, and let what is behind it know."""
+def give_up(state: RunState, unit: int, *, calls: bool = True) -> None:
+    """Skip a unit that has no value, for good, and let what is behind it know. With the `calls` of its tool loop, which
+    nobody else reads.
+    """
     before, node = state.status[unit], state.node_of(unit)
     if before in (SUCCEEDED, SKIPPED, CANCELLED):
         return
@@ -73,7 +75,10 @@ def give_up(state: RunState, unit: int) -> None:
         return
     ending.unpark(state)
     if before not in (FAILED, BLOCKED):
+        gone = demand.with_standins(state, unit)
         settling.call_off(state, unit, SKIPPED, _GIVEN_UP)
+        if calls:
+            demand.unwant_calls(state, gone)
     elif unit == node:
         state.derived.pop(unit, None)
         settling.skip_blocked(state, unit, _GIVEN_UP)

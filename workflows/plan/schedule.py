@@ -159,7 +159,7 @@ def _retried(state: RunState, event: Retried) -> None:
 
 
 def _given_up(state: RunState, event: GivenUp) -> None:
-    revisions.give_up(state, event.unit)
+    revisions.give_up(state, event.unit, calls=event.calls)
 
 
 def _raised(state: RunState, event: Raised) -> None:
