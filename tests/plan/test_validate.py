@@ -621,6 +621,37 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         "so `answer` must name `a`",
     ),
     (
+        "stand-in that its node watches",
+        plan(tool(on_error={"instead": "s"}, when={"ref": "$s:status", "op": "exists"}), tool("s"), answer="$a"),
+        "instead",
+        "nodes[0].on_error.instead",
+        "a needs s, which runs only when a has failed; take one",
+    ),
+    (
+        "node that waits for a watcher of its stand-in",
+        plan(
+            tool("s"),
+            tool("w", when={"ref": "$s:status", "op": "eq", "value": "failed"}),
+            join("j", ["w"], policy="settled"),
+            tool("a", on_error={"instead": "s"}, needs=["j"]),
+        ),
+        "instead",
+        "nodes[3].on_error.instead",
+        "a needs j needs w needs s, which runs only when a has failed",
+    ),
+    (
+        "node that waits for a watcher of its stand-in's stand-in",
+        plan(
+            tool("a", on_error={"instead": "s"}, needs=["w"]),
+            tool("s", on_error={"instead": "t"}),
+            tool("t"),
+            tool("w", when={"ref": "$t:status", "op": "exists"}),
+        ),
+        "instead",
+        "nodes[1].on_error.instead",
+        "s needs a needs w needs t, which runs only when s has failed",
+    ),
+    (
         "lock twice",
         plan(tool(locks=[{"name": "r"}, {"name": "r", "mode": "shared"}])),
         "locks",

@@ -1,4 +1,4 @@
-"""Cycles: the first one found, as a path."""
+"""Cycles: the first one found, as a path, and paths as people read them."""
 
 from collections.abc import Sequence
 
@@ -27,3 +27,8 @@ def first_cycle(after: Sequence[Sequence[int]]) -> list[int] | None:
                 colour[following] = 1
                 stack.append((following, iter(after[following])))
     return None
+
+
+def path_text(names: list[str]) -> str:
+    """Return `a needs b needs c`; the middle of a long path is left out."""
+    return " needs ".join(names if len(names) <= 12 else [*names[:6], "...", *names[-5:]])

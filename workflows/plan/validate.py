@@ -5,7 +5,7 @@ from typing import Any
 
 from workflows.plan import edges
 from workflows.plan.arguments import argument_problems
-from workflows.plan.cycles import first_cycle
+from workflows.plan.cycles import first_cycle, path_text
 from workflows.plan.facts import FACTS_A_NODE, FactTooLarge, facts_of
 from workflows.plan.islands import island_problems
 from workflows.plan.keywords import unknown_keywords
@@ -27,6 +27,7 @@ from workflows.plan.problems import Problem, Where, listed, named, nearest, show
 from workflows.plan.references import malformed_in, parse_reference, references_in
 from workflows.plan.schema import faults
 from workflows.plan.scope import Scope
+from workflows.plan.standins import standin_problems
 from workflows.plan.when import condition_problems
 
 __all__ = ["parse_plan", "problems_of"]
@@ -71,7 +72,7 @@ def _problems(scope: Scope, models: tuple[str, ...] | None) -> Iterator[Problem]
     elif sound:
         yield from _end(plan)
     yield from _facts(scope)
-    yield from _standins(scope)
+    yield from standin_problems(scope)
     yield from island_problems(scope)
 
 
@@ -248,8 +249,7 @@ def _cycle(scope: Scope) -> Iterator[Problem]:
     path = first_cycle(after)
     if path is not None:
         names = [nodes[index].id for index in path]
-        shown_names = names if len(names) <= 12 else [*names[:6], "...", *names[-5:]]
-        told = f"a cycle: {' needs '.join(shown_names)}; take one of these edges out"
+        told = f"a cycle: {path_text(names)}; take one of these edges out"
         yield Problem("cycle", ("nodes", path[0]), told)
 
 
@@ -268,26 +268,3 @@ def _facts(scope: Scope) -> Iterator[Problem]:
             except FactTooLarge as error:
                 told = f"a condition tests it, but {error}"
                 yield Problem("facts", ("nodes", index, "on_error", "fallback"), told)
-
-
-def _standins(scope: Scope) -> Iterator[Problem]:
-    plan = scope.plan
-    hosts: dict[str, str] = {}
-    users = {
-        name: node.id
-        for node, links in zip(plan.nodes, scope.links, strict=True)
-        for name in (*links.needs, *links.inputs)
-    }
-    answering = {reference.node: "answer" for reference in references_in(plan.answer)}
-    for index, node in enumerate(plan.nodes):
-        standin = edges.standin_of(node)
-        if standin is None or standin == node.id:
-            continue
-        where = ("nodes", index, "on_error", "instead")
-        if standin in hosts:
-            yield Problem("instead", where, f"`{standin}` already stands in for `{hosts[standin]}`; give each its own")
-        user = users.get(standin) or answering.get(standin)
-        if user:
-            told = f"`{standin}` runs only when `{node.id}` fails, so `{user}` must name `{node.id}` instead of it"
-            yield Problem("instead", where, told)
-        hosts[standin] = node.id
