@@ -12,9 +12,9 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.faults import SubAgentFailed, failure
-from activities.kinds import usage_of
 from activities.providers import ProviderError
 from activities.providers.limiter import ProviderBusy
+from workflows.usage import NOTHING, Usage
 
 LONGEST_BACKOFF = 30.0
 
@@ -22,14 +22,14 @@ LONGEST_BACKOFF = 30.0
 @dataclass(slots=True)
 class Attempts:
     """The attempts of the activity that runs now; `said` is its progress, for the heartbeat. `spent` is what failed
-    model calls of all its attempts used: input tokens, output tokens, millionths of a dollar.
+    model calls of all its attempts used.
 
     Without `allowed` Temporal alone ends them.
     """
 
     own: int
     refused: int
-    spent: tuple[int, int, int] = (0, 0, 0)
+    spent: Usage = NOTHING
     said: str = ""
     allowed: int | None = None
 
@@ -40,19 +40,15 @@ class Attempts:
         if len(info.heartbeat_details) < len(cls(1, 0).beat()):
             return cls(info.attempt, 0)
         _, refused, spent = info.heartbeat_details
-        return cls(info.attempt - refused, refused, tuple(spent))
+        return cls(info.attempt - refused, refused, Usage(*spent))
 
     def progress(self, line: str) -> None:
         """Note how far the activity is."""
         self.said = line[:200]
 
-    def beat(self) -> tuple[str, int, tuple[int, int, int]]:
+    def beat(self) -> tuple[str, int, Usage]:
         """Return the details of a heartbeat."""
         return self.said, self.refused, self.spent
-
-    def total(self, used: tuple[int, int, int]) -> tuple[int, int, int]:
-        """Return what all attempts used with the `used` of the last."""
-        return used[0] + self.spent[0], used[1] + self.spent[1], used[2] + self.spent[2]
 
     def allow(self, most: int) -> None:
         """Allow `most` attempts of its own. Raises a final failure when a worker was lost in each of them."""
@@ -66,7 +62,7 @@ class Attempts:
         if isinstance(error, ProviderError):
             self.refused += isinstance(error, ProviderBusy)
         if isinstance(error, ProviderError | SubAgentFailed):
-            self.spent = self.total(usage_of(error.usage))
+            self.spent = self.spent.plus(error.usage)
             activity.heartbeat(*self.beat())
         if isinstance(error, ProviderBusy):
             return failure(error, attempt=self.own, spent=self.spent)

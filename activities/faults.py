@@ -9,10 +9,11 @@ from pydantic import ValidationError
 from temporalio.exceptions import ApplicationError
 
 from activities.artifacts import BodyMissing, StoreUnavailable
-from activities.providers import ProviderError, Usage
+from activities.providers import ProviderError
 from activities.toolbox import ToolError
 from workflows.plan.facts import FactTooLarge
 from workflows.plan.references import BindError
+from workflows.usage import NOTHING, Usage
 
 LONGEST_MESSAGE = 500
 
@@ -24,7 +25,7 @@ class OutputRefused(Exception):
 class SubAgentFailed(Exception):
     """A sub-agent ended without an answer; `usage` is what it used."""
 
-    usage = Usage()
+    usage = NOTHING
 
 
 class NodeTimeout(Exception):
@@ -58,7 +59,7 @@ def failure(
     attempt: int = 1,
     final: bool = False,
     wait: float | None = None,
-    spent: tuple[int, int, int] = (0, 0, 0),
+    spent: Usage = NOTHING,
 ) -> ApplicationError:
     """Return the activity failure for `error`; its details are the attempt and what all attempts used.
 

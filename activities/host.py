@@ -48,6 +48,7 @@ from workflows.contracts import (
 from workflows.policies import SERVICE_ATTEMPTS
 
 T = TypeVar("T")
+Paid = TypeVar("Paid", NodeReply, Planned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ class Host:
             add = self._beginning(call).add if call.stream else None
             work = self._planning.plan(_home(call.run), call, attempts.own, attempts.progress, add)
             planned = await _answered(work, attempts)
-        return planned.model_copy(update={"usage": attempts.total(planned.usage)}) if any(attempts.spent) else planned
+        return _with_all(planned, attempts)
 
     def _beginning(self, call: PlanCall) -> Beginning:
         info = activity.info()
@@ -160,9 +161,7 @@ class Host:
                 checked = await _answered(self._library.plan(_home(call.run), call.plan))
                 attempts.allow(checked.spec(parse_address(call.nodes[0]).id).attempts)
             reply = await _answered(self._run(call, call.nodes[0], call.refs, attempts), attempts)
-        if any(attempts.spent):
-            reply = reply.model_copy(update={"usage": attempts.total(reply.usage)})
-        return GroupReply(nodes=(reply,))
+        return GroupReply(nodes=(_with_all(reply, attempts),))
 
     async def _run(self, call: NodeCall, path: str, refs: dict[str, str], attempts: Attempts) -> NodeReply:
         return await self._nodes.run(
@@ -202,6 +201,11 @@ async def _answered(work: Awaitable[T], attempts: Attempts | None = None) -> T:
         raise
     except Exception as error:  # noqa: BLE001  the one boundary where anything may arrive
         raise (attempts or Attempts.of_this_activity()).failed(error) from None
+
+
+def _with_all(reply: Paid, attempts: Attempts) -> Paid:
+    """Return the last attempt's reply with what all attempts used."""
+    return reply.model_copy(update={"usage": attempts.spent.plus(reply.usage)}) if any(attempts.spent) else reply
 
 
 def _home(run: str) -> str:

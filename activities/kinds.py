@@ -114,8 +114,3 @@ def _answered(report: Any, node: str) -> Made:
     evidence = [{**piece, "node": f"{node}.{piece['node']}"} for piece in told.get("evidence") or ()]
     output = {"answer": told["answer"], "evidence": evidence} if evidence else told["answer"]
     return Made(output, usage, calls=used.get("calls", 0))
-
-
-def usage_of(usage: Usage) -> tuple[int, int, int]:
-    """Return usage as it travels."""
-    return usage.input_tokens, usage.output_tokens, usage.cost

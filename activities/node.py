@@ -10,7 +10,7 @@ from activities.artifacts import ArtifactStore, encode
 from activities.binding import Binder, content_key, parse_address
 from activities.charter import Library
 from activities.faults import NodeTimeout, OutputRefused, message_of
-from activities.kinds import Kinds, usage_of
+from activities.kinds import Kinds
 from activities.ledger import UNSURE
 from activities.outcomes import keep
 from activities.toolbox.errors import UnknownOutcome
@@ -100,8 +100,8 @@ class NodeRunner:
             wanted, inline = [], False
         reply = await keep(self.store, turn.home, answer.output, wanted, inline=inline)
         extra: dict[str, object] = {"attempt": turn.attempt} if turn.attempt > 1 else {}
-        if any(usage_of(answer.usage)):
-            extra["usage"] = usage_of(answer.usage)
+        if any(answer.usage):
+            extra["usage"] = answer.usage
         if answer.more or answer.calls:
             extra |= {"more": answer.more, "calls": answer.calls}
         return reply.model_copy(update=extra) if extra else reply

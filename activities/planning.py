@@ -8,7 +8,6 @@ from typing import Any
 
 from activities.artifacts import ArtifactStore, encode
 from activities.charter import Library
-from activities.kinds import usage_of
 from activities.leeway import overstepping
 from activities.llm import OFFLINE
 from activities.prompts import planner
@@ -79,7 +78,7 @@ class Planning:
 
     async def _planned(self, home: str, reply: ModelReply, plan: dict[str, Any], **fields: Any) -> Planned:
         draft = await self.store.put(home, encode(plan, canonical=False))  # people read arguments as written
-        return Planned(draft=draft, usage=usage_of(reply.usage), **fields)
+        return Planned(draft=draft, usage=reply.usage, **fields)
 
     async def _repair(self, home: str, call: PlanCall) -> tuple[Message, ...]:
         if not call.problems:

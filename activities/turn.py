@@ -1,13 +1,13 @@
 """One node's turn: what is to run and with what, and what it has made."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from activities.binding import Address, Binder
 from activities.charter import CheckedPlan
-from activities.providers import Usage
 from workflows.contracts import NodeCall
+from workflows.usage import NOTHING, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,6 @@ class Made:
     """
 
     output: Any
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = NOTHING
     more: Literal["", "replan", "calls"] = ""
     calls: int = 0

@@ -23,6 +23,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.result import RunReport, RunStatus
     from workflows.services import Opening, conclude, sound
     from workflows.subagent import inherited
+    from workflows.usage import Spent
     from workflows.view import RunView
 
 BOARD_EVERY = timedelta(seconds=1)
@@ -248,10 +249,9 @@ class AgentRun(Inbox):
         drawn = board(engine.state, run=workflow.info().workflow_id, title=title, below=engine.below)
         workflow.set_current_details(drawn + self._opening.attributes.missing)
 
-    def _spent(self) -> tuple[int, int, int, int]:
+    def _spent(self) -> Spent:
         """Return what the run has used: by its planner, and by its nodes."""
-        planning, nodes = self._opening.spent, self._engine.usage if self._engine else (0, 0, 0, 0)
-        return planning[0] + nodes[0], planning[1] + nodes[1], planning[2] + nodes[2], planning[3] + nodes[3]
+        return self._opening.spent.plus(self._engine.usage if self._engine else Spent())
 
     def _publish(self) -> None:
         """Let lists know how the run stands."""

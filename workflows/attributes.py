@@ -4,7 +4,7 @@ A namespace has to know an attribute before a run may set it: an unknown one fai
 finds which there are, and a run sets only those. Runs that began before one was created go on without it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +15,7 @@ from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 from workflows.plan.state import FAILED, SUCCEEDED, RunState
 from workflows.reporting import blocked_on, shown_units
 from workflows.result import RunStatus
+from workflows.usage import Spent
 from workflows.view import SubagentView
 
 EVERY = timedelta(seconds=10)
@@ -59,7 +60,7 @@ class Attributes:
         status: RunStatus,
         phase: str,
         state: RunState | None,
-        spent: Sequence[int],
+        spent: Spent,
         started: int = 0,
         below: Mapping[int, SubagentView] | None = None,
     ) -> None:
@@ -74,7 +75,7 @@ class Attributes:
             return
         self._mark, self._at = mark, now
         values: dict[str, Value] = {"WeftStatus": status, "WeftPhase": phase}
-        values |= {"WeftTokens": float(spent[0] + spent[1]), "WeftCostUsd": spent[2] / 1_000_000}
+        values |= {"WeftTokens": float(spent.input_tokens + spent.output_tokens), "WeftCostUsd": spent.cost / 1_000_000}
         if self.tenant:
             values["WeftTenant"] = self.tenant
         if state is not None:

@@ -10,6 +10,8 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from workflows.usage import NOTHING, Usage
+
 In = TypeVar("In", bound=BaseModel)
 Out = TypeVar("Out", bound=BaseModel)
 
@@ -113,7 +115,7 @@ class Planned(Message):
     """
 
     draft: Digest
-    usage: tuple[int, int, int] = (0, 0, 0)
+    usage: Usage = NOTHING
     said: Digest = ""
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -173,9 +175,8 @@ class NodeError(Message):
 class NodeReply(Message):
     """A node's outcome: the digest of its stored output with size, wanted facts and a preview, or an error.
 
-    `value` is the output itself where the run's answer is made of it and it is small. `usage` counts input tokens,
-    output tokens and millionths of a dollar. With `more` the output is no answer but
-    a wish for more nodes. `calls` counts model calls where they are more than one.
+    `value` is the output itself where the run's answer is made of it and it is small. With `more` the output is no
+    answer but a wish for more nodes. `calls` counts model calls where they are more than one.
     """
 
     ref: Digest | None = None
@@ -188,7 +189,7 @@ class NodeReply(Message):
     more: Literal["", "replan", "calls"] = ""
     calls: int = 0
     attempt: int = 1
-    usage: tuple[int, int, int] = (0, 0, 0)
+    usage: Usage = NOTHING
     error: NodeError | None = None
 
 

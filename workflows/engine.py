@@ -5,7 +5,7 @@ order they come, so a replay, with the same events, does the same.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -41,6 +41,7 @@ from workflows.relay import Relay
 from workflows.result import RunStatus
 from workflows.services import Opening
 from workflows.updates import Update
+from workflows.usage import Spent
 from workflows.view import SubagentView
 
 DRAIN_EVENTS = 20_000
@@ -58,7 +59,7 @@ class Engine:
         self.state = state
         self.plan = plan
         self.replies: dict[int, NodeReply] = {}
-        self.usage = [0, 0, 0, 0]
+        self.usage = Spent()
         self.wasted: list[NodeReply | None] = []  # of nodes that another plan has dropped; None for one cut off
         self.status: EndStatus | None = None
         self.updates = 0
@@ -222,9 +223,9 @@ class Engine:
         if limits.time is not None:
             self.state.deadlines[OVERTIME] = self.state.now + round(limits.time * 1000)
 
-    def charge(self, spent: Sequence[int]) -> None:
-        """Book what was spent outside the nodes: input and output tokens, millionths of a dollar, calls."""
-        self.post(Charged(Amounts(spent[0] + spent[1], spent[2], spent[3])))
+    def charge(self, spent: Spent) -> None:
+        """Book what was spent outside the nodes."""
+        self.post(Charged(Amounts(spent.input_tokens + spent.output_tokens, spent.cost, spent.calls)))
 
     def fail(self, error: BaseException) -> None:
         """End `run` with this error, and cancel what runs. A run that has ended already stays as it ended."""
@@ -236,9 +237,7 @@ class Engine:
         """Remember a reply for queries and the answer, and count what it used."""
         if len(self.replies) < KEPT_REPLIES or reply.has_value or unit in self.replies:
             self.replies[unit] = reply
-        for index, count in enumerate(reply.usage):
-            self.usage[index] += count
-        self.usage[3] += reply.calls or any(reply.usage)
+        self.usage = self.usage.plus((*reply.usage, reply.calls or any(reply.usage)))
 
     def _carry_out(self, decisions: list[Decision]) -> None:
         for decision in decisions:

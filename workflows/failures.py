@@ -4,9 +4,7 @@ from temporalio import exceptions
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, ChildWorkflowError
 
 from workflows.plan.decisions import Outcome
-
-USED = (0, 0, 0)
-"""What an activity used that says nothing of it: input tokens, output tokens, millionths of a dollar."""
+from workflows.usage import NOTHING
 
 
 def failed_outcome(error: BaseException | None) -> Outcome:
@@ -18,9 +16,9 @@ def failed_outcome(error: BaseException | None) -> Outcome:
         return Outcome(error=("SubAgentFailed", _ended(cause)), spent=None)
     if isinstance(cause, ApplicationError):
         attempt = cause.details[0] if cause.details and isinstance(cause.details[0], int) else 1
-        used = cause.details[1] if len(cause.details) > 1 else USED
-        told = isinstance(used, list) and len(used) == len(USED) and all(isinstance(number, int) for number in used)
-        given, written, cost = used if told else USED
+        used = cause.details[1] if len(cause.details) > 1 else NOTHING
+        told = isinstance(used, list) and len(used) == len(NOTHING) and all(isinstance(number, int) for number in used)
+        given, written, cost = used if told else NOTHING
         return Outcome(error=(cause.type or "Failed", cause.message), attempts=attempt, spent=(given + written, cost))
     if isinstance(cause, exceptions.TimeoutError):
         kind = cause.type.name if cause.type is not None else "UNKNOWN"

@@ -1,6 +1,5 @@
 """What the queries answer: small JSON, whatever they are asked."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from workflows.contracts import NodeReply
@@ -8,6 +7,7 @@ from workflows.engine import Engine
 from workflows.plan.limits import ledger
 from workflows.reporting import blocked_on, counts, error_of, shown_units, usage_of, view_of
 from workflows.updates import UPDATES
+from workflows.usage import Spent
 from workflows.view import PAGE, NodeView, RunView
 
 PAGE_BYTES = 200_000
@@ -50,7 +50,7 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
     ).model_dump(mode="json")
 
 
-def cost_view(engine: Engine | None, planning: Sequence[int]) -> dict[str, Any]:
+def cost_view(engine: Engine | None, planning: Spent) -> dict[str, Any]:
     """Return the budget, what the planner and each node have used, the dearest first, 500 at most, and what was wasted:
     on nodes that had started when another plan took the place of theirs and dropped them.
     """
@@ -58,7 +58,7 @@ def cost_view(engine: Engine | None, planning: Sequence[int]) -> dict[str, Any]:
     rows = [{"node": "planner", **usage_of(planning).model_dump()}] if any(planning) else []
     for unit, reply in engine.replies.items() if engine is not None else ():
         if any(reply.usage) and state is not None:
-            rows.append({"node": state.path(unit), **usage_of((*reply.usage, reply.attempt)).model_dump()})
+            rows.append({"node": state.path(unit), **usage_of(Spent(*reply.usage, reply.attempt)).model_dump()})
     rows.sort(key=lambda row: (-row["cost_usd"], -row["input_tokens"] - row["output_tokens"], row["node"]))
     return {
         "budget": ledger(state.budget) if state is not None else {},
@@ -68,10 +68,12 @@ def cost_view(engine: Engine | None, planning: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def _wasted(replies: Sequence[NodeReply | None]) -> dict[str, Any]:
-    known = [(*reply.usage, reply.calls or any(reply.usage)) for reply in replies if reply is not None]
-    total = [sum(counts) for counts in zip((0, 0, 0, 0), *known, strict=True)]
-    return {"nodes": len(replies), **usage_of(total).model_dump()}
+def _wasted(replies: list[NodeReply | None]) -> dict[str, Any]:
+    spent = Spent()
+    for reply in replies:
+        if reply is not None:
+            spent = spent.plus((*reply.usage, reply.calls or any(reply.usage)))
+    return {"nodes": len(replies), **usage_of(spent).model_dump()}
 
 
 def _page(request: Any) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from pydantic import JsonValue
 
@@ -12,6 +12,7 @@ from workflows.plan.ending import unexcused
 from workflows.plan.limits import Limits, ledger, worded
 from workflows.plan.state import SHOWN, WAITING, RunState
 from workflows.result import NodeLine, RunReport, RunStatus, Usage
+from workflows.usage import Spent
 from workflows.view import MOST_PASSED_ON, BlockedOn, NodeView, SubagentView
 
 REPORT_BYTES = 700_000
@@ -197,9 +198,10 @@ def _sample(schema: dict[str, JsonValue] | None) -> JsonValue:
     return samples.get(kind, "yes") if isinstance(kind, str) else "yes"
 
 
-def usage_of(counts: Sequence[int]) -> Usage:
-    """Return usage as people read it, from input tokens, output tokens, millionths of a dollar and calls."""
-    return Usage(input_tokens=counts[0], output_tokens=counts[1], calls=counts[3], cost_usd=counts[2] / 1_000_000)
+def usage_of(spent: Spent) -> Usage:
+    """Return what was spent as people read it."""
+    given, written, cost, calls = spent
+    return Usage(input_tokens=given, output_tokens=written, calls=calls, cost_usd=cost / 1_000_000)
 
 
 def report_of(state: RunState, status: RunStatus, found: Conclusion, unanswered: str) -> RunReport:

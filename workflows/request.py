@@ -12,6 +12,7 @@ from workflows.plan.model import MAX_GOAL_BYTES, OnFailure
 from workflows.plan.packing import MAX_PACKED_BYTES
 from workflows.plan.plain import MAX_DEPTH, flaw
 from workflows.plan.problems import named, nearest, place_of, printable, shown
+from workflows.usage import Spent
 
 MAX_REQUEST_BYTES = 1536 * 1024
 """With what a continued run carries besides, a request must stay below the 2 MiB that one payload may have."""
@@ -38,7 +39,7 @@ class Carry(BaseModel):
     charter: str
     plan: str
     snapshot: str
-    usage: tuple[int, int, int, int]
+    usage: Spent
     replans: int = 0
     runs: int = 1
     attributes: tuple[str, ...] = ()

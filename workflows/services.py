@@ -31,6 +31,7 @@ from workflows.plan.state import SUCCEEDED, RunState
 from workflows.policies import as_keywords, service_options
 from workflows.queues import TOOLS
 from workflows.request import Carry, RunRequest
+from workflows.usage import Spent
 
 Adds = Literal["", "replan", "calls"]
 REPAIRS = 2
@@ -46,7 +47,7 @@ class Opening:
     home: str
     phase: str = "preparing"
     charter: str = ""
-    spent: tuple[int, int, int, int] = (0, 0, 0, 0)
+    spent: Spent = field(default_factory=Spent)
     attributes: Attributes = field(default_factory=Attributes)
     calls: dict[str, int] = field(default_factory=dict)
 
@@ -73,7 +74,7 @@ class Opening:
         call = PlanCall(run=self.home, charter=self.charter, **({"stream": True} if prepared.streams else {}))
         for _ in range(1 + REPAIRS):
             planned = await self._do(PLAN, call, "plan the goal", queue=prepared.planner, beats=True)
-            self.spent = add_usage(self.spent, planned.usage)
+            self.spent = self.spent.plus((*planned.usage, 1))
             wrong = planned.problems
             checked = Checked(problems=wrong) if wrong else await check(planned.draft)
             if not checked.problems or not planned.said or planned.draft == call.draft:
@@ -96,11 +97,6 @@ class Opening:
     async def _do(self, call: Call[In, Out], given: In, summary: str, **options: Any) -> Out:
         count = self.calls[call.name] = self.calls.get(call.name, 0) + 1
         return await do(call, given, summary, times=count, **options)
-
-
-def add_usage(spent: tuple[int, int, int, int], usage: tuple[int, int, int]) -> tuple[int, int, int, int]:
-    """Return what is spent after one more model call."""
-    return spent[0] + usage[0], spent[1] + usage[1], spent[2] + usage[2], spent[3] + 1
 
 
 def sound(checked: Checked, otherwise: str = "InvalidPlan", told: str = "") -> Checked:

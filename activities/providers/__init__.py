@@ -8,7 +8,7 @@ from activities.providers.model import (
     ProviderError,
     Stop,
     ToolRequest,
-    Usage,
 )
+from workflows.usage import Usage
 
 __all__ = ["Message", "ModelReply", "ModelRequest", "Provider", "ProviderError", "Stop", "ToolRequest", "Usage"]

@@ -8,7 +8,8 @@ from pydantic_core import from_json
 
 from activities.providers import structured
 from activities.providers.errors import BadReply, ModelRefused, OutputCut, ReplyCut
-from activities.providers.model import ModelReply, ModelRequest, Stop, ToolRequest, Usage
+from activities.providers.model import ModelReply, ModelRequest, Stop, ToolRequest
+from workflows.usage import NOTHING, Usage
 
 
 @dataclass(slots=True)
@@ -101,7 +102,7 @@ class Draft:
         """
         request = self.request
         if not self._characters and self.input_tokens is None:
-            return Usage()
+            return NOTHING
         given, written = self.input_tokens, self.output_tokens
         if given is None:
             turns = [request.system, request.prompt, *(message.text for message in request.messages)]

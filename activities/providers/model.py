@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
 from workflows.plan.model import Role
+from workflows.usage import NOTHING, Usage
 
 OUTPUT_TOKENS = 4096
 """What a reply may be long unless the request says otherwise: fits the context of small local models too."""
@@ -13,15 +14,6 @@ CALL_SECONDS = 120.0
 
 Stop = Literal["end", "tools", "length"]
 """Why a reply ended: it was complete, it asks for tools, or it was cut at `max_output_tokens`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What one call used; `cost` in millionths of a US dollar."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: int = 0
 
 
 class ProviderError(Exception):
@@ -39,7 +31,7 @@ class ProviderError(Exception):
         super().__init__(message[:500])
         self.retryable = retryable
         self.retry_after = retry_after
-        self.usage = Usage()
+        self.usage = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +96,7 @@ class ModelReply:
     """
 
     output: Any
-    usage: Usage = Usage()
+    usage: Usage = NOTHING
     text: str = ""
     calls: tuple[ToolRequest, ...] = ()
     thinking: tuple[dict[str, Any], ...] = ()

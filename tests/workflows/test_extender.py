@@ -166,6 +166,6 @@ async def test_what_runs_or_has_just_ended_settles_the_node_that_another_plan_ha
     state = engine.state
     assert [state.digest[state.graph.by_id[name]] for name in "zxywv"] == [None, "A", "B", None, None]
     assert engine.replies[1].ref == "A"
-    assert engine.usage == [5, 7, 9, 2]
+    assert tuple(engine.usage) == (5, 7, 9, 2)
     assert engine.wasted == [None] * 3
     assert not engine._fanout.busy

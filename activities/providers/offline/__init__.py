@@ -7,7 +7,7 @@ citations. It knows the wording of questions and units of measure, nothing about
 import json
 from typing import Any
 
-from activities.providers.model import ModelReply, ModelRequest, ProviderError, Usage
+from activities.providers.model import ModelReply, ModelRequest, ProviderError
 from activities.providers.offline import prompts
 from activities.providers.offline.answer import answer, compare, describe
 from activities.providers.offline.extract import Wanted, extract
@@ -19,6 +19,7 @@ from activities.providers.offline.questions import Question
 from activities.providers.offline.shapes import NotUnderstood, questions
 from activities.providers.offline.summaries import wanted_length
 from workflows.plan.schema import faults
+from workflows.usage import Usage
 
 __all__ = ["CannotPlan", "Offline", "OfflineCannot"]
 

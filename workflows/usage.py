@@ -1,0 +1,33 @@
+"""What model calls have used, as it is counted and as it travels: plain tuples of whole numbers."""
+
+from collections.abc import Iterable
+from operator import add
+from typing import NamedTuple
+
+
+class Usage(NamedTuple):
+    """What model calls used; `cost` in millionths of a US dollar."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: int = 0
+
+    def plus(self, other: "Usage") -> "Usage":
+        """Return the sum."""
+        return Usage(*map(add, self, other))
+
+
+NOTHING = Usage()
+
+
+class Spent(NamedTuple):
+    """What a run has used: as `Usage`, and in how many calls."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: int = 0
+    calls: int = 0
+
+    def plus(self, other: Iterable[int]) -> "Spent":
+        """Return the sum with another `Spent`, or with a usage and the number of its calls."""
+        return Spent(*map(add, self, other))
