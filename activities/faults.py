@@ -32,7 +32,11 @@ class NodeTimeout(Exception):
     """An attempt took longer than the node's timeout."""
 
 
-_FINAL = (BindError, BodyMissing, FactTooLarge, OutputRefused, SubAgentFailed, ValidationError)
+class BudgetExceeded(Exception):
+    """What earlier attempts used has left too little of the run's budget for another one."""
+
+
+_FINAL = (BindError, BodyMissing, BudgetExceeded, FactTooLarge, OutputRefused, SubAgentFailed, ValidationError)
 
 
 def retryable(error: BaseException) -> bool:

@@ -124,7 +124,7 @@ class Host:
         async with beating(attempts.beat):
             attempts.allow(SERVICE_ATTEMPTS)
             add = self._beginning(call).add if call.stream else None
-            work = self._planning.plan(_home(call.run), call, attempts.own, attempts.progress, add)
+            work = self._planning.plan(_home(call.run), call, attempts, add)
             planned = await _answered(work, attempts)
         return _with_all(planned, attempts)
 
@@ -156,6 +156,7 @@ class Host:
 
     async def _one(self, call: NodeCall) -> GroupReply:
         attempts = Attempts.of_this_activity()
+        attempts.left = call.left
         async with beating(attempts.beat):
             if activity.info().activity_type == contracts.LLM.name:
                 checked = await _answered(self._library.plan(_home(call.run), call.plan))
@@ -164,9 +165,7 @@ class Host:
         return GroupReply(nodes=(_with_all(reply, attempts),))
 
     async def _run(self, call: NodeCall, path: str, refs: dict[str, str], attempts: Attempts) -> NodeReply:
-        return await self._nodes.run(
-            call, path, refs, home=_home(call.run), attempt=attempts.own, progress=attempts.progress
-        )
+        return await self._nodes.run(call, path, refs, home=_home(call.run), attempts=attempts)
 
     @activity.defn(name=contracts.GROUP.name)
     async def group(self, call: NodeCall) -> GroupReply:
@@ -204,7 +203,7 @@ async def _answered(work: Awaitable[T], attempts: Attempts | None = None) -> T:
 
 
 def _with_all(reply: Paid, attempts: Attempts) -> Paid:
-    """Return the last attempt's reply with what all attempts used."""
+    """Return the last attempt's reply with what all attempts used; a marked node's has what was cut off."""
     return reply.model_copy(update={"usage": attempts.spent.plus(reply.usage)}) if any(attempts.spent) else reply
 
 

@@ -64,9 +64,9 @@ class Kinds:
             run_id=turn.call.run,
             node=path,
             generation=generation,
-            attempt=turn.attempt,
+            attempt=turn.attempts.own,
             idempotency_key=f"{turn.call.run}/{path}/{generation}",
-            progress=turn.progress,
+            progress=turn.attempts.progress,
         )
         if not tool.harmful:
             return Made(await tool.call(arguments, context))

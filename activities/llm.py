@@ -49,13 +49,14 @@ class ModelCalls:
             system=telling.system,
             messages=tuple(messages),
             tools=await self._tools(turn, work),
-            progress=turn.progress,
+            progress=turn.attempts.progress,
+            account=turn.attempts,
             seconds=_within(turn.checked.spec(turn.address.id).timeout / 1000),
         )
-        reply = await self.models.complete(request, models, turn.attempt)
+        reply = await self.models.complete(request, models, turn.attempts.own)
         if reply.calls and request.tools:
             return Made(_transcript(messages, reply), reply.usage, "calls")
-        return telling.read(reply, turn.progress)
+        return telling.read(reply, turn.attempts.progress)
 
     async def _telling(self, turn: Turn, work: ModelCall, models: Sequence[str]) -> Telling:
         """Return how the node's call is put. The rules read templates; models need the material, and to be told."""

@@ -1,12 +1,12 @@
 """Runs one node: bind, look for its marker, call, keep the output, mark it done."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pydantic import ValidationError
 
 from activities.artifacts import ArtifactStore, encode
+from activities.attempts import Attempts
 from activities.binding import Binder, content_key, parse_address
 from activities.charter import Library
 from activities.faults import NodeTimeout, OutputRefused, message_of
@@ -27,16 +27,7 @@ class NodeRunner:
     library: Library
     kinds: Kinds
 
-    async def run(
-        self,
-        call: NodeCall,
-        path: str,
-        refs: dict[str, str],
-        *,
-        home: str,
-        attempt: int,
-        progress: Callable[[str], None],
-    ) -> NodeReply:
+    async def run(self, call: NodeCall, path: str, refs: dict[str, str], *, home: str, attempts: Attempts) -> NodeReply:
         """Return the node's reply.
 
         An output is stored before its marker is set, and the marker before the reply is sent: a successor of a
@@ -46,7 +37,7 @@ class NodeRunner:
         checked = await self.library.plan(home, call.plan)
         address = parse_address(path)
         binder = Binder(self.library, home, checked, call, refs)
-        turn = Turn(checked, address, call, binder, home, attempt, progress)
+        turn = Turn(checked, address, call, binder, home, attempts)
         node = checked.node(address.id)
         key = content_key(node, address, refs, call, self.kinds.version(turn))
         done = await self._done(home, key)
@@ -67,7 +58,7 @@ class NodeRunner:
         checked = await self.library.plan(home, call.plan)
         address = parse_address(call.nodes[0])
         binder = Binder(self.library, home, checked, call, call.refs)
-        return await self.kinds.delegation(Turn(checked, address, call, binder, home, 1, lambda _: None))
+        return await self.kinds.delegation(Turn(checked, address, call, binder, home, Attempts(1, 0)))
 
     async def _done(self, home: str, key: str) -> NodeReply | None:
         """Return what a marker says; one that cannot be read, or whose body is gone, is taken back."""
@@ -99,7 +90,7 @@ class NodeRunner:
         if answer.more:
             wanted, inline = [], False
         reply = await keep(self.store, turn.home, answer.output, wanted, inline=inline)
-        extra: dict[str, object] = {"attempt": turn.attempt} if turn.attempt > 1 else {}
+        extra: dict[str, object] = {"attempt": turn.attempts.own} if turn.attempts.own > 1 else {}
         if any(answer.usage):
             extra["usage"] = answer.usage
         if answer.more or answer.calls:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from activities.artifacts import ArtifactStore, encode
+from activities.attempts import Attempts
 from activities.charter import Library
 from activities.leeway import overstepping
 from activities.llm import OFFLINE
@@ -35,8 +36,7 @@ class Planning:
         self,
         home: str,
         call: PlanCall,
-        attempt: int,
-        progress: Callable[[str], None],
+        attempts: Attempts,
         on_nodes: OnNodes | None = None,
     ) -> Planned:
         """Store the planner's draft, unchecked; what is wrong with its text comes beside it.
@@ -57,10 +57,11 @@ class Planning:
                 tools=tuple(charter.catalogue),
                 system=planner.system(charter.catalogue),
                 messages=await self._repair(home, call),
-                progress=progress,
+                progress=attempts.progress,
+                account=attempts,
                 on_text=on_text,
             )
-            reply = await self.models.complete(request, charter.models.get("planner") or OFFLINE, attempt)
+            reply = await self.models.complete(request, charter.models.get("planner") or OFFLINE, attempts.own)
         if isinstance(reply.output, dict):  # the rules give a plan, not text
             return await self._planned(home, reply, reply.output)
         reader = LineReader(tools)

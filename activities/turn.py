@@ -1,9 +1,9 @@
 """One node's turn: what is to run and with what, and what it has made."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from activities.attempts import Attempts
 from activities.binding import Address, Binder
 from activities.charter import CheckedPlan
 from workflows.contracts import NodeCall
@@ -19,8 +19,7 @@ class Turn:
     call: NodeCall
     binder: Binder
     home: str
-    attempt: int
-    progress: Callable[[str], None]
+    attempts: Attempts
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,8 @@ class NodeCall(Message):
     to artifact digests; the activity binds arguments from there. `lost` maps inputs without a value to (status,
     error). `items` are a map's item outputs in order. `answer` is what a person answered at a gate. A model
     whose output is the run's answer may ask for more nodes `replans` more times; `objections` say what was wrong with
-    its last wish.
+    its last wish. `left` is what the run's budget has left for a model call with all its attempts: `tokens`, and `cost`
+    in millionths of a dollar.
     """
 
     run: str
@@ -162,6 +163,7 @@ class NodeCall(Message):
     answer: JsonValue = None
     replans: int = 0
     objections: tuple[str, ...] = ()
+    left: dict[str, int] = Field(default_factory=dict)
 
 
 class NodeError(Message):

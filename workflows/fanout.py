@@ -38,6 +38,9 @@ _CALLS: dict[str, Call[NodeCall, GroupReply]] = {
     "agent": AGENT,
 }
 
+PAID = ("tokens", "cost")
+"""The limits that every attempt of a model call uses up."""
+
 Units = tuple[int, ...]
 Handle = asyncio.Task[GroupReply]
 """What is under way: an activity's handle is a task, and so is a sub-agent with the activities around it."""
@@ -184,12 +187,17 @@ class Fanout:
         return 1 + sum((other, state.generation[other]) not in self._flights for other in others)
 
     def _told(self, call: NodeCall, unit: int) -> NodeCall:
-        """Tell the model whose output is the answer how often it may ask for more nodes, and what was wrong when it
-        did.
+        """Tell a model what the budget has left for it, and the one whose output is the answer how often it may ask for
+        more nodes, and what was wrong when it did.
         """
-        if self._state.spec_of(unit).kind != "llm" or unit not in self._state.graph.answers:
+        state, told = self._state, dict[str, Any]()
+        spec = state.spec_of(unit)
+        if not spec.calls_model:
             return call
-        told = {"replans": self.replans, "objections": self.objections.get(unit)}
+        if state.budget is not None:
+            told["left"] = {name: rest for name, rest in state.budget.rest(unit).items() if name in PAID}
+        if spec.kind == "llm" and unit in state.graph.answers:
+            told |= {"replans": self.replans, "objections": self.objections.get(unit)}
         return call.model_copy(update={name: value for name, value in told.items() if value})
 
     def _summary(self, units: Units, name: str, summary: str) -> str:

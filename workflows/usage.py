@@ -12,6 +12,11 @@ class Usage(NamedTuple):
     output_tokens: int = 0
     cost: int = 0
 
+    @property
+    def tokens(self) -> int:
+        """Tokens in and out."""
+        return self.input_tokens + self.output_tokens
+
     def plus(self, other: "Usage") -> "Usage":
         """Return the sum."""
         return Usage(*map(add, self, other))

@@ -9,6 +9,7 @@ from pydantic_core import from_json
 from activities.providers import structured
 from activities.providers.errors import BadReply, ModelRefused, OutputCut, ReplyCut
 from activities.providers.model import ModelReply, ModelRequest, Stop, ToolRequest
+from activities.providers.prices import priced
 from workflows.usage import NOTHING, Usage
 
 
@@ -23,11 +24,12 @@ class Call:
 
 @dataclass(slots=True)
 class Draft:
-    """Gathers the pieces of one reply; tells the request's listeners of each. `wrapped` says that the schema given to
-    the server has the wanted one inside.
+    """Gathers the pieces of one reply; tells the request's listeners of each. `sent` is about how many tokens the
+    request has, `wrapped` says that the schema given to the server has the wanted one inside.
     """
 
     request: ModelRequest
+    sent: int
     wrapped: bool = False
     stop: Stop | None = None
     refusal: str | None = None
@@ -100,20 +102,17 @@ class Draft:
 
         Nothing before the first sign of a reply: a call that was not taken costs nothing.
         """
-        request = self.request
         if not self._characters and self.input_tokens is None:
             return NOTHING
         given, written = self.input_tokens, self.output_tokens
-        if given is None:
-            turns = [request.system, request.prompt, *(message.text for message in request.messages)]
-            given = sum(map(_estimate, turns))
         if written is None:
             calls = [call.arguments for call in self.calls.values()]
-            written = sum(map(_estimate, ["".join(self._text), *calls]))
-        return Usage(given, written)
+            written = sum(map(estimate, ["".join(self._text), *calls]))
+        return priced(Usage(self.sent if given is None else given, written), self.request.model)
 
 
-def _estimate(text: str) -> int:
+def estimate(text: str) -> int:
+    """Return about how many tokens a text has."""
     return -(-len(text.encode("utf-8", "replace")) // 3)
 
 

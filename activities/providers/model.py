@@ -59,6 +59,28 @@ class Message:
     thinking: tuple[dict[str, Any], ...] = ()
 
 
+class Account(Protocol):
+    """Where the calls of one activity are booked."""
+
+    async def begin(self, sent: Usage, most: Usage) -> None:
+        """A call that sends `sent` and uses `most` at the most is about to go out. Raises when it may not."""
+        ...
+
+    def end(self, used: Usage) -> None:
+        """The call that was begun last has ended, and used so much."""
+        ...
+
+
+class Unbooked:
+    """An account that keeps nothing."""
+
+    async def begin(self, sent: Usage, most: Usage) -> None:
+        """Do nothing."""
+
+    def end(self, used: Usage) -> None:
+        """Do nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One call. `prompt` is the bound text; `template` is the same before references to outputs were replaced.
@@ -67,7 +89,8 @@ class ModelRequest:
     after the prompt. `tools` are catalogue entries `{name, description, parameters}` (the `schema` of a catalogue is
     read as `parameters`): what a planner may plan with, for every other role what the model may call in its reply.
     `seconds` is the longest the whole call may take. `progress` is told in words how far the call is; `on_text` is
-    given each piece of `ModelReply.text` as it arrives, and must not block.
+    given each piece of `ModelReply.text` as it arrives, and must not block. `account` is told
+    before anything goes out that is paid for, and when it has ended.
     """
 
     role: Role
@@ -85,6 +108,7 @@ class ModelRequest:
     temperature: float | None = None
     seconds: float = CALL_SECONDS
     on_text: Callable[[str], None] = lambda _: None
+    account: Account = field(default_factory=Unbooked)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,14 @@ from activities.providers.limiter import Limiter
 from activities.providers.model import ModelReply, ModelRequest, Provider, ProviderError
 from activities.providers.offline import Offline
 from activities.providers.openai import OpenAI
-from activities.providers.prices import price_of, priced
+from activities.providers.prices import price_of
 from activities.providers.remote import Remote
 from activities.providers.settings import ModelSettings
 from activities.providers.wire import Wire
 from workflows.plan.model import Role
 from workflows.plan.problems import place_of
 from workflows.plan.schema import faults
+from workflows.usage import NOTHING
 
 TRIES = 2
 """Attempts that a model gets before the next of its list."""
@@ -116,14 +117,13 @@ class Models:
             with limiter.admitted():
                 if request.model == name:
                     request = replace(request, model=await provider.default_model())
+                await request.account.begin(NOTHING, NOTHING)  # what was cut off before is paid, whoever serves it now
                 reply = await provider.complete(request)
-                reply = replace(reply, usage=priced(reply.usage, request.model))
                 if request.output_schema is not None and not reply.calls:
                     _fit(reply, request.output_schema)
         except ProviderError as error:
             outcome = type(error).__name__
-            spent = reply.usage if reply is not None else priced(error.usage, request.model)
-            error.usage = spent
+            error.usage = reply.usage if reply is not None else error.usage
             self._meter.pressed(limiter)
             raise
         finally:

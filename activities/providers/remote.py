@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from activities.providers.draft import Draft
+from activities.providers.draft import Draft, estimate
 from activities.providers.errors import (
     BadReply,
     CallRefused,
@@ -23,11 +23,12 @@ from activities.providers.errors import (
     error_within,
 )
 from activities.providers.model import ModelReply, ModelRequest, ProviderError
-from activities.providers.prices import DEFAULTS
+from activities.providers.prices import DEFAULTS, priced
 from activities.providers.settings import Server
 from activities.providers.sse import EventParser
 from activities.providers.transport import Incoming, Limits, Transport
 from activities.providers.wire import Wire
+from workflows.usage import Usage
 
 ERROR_BYTES = 64 * 1024
 BYTES_A_TOKEN = 1024  # an event of the stream around a few letters
@@ -108,15 +109,21 @@ class Remote:
             ) from None
 
     async def _once(self, request: ModelRequest, without: frozenset[str], ends: float) -> ModelReply:
-        draft = Draft(request, wrapped=self._wire.schema not in without)
         body = self._wire.body(self._server, request, without)
+        sent = Usage(estimate(json.dumps(body, ensure_ascii=False, separators=(",", ":"))))
+        most = sent._replace(output_tokens=body.get("max_completion_tokens") or body["max_tokens"])
+        await request.account.begin(priced(sent, request.model), priced(most, request.model))
+        draft = Draft(request, sent.input_tokens, wrapped=self._wire.schema not in without)
         first = asyncio.get_running_loop().time() + max(self._limits.first, request.seconds / 2)
         try:
             await self._fill(draft, body, first, ends)
-            return draft.reply()
+            reply = draft.reply()
         except ProviderError as error:
             error.usage = draft.usage()
+            request.account.end(error.usage)
             raise
+        request.account.end(reply.usage)
+        return reply
 
     async def _fill(self, draft: Draft, body: Any, first: float, ends: float) -> None:
         most = self._limits.bytes + BYTES_A_TOKEN * draft.request.max_output_tokens

@@ -122,6 +122,22 @@ async def test_what_failed_calls_used_is_counted(
     assert (result["usage"]["input_tokens"], result["usage"]["output_tokens"]) == (30, 3)
 
 
+async def test_an_attempt_that_the_budget_does_not_cover_is_not_made(
+    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
+) -> None:
+    schema = {"type": "object", "properties": {"km": {"type": "number"}}, "required": ["km"]}
+    server.on("", Reply(text="no JSON", usage=(900, 80)), Reply(text='{"km": 1}', usage=(20, 2)))
+    async with running(client, artifacts, cache, env) as run:
+        handle = await run(
+            goal="g", plan=plan("Hello", output_schema=schema, on_error="skip"), budget={"tokens": 1_000}
+        )
+        result = await handle.result()
+        costs = await handle.query("costs")
+    assert len(server.asked) == 1
+    assert "BudgetExceeded: the budget does not cover another attempt" in str(result["nodes"][0]["error"])
+    assert costs["budget"]["tokens"]["spent"] == 980
+
+
 async def test_the_next_model_takes_over_after_two_failures(
     client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from doubles.model_rules import Reply
 from doubles.models import ModelServer, model_server
 
+from activities.attempts import Attempts
 from activities.charter import Charter, Library
 from activities.directory_store import DirectoryStore
 from activities.planning import Planning
@@ -49,7 +50,7 @@ class Desk:
         )
         call = PlanCall(run="run", charter=await self.library.keep(HOME, charter), **fields)
         planning = Planning(self.store, self.library, self.models)
-        return await planning.plan(HOME, call, 1, lambda _: None, on_nodes)
+        return await planning.plan(HOME, call, Attempts(1, 0), on_nodes)
 
     async def plan(self, planned: Planned) -> Any:
         return await self.library.value(HOME, planned.draft)

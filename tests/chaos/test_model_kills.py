@@ -1,6 +1,9 @@
-"""The llm worker dies by SIGKILL while models write. Nothing is paid twice but the calls that were cut off."""
+"""The llm worker dies by SIGKILL while models write. Nothing is paid twice but the calls that were cut off, which are
+charged at the most that they may have cost.
+"""
 
 import asyncio
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from workflows.wire import connect
 
 pytestmark = [pytest.mark.server, pytest.mark.chaos]
 LIMIT = 60.0
+AMPLE = {"tokens": 100_000}
 THOUGHTS = "".join(f"Thought: step {index} needs some care\n" for index in range(12))
 PLAN = f'1. nap(value="a")\n2. nap(value="$1.value")\n3. nap(value="c", seconds=30)\n{THOUGHTS}'
 SLOWLY = " ".join(f"word{index}" for index in range(60))
@@ -43,6 +47,12 @@ def kind_of(asked: Asked) -> str:
     return f"{who}{word} {len(asked.results)}" if word == "How much" else f"{who}{word}"
 
 
+def most(asked: Asked) -> int:
+    """Return the tokens that a call may take: about what it sends, and all that it lets the model write."""
+    sent = json.dumps(asked.body, ensure_ascii=False, separators=(",", ":")).encode()
+    return -(-len(sent) // 3) + int(asked.body["max_tokens"])
+
+
 async def begin(client: Client, name: str, **request: Any) -> WorkflowHandle[Any, Any]:
     return await client.start_workflow("AgentRun", request, id=f"agent-model-{name}", task_queue=queues.WORKFLOW)
 
@@ -64,7 +74,7 @@ async def test_calls_that_were_cut_off_are_the_only_ones_paid_again(dev_server: 
             )
             await crew.seen(steady.first_execution_run_id or "", "n1", "n2")
             await crew.seen(fickle.first_execution_run_id or "", "n1", "n2", "n3")
-            told = await begin(client, "told", plan={"nodes": nodes, "answer": ["$quick", "$slow"]})
+            told = await begin(client, "told", plan={"nodes": nodes, "answer": ["$quick", "$slow"]}, budget=AMPLE)
             turns = await begin(client, "turns", plan={"nodes": loop, "answer": "$n7"})
             await until(told, lambda view: status_of(view, "slow") == "running")
             await until(turns, lambda view: status_of(view, "n7_t2") == "running")
@@ -74,6 +84,7 @@ async def test_calls_that_were_cut_off_are_the_only_ones_paid_again(dev_server: 
             crew.hire("llm")
             runs = (steady, fickle, told, turns)
             reports = await asyncio.wait_for(asyncio.gather(*(run.result() for run in runs)), LIMIT)
+            ledger = (await told.query("costs"))["budget"]["tokens"]
         finally:
             crew.kill()
     paid = Counter(map(kind_of, model.asked))
@@ -84,4 +95,12 @@ async def test_calls_that_were_cut_off_are_the_only_ones_paid_again(dev_server: 
     assert Counter(crew.calls(steady.first_execution_run_id or "")) == {"n1~1": 1, "n2~1": 1, "n3~1": 1}
     redone = Counter(crew.calls(fickle.first_execution_run_id or ""))
     assert redone == {"n1~1": 1, "n2~1": 1, "n3~1": 1, "n1~2": 1}, "the second plan is another, and n3 was called off"
+    first = {kind_of(asked): index for index, asked in reversed(list(enumerate(model.asked)))}
+    charged = [sum(tokens) for tokens in model.billed]
+    for kind in cut:
+        charged[first[kind]] = most(model.asked[first[kind]])
+        assert charged[first[kind]] > sum(model.billed[first[kind]])
+    used = [report["usage"]["input_tokens"] + report["usage"]["output_tokens"] for report in reports]
+    assert sum(used) == sum(charged)
+    assert ledger["spent"] == used[runs.index(told)] > most(model.asked[first["Say it slowly"]])
     assert [report["answer"] for report in reports] == ["It is c.", "It is b.", ["quick", SLOWLY], "It is 42."]

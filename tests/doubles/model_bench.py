@@ -1,5 +1,6 @@
 """A provider before a model server, with limits short enough for tests."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,6 +42,11 @@ class Bench:
                 **given,
             )
         )
+
+    @property
+    def tokens_sent(self) -> int:
+        """About how many tokens the last request had: three bytes each."""
+        return -(-len(json.dumps(self.sent, ensure_ascii=False, separators=(",", ":")).encode()) // 3)
 
     @property
     def sent(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from doubles.model_formats import AnthropicFormat, BadRequest, Format, OpenAIFormat
+from doubles.model_formats import AnthropicFormat, BadRequest, Format, OpenAIFormat, counted
 from doubles.model_rules import Asked, Reply, Rule, load_rules, paced, pieces, rule
 
 FORMATS: dict[str, Format] = {"/v1/chat/completions": OpenAIFormat(), "/v1/messages": AnthropicFormat()}
@@ -31,7 +31,8 @@ LORIS_SECONDS = 0.2
 
 @dataclass
 class ModelServer:
-    """A running server. `asked` has every request in order, `paths` every path; `open` are its connections, `busy` its
+    """A running server. `asked` has every request in order, `billed` what those
+    that it took cost in full, `paths` every path; `open` are its connections, `busy` its
     calls now, `dropped` the connections that broke."""
 
     rules: list[Rule] = field(default_factory=list)
@@ -43,6 +44,7 @@ class ModelServer:
     log: Path | None = None
     port: int = 0
     asked: list[Asked] = field(default_factory=list)
+    billed: list[tuple[int, int]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     open: int = 0
     busy: int = 0
@@ -157,6 +159,7 @@ class _Exchange:
             return await self._send(reply.status, reply.body.encode(), reply.headers)
         if reply.status != 200:
             return await self._status(wire.error(reply), reply.status, reply.headers)
+        self._server.billed.append(counted(reply, asked))
         number = len(self._server.asked)
         if reply.fault == "hang":
             await self._reader.read()

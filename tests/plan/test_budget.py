@@ -144,6 +144,7 @@ def test_sub_agents_share_what_is_left_and_give_back_what_they_do_not_use() -> N
     assert budget.share(1, 2) == {"tokens": 300, "calls": 3}
     assert budget.share(2, 1) == {"tokens": 300, "calls": 3}
     assert (budget.held.tokens, budget.held.calls, budget.held.nodes) == (1000, 9, 2)
+    assert budget.rest(0) == {"tokens": 400, "calls": 3}, "what it holds itself"
     assert not budget.affords(Amounts(tokens=1))
     budget.settle(0, Amounts(tokens=50, calls=1, nodes=1))
     assert (budget.held.tokens, budget.spent.tokens) == (600, 50)

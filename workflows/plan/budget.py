@@ -72,14 +72,19 @@ class Budget:
         Returns its limits by name. What it does not use is free again when it has settled.
         """
         own = self.reserved.get(unit, Amounts())
-        self.held.add(own, -1)
         limits = {}
-        for name, limit in self.limits.items():
-            left = limit - getattr(self.spent, name) - getattr(self.held, name)
+        for name, left in self.rest(unit).items():
             asked = own.tokens if name == "tokens" else 0
             limits[name] = max(1, min(left, asked) if asked else left // parts)
+        self.held.add(own, -1)
         self.reserve(unit, replace(own, **limits))
         return limits
+
+    def rest(self, unit: int) -> dict[str, int]:
+        """Return what each limit has left for a unit under way: also what it has reserved, not what others have."""
+        own = self.reserved.get(unit, Amounts())
+        used = {name: getattr(self.spent, name) + getattr(self.held, name) for name in self.limits}
+        return {name: max(0, limit - used[name] + getattr(own, name)) for name, limit in self.limits.items()}
 
     def short(self) -> list[str]:
         """Return the names of the limits that are reached."""
