@@ -105,7 +105,8 @@ class Host:
         """Open a run. Safe to repeat."""
         prepared = await _answered(self._preparing.prepare(_home(call.run), call))
         names = await self._visibility.attributes(activity.client())
-        return prepared.model_copy(update={"attributes": names}) if names else prepared
+        found = {"attributes": names, "rates": self._models.rates}
+        return prepared.model_copy(update={name: value for name, value in found.items() if value})
 
     @activity.defn(name=contracts.CHECK_PLAN.name)
     async def check_plan(self, call: CheckCall) -> Checked:

@@ -14,6 +14,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.inbox import Inbox
     from workflows.plan.decisions import Begun, Stopped, Ticked
     from workflows.plan.graph import Graph, Skeleton, skeleton_in
+    from workflows.plan.rates import Rate
     from workflows.plan.snapshot import dump, load
     from workflows.plan.state import RunState
     from workflows.queries import HELP, cost_view, node_view, run_view
@@ -115,6 +116,7 @@ class AgentRun(Inbox):
             state = RunState(graph, window=request.window, park_for=round(request.park_for * 1000))
             state.on_failure = request.on_failure or state.on_failure
             state.growing = more
+            state.rates = {queue: Rate(limit) for queue, limit in self._opening.rates.items()}
         engine = Engine(state, self._opening, self._relay, checked.plan, self._changed)
         engine.allow_replans(carry.replans if carry else request.max_replans if not has_plan(request) else 0)
         engine.bequeath(inherited(request))

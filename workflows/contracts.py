@@ -67,7 +67,8 @@ class Checked(Message):
 
 class Prepared(Message):
     """`charter` is the artifact of all a run is bound to: catalogue, inputs, documents. A planner that `streams` sends
-    the beginning of its plan while it writes the rest. `attributes` are the search attributes that the namespace has.
+    the beginning of its plan while it writes the rest. `attributes` are the search attributes that the namespace has,
+    `rates` the calls a minute of model queues for which somebody said how many they take.
     """
 
     charter: Digest
@@ -75,6 +76,7 @@ class Prepared(Message):
     streams: bool = False
     checked: Checked | None = None
     attributes: tuple[str, ...] = ()
+    rates: dict[str, int] = Field(default_factory=dict)
 
 
 class PlanCall(Message):

@@ -49,6 +49,7 @@ class Opening:
     charter: str = ""
     spent: Spent = field(default_factory=Spent)
     attributes: Attributes = field(default_factory=Attributes)
+    rates: dict[str, int] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
 
     async def load(self, carry: Carry) -> Checked:
@@ -60,7 +61,7 @@ class Opening:
         """Open the run; the request's own plan comes back checked. Raises ApplicationError."""
         self.attributes.tenant = request.tenant
         prepared = await self._do(PREPARE, PrepareCall(run=self.home, **_given(request)), "prepare the run")
-        self.charter, self.attributes.names = prepared.charter, prepared.attributes
+        self.charter, self.attributes.names, self.rates = prepared.charter, prepared.attributes, prepared.rates
         return prepared
 
     async def ask(self, prepared: Prepared, check: Callable[[str], Awaitable[Checked]]) -> Checked:

@@ -17,6 +17,7 @@ from activities.providers.wire import Wire
 from workflows.plan.model import Role
 from workflows.plan.problems import place_of
 from workflows.plan.schema import faults
+from workflows.queues import llm_queue
 from workflows.usage import NOTHING
 
 TRIES = 2
@@ -69,6 +70,11 @@ class Models:
     def providers(self) -> tuple[str, ...]:
         """The providers there are; each has a queue."""
         return tuple(self._providers)
+
+    @property
+    def rates(self) -> dict[str, int]:
+        """The calls a minute of each provider's queue, where somebody said how many it takes."""
+        return {llm_queue(name): calls for name, calls in self._settings.rates.items()}
 
     async def chosen(self) -> dict[Role, list[str]]:
         """Return every role's models by their full names. Raises UnknownModel, KeyRefused or what a server says."""

@@ -56,10 +56,13 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """`roles` maps each role to its models in order of preference; a bare provider name is one too."""
+    """`roles` maps each role to its models in order of preference; a bare provider name is one too. `rates` are the
+    calls a minute that a provider takes.
+    """
 
     roles: Mapping[Role, tuple[str, ...]] = field(default_factory=dict)
     servers: Mapping[str, Server] = field(default_factory=dict)
+    rates: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def read(cls, env: Mapping[str, str]) -> Self:
@@ -67,7 +70,7 @@ class ModelSettings:
         servers = {provider: _server(provider, env) for provider in OFFICIAL}
         usual = _models("WEFT_MODEL", env) or (_usual(env),)
         roles = {role: _models(f"WEFT_MODEL_{role.upper()}", env) or usual for role in get_args(Role)}
-        return cls(roles, servers)
+        return cls(roles, servers, _rates(env))
 
     def models(self, role: Role) -> tuple[str, ...]:
         """Return a role's models, the offline rules where nothing is set."""
@@ -88,6 +91,16 @@ def _models(variable: str, env: Mapping[str, str]) -> tuple[str, ...]:
             forms = "offline, openai:NAME, anthropic:NAME"
             raise ValueError(f"{variable}={name!r}: is no model; give {forms}, several with commas between")
     return names
+
+
+def _rates(env: Mapping[str, str]) -> dict[str, int]:
+    rates = {}
+    for part in filter(None, (part.strip() for part in env.get("WEFT_RATES", "").split(","))):
+        provider, _, calls = (piece.strip() for piece in part.partition("="))
+        if provider not in PROVIDERS or not re.fullmatch(r"[1-9][0-9]{0,8}", calls):
+            raise ValueError(f"WEFT_RATES={part!r}: is no rate; give calls a minute, like openai=600,anthropic=50")
+        rates[provider] = int(calls)
+    return rates
 
 
 def _server(provider: str, env: Mapping[str, str]) -> Server:

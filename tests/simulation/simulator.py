@@ -34,6 +34,7 @@ from workflows.plan.decisions import (
 from workflows.plan.graph import Graph, Skeleton, Spec
 from workflows.plan.growth import shifted
 from workflows.plan.keeping import replaced
+from workflows.plan.rates import Rate
 from workflows.plan.schedule import step
 from workflows.plan.snapshot import dump, load
 from workflows.plan.state import RUNNING, WAITING, RunState
@@ -86,6 +87,8 @@ class Simulation:
         self.crashes = random.Random(seed + 1)
         self.state = RunState(self.graph, window=self.random.choice((1, 2, 4, 100)), park_for=1_000)
         self.state.growing = bool(self.pieces)
+        if seed % 3:  # what the provider of model calls takes a minute
+            self.state.rates = {"": Rate(seed % 3)}
         self.world = World(seed, failing=habits.failing)
         self.calendar: list[tuple[int, int, Activity]] = []
         self.repairs = habits.repairs

@@ -78,6 +78,8 @@ def _queue_again(state: RunState) -> None:
     state.heap.clear()
     state.held_back.clear()
     state.unpaid.clear()
+    for rate in state.rates.values():
+        rate.waiting.clear()
     for unit, queued in enumerate(state.queued):
         if queued:
             queue(state, unit)

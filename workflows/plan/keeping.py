@@ -42,6 +42,7 @@ def replaced(
                 state.facts[node] = state.facts.get(node, {}) | facts[node]
     if old.budget is not None:
         _reserve(old.budget, [unit for unit, status in enumerate(old.status) if status == RUNNING], kept)
+    ready.renew(state, old.rates)
     return state, kept
 
 

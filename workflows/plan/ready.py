@@ -1,9 +1,10 @@
-"""The ready units in order, and the locks that hold some of them back."""
+"""The ready units in order, and the locks, rates and limits that hold some of them back."""
 
-from heapq import heappush
+from heapq import heappop, heappush
 
 from workflows.plan.budget import Amounts, Budget
-from workflows.plan.state import RunState
+from workflows.plan.rates import Rate
+from workflows.plan.state import RUNNING, RunState
 
 
 def queue(state: RunState, unit: int) -> None:
@@ -12,6 +13,53 @@ def queue(state: RunState, unit: int) -> None:
     node = state.node_of(unit)
     priority, rank, _ = state.graph.keys[node]
     heappush(state.heap, (priority, rank, unit))
+
+
+def may_start(state: RunState, units: tuple[int, ...]) -> bool:
+    """Whether these units may start now; else they wait for what they miss: their provider's rate, a lock, the budget.
+
+    What they are expected to take is then reserved.
+    """
+    unit = units[0]
+    rate = rate_of(state, unit)
+    if rate is not None and rate.room <= 0:
+        heappush(rate.waiting, (*state.graph.keys[state.node_of(unit)][:2], unit))
+        return False
+    if not free(state, unit):
+        state.held_back.append(unit)
+    elif afford(state, units):
+        return True
+    if rate is not None:
+        _let_on(state, rate)
+    return False
+
+
+def rate_of(state: RunState, unit: int) -> Rate | None:
+    """Return the rate of the provider that a unit calls, if it is a model call and a rate was declared."""
+    if not state.rates:
+        return None
+    spec = state.spec_of(unit)
+    kind = spec.item_kind if state.is_item(unit) else spec.kind
+    return state.rates.get(spec.queue) if kind == "llm" else None
+
+
+def _let_on(state: RunState, rate: Rate) -> None:
+    """Let as many as there is room for try again, the first in order."""
+    moved, last = 0, -1
+    while rate.waiting and moved < rate.room:
+        unit = heappop(rate.waiting)[2]
+        if state.queued[unit] and unit != last:  # it is there twice when it was called off and came again
+            queue(state, unit)
+            moved, last = moved + 1, unit
+
+
+def renew(state: RunState, rates: dict[str, Rate]) -> None:
+    """Bound a state by these rates, with what they have seen, and count what runs in it."""
+    state.rates = {name: Rate(rate.limit, rate.calls, rate.ended) for name, rate in rates.items()}
+    for unit, status in enumerate(state.status if rates else ()):
+        rate = rate_of(state, unit) if status == RUNNING else None
+        if rate is not None:
+            rate.running += 1
 
 
 def free(state: RunState, unit: int) -> bool:
@@ -35,6 +83,10 @@ def release(state: RunState, unit: int) -> None:
     What it had reserved is spent, unless its outcome has said better.
     """
     state.running -= 1
+    rate = rate_of(state, unit)
+    if rate is not None:
+        rate.running -= 1
+        _let_on(state, rate)
     if state.budget is not None:
         state.budget.settle(unit, None)
         price_again(state)

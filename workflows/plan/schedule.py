@@ -98,6 +98,9 @@ def _settled(state: RunState, event: Settled) -> None:
     outcome = event.outcome
     if state.budget is not None:
         state.budget.settle(unit, _used(state, unit, outcome))
+    rate = ready.rate_of(state, unit)
+    if rate is not None:
+        rate.count(outcome.attempts)
     ready.release(state, unit)
     state.attempts[unit] += outcome.attempts
     state.millis[unit] = state.now - state.started[unit]
@@ -180,7 +183,7 @@ def _stopped(state: RunState, event: Stopped) -> None:
 
 
 def _start_ready(state: RunState) -> None:
-    """Start ready units while the window has room; those that miss a lock wait for its release.
+    """Start ready units while the window has room; those that miss something else wait for it.
 
     An island larger than the window starts when nothing else runs.
     """
@@ -197,10 +200,7 @@ def _start_ready(state: RunState) -> None:
         if state.running and state.running + len(units) > state.window:
             return
         heappop(heap)
-        if not ready.free(state, unit):
-            state.held_back.append(unit)
-            continue
-        if not ready.afford(state, units):
+        if not ready.may_start(state, units):
             continue
         ready.take(state, unit)
         for member in units:
@@ -213,6 +213,9 @@ def _mark_started(state: RunState, unit: int) -> None:
     state.status[unit] = RUNNING
     state.started[unit] = state.now
     state.running += 1
+    rate = ready.rate_of(state, unit)
+    if rate is not None:
+        rate.running += 1
     if unit in state.graph.timed:
         admission.clock(state, unit)
 

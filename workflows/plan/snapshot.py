@@ -12,6 +12,7 @@ from typing import Any
 from workflows.plan import ready
 from workflows.plan.budget import Budget
 from workflows.plan.graph import Graph
+from workflows.plan.rates import Rate
 from workflows.plan.state import SUCCEEDED, RunState
 
 _COLUMNS = ("status", "generation", "digest", "size", "attempts", "millis", "queued")
@@ -30,6 +31,8 @@ def dump(state: RunState) -> str:
     body["held"] = state.held
     if state.budget is not None:
         body["budget"] = state.budget.dump()
+    if state.rates:
+        body["rates"] = [[queue, rate.limit, rate.calls, rate.ended] for queue, rate in state.rates.items()]
     text = json.dumps(body, separators=(",", ":"))
     return base64.b85encode(zlib.compress(text.encode(), 9)).decode()
 
@@ -47,6 +50,7 @@ def load(graph: Graph, text: str) -> RunState:
     state.owner = [(node, item) for node, count in body["owner"] for item in range(count)]
     state.items = {node: range(first, first + count) for node, first, count in body["items"]}
     state.budget = Budget.load(body["budget"]) if "budget" in body else None
+    ready.renew(state, {queue: Rate(*counts) for queue, *counts in body.get("rates", ())})
     state.started = [state.now] * len(state.status)
     for unit, queued in enumerate(state.queued):
         if queued:

@@ -13,6 +13,7 @@ from workflows.plan.conditions import holds
 from workflows.plan.decisions import Decision
 from workflows.plan.facts import MISSING, Missing, Scalar
 from workflows.plan.graph import Graph, Spec
+from workflows.plan.rates import Rate
 
 PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED, DELEGATED, OPENED = range(10)
 """BLOCKED: pending behind a failed node. DELEGATED: its stand-in runs. OPENED: a map whose items run."""
@@ -77,6 +78,7 @@ class RunState:
         "parked",
         "prior",
         "queued",
+        "rates",
         "revised",
         "rules",
         "running",
@@ -148,6 +150,7 @@ class RunState:
         self.held: dict[str, int] = {}
         self.held_back: list[int] = []
         self.unpaid: list[int] = []
+        self.rates: dict[str, Rate] = {}
         self.heap: list[tuple[int, int, int]] = []
         self.work: deque[int] = deque()
         self.stale: list[tuple[int, int]] = []
