@@ -150,6 +150,25 @@ async def test_the_next_model_takes_over_after_two_failures(
     assert result["nodes"][0]["attempts"] == 3
 
 
+async def test_no_more_calls_are_under_way_than_the_provider_takes_in_a_minute(
+    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
+) -> None:
+    seen: list[int] = []
+
+    def answer(asked: Any) -> Reply:
+        seen.append(server.busy)
+        return Reply(text="done", first_token=0.5)
+
+    server.on("", answer)
+    nodes = plan(*["Hello"] * 9)
+    nodes["nodes"] += [{"id": "other", "kind": "llm", "prompt": "Hello", "model": "anthropic:second"}]
+    async with running(client, artifacts, cache, env | {"WEFT_RATES": "openai=2"}) as run:
+        result = await (await run(goal="g", plan=nodes)).result()
+    assert set(result["answer"].values()) == {"done"}
+    assert len(seen) == 10
+    assert 2 <= max(seen) <= 3, "two of the one provider beside the other's"
+
+
 async def test_refusals_of_a_busy_provider_use_up_no_attempt(
     client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
 ) -> None:

@@ -48,12 +48,22 @@ def test_a_role_may_have_models_of_its_own_in_order() -> None:
     assert settings.models("planner") == settings.models("worker") == ("openai:small",)
 
 
+def test_a_provider_may_have_a_rate() -> None:
+    assert Models.of(ModelSettings.read({})).rates == {}
+    settings = ModelSettings.read({"WEFT_RATES": " openai = 600,anthropic=50, "})
+    assert Models.of(settings).rates == {"weft.llm.openai": 600, "weft.llm.anthropic": 50}
+
+
 @pytest.mark.parametrize(
     ("env", "told"),
     [
         ({"WEFT_MODEL": "gpt-5"}, "WEFT_MODEL='gpt-5': is no model; give offline, openai:NAME, anthropic:NAME"),
         ({"WEFT_MODEL_CRITIC": "openai:"}, "WEFT_MODEL_CRITIC='openai:': is no model"),
         ({"WEFT_MODEL": "openai:a b"}, "WEFT_MODEL='openai:a b'"),
+        ({"WEFT_RATES": "openai=60, mistral=5"}, "WEFT_RATES='mistral=5': is no rate; give calls a minute, like"),
+        ({"WEFT_RATES": "openai"}, "WEFT_RATES='openai': is no rate"),
+        ({"WEFT_RATES": "openai=0"}, "WEFT_RATES='openai=0': is no rate"),
+        ({"WEFT_RATES": "openai=1.5"}, "WEFT_RATES='openai=1.5': is no rate"),
         ({"OPENAI_BASE_URL": "localhost:8000"}, "OPENAI_BASE_URL="),
         ({"OPENAI_BASE_URL": "http://"}, "OPENAI_BASE_URL="),
         ({"OPENAI_BASE_URL": "http://[::1"}, "OPENAI_BASE_URL: is no URL"),
