@@ -174,6 +174,9 @@ async def test_a_provider_nobody_has_is_named(models: Models) -> None:
 def test_prices_are_micro_dollars_rounded_up() -> None:
     used = Usage(1_000_000, 1_000_000)
     assert priced(used, "openai:gpt-4o-2024-08-06").cost == priced(used, "openai:gpt-4o").cost == 12_500_000
+    assert priced(used, "openai:gpt-4o-2024-05-13").cost == 20_000_000
+    assert priced(Usage(100_000, 100_000), "anthropic:claude-haiku-5-5").cost == 60_000
+    assert priced(Usage(200_000, 100_000), "anthropic:claude-haiku-5-5-20261007").cost == 350_000, "a long prompt"
     assert priced(Usage(1, 0), "openai:gpt-4o").cost == 3
     assert priced(used, "openai:nobody").cost == priced(used, "offline").cost == 0
     assert unpriced(["openai:gpt-4o", "offline"]) is None
