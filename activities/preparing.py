@@ -30,6 +30,7 @@ from workflows.plan.turns import expanded
 from workflows.plan.validate import parse_plan, problems_of
 
 SHOWN_PROBLEMS = 40
+WHY_CHARACTERS = 500
 SKELETON_BYTES = 1_500_000
 
 
@@ -140,8 +141,11 @@ class Preparing:
         if same_plan(base, merged):
             return _refused((Problem("same_plan", (), "the new nodes only repeat calls that were made already"),))
         checked = await self._checked(home, digest, charter, merged, ran)
-        problems = tuple(by_line(problem, [node.id for node in merged.nodes]) for problem in checked.problems)
-        return checked.model_copy(update={"problems": problems})
+        if checked.problems:
+            names = [node.id for node in merged.nodes]
+            return Checked(problems=tuple(by_line(problem, names) for problem in checked.problems))
+        more = forecast(merged).tokens - forecast(base).tokens
+        return checked.model_copy(update={"why": delta.why[:WHY_CHARACTERS], "tokens": more})
 
     async def _checked(
         self, home: str, digest: str, charter: Charter, plan: Plan, ran: Ran | None = None, *, continues: bool = True

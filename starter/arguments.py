@@ -13,6 +13,7 @@ from typing import Any
 from starter.limits import read_limits
 from starter.parser import Parser
 from workflows.plan.durations import parse_duration
+from workflows.plan.model import MAX_NODES
 from workflows.updates import NOT_BUILT as UPDATES_NOT_BUILT
 from workflows.updates import UPDATES
 
@@ -152,6 +153,12 @@ def _starting(command: argparse.ArgumentParser) -> None:
     command.add_argument("--again", action="store_true", help="with --id: start anew when that run is over")
     command.add_argument("--on-failure", choices=("park", "partial", "fail"), help="when a node fails (default: park)")
     command.add_argument("--approval", choices=("writes", "never"), help="what needs approval (default: writes)")
+    command.add_argument(
+        "--approve-replans-above",
+        type=_whole(0, MAX_NODES),
+        metavar="N",
+        help="ask before a model adds more than N nodes at once to the plan (default: never ask)",
+    )
     command.add_argument("--window", type=_whole(1, 500), metavar="N", help="nodes in flight at most (default: 100)")
     command.add_argument(
         "--budget",
@@ -209,8 +216,8 @@ def _add_updates(commands: _Commands) -> None:
         ("retry", "run a failed or finished node again", ("node",)),
         ("skip", "give a node up; joins go on without it", ("node",)),
         ("answer", "answer a gate", ("node", "value")),
-        ("approve", "let a waiting write run", ("node",)),
-        ("reject", "refuse a waiting write", ("node", "reason")),
+        ("approve", "let a waiting write or large replan go on", ("node",)),
+        ("reject", "refuse a waiting write or large replan", ("node", "reason")),
         ("finish", "end a run now with what there is", ()),
     ):
         _short(commands, name, about, takes)

@@ -53,6 +53,7 @@ class Weft:
         window: int | None = None,
         budget: Mapping[str, Any] | None = None,
         max_replans: int | None = None,
+        approve_replans_above: int | None = None,
         tenant: str | None = None,
         id: str | None = None,  # noqa: A002  # the name it has as `--id`
         again: bool = False,
@@ -62,8 +63,9 @@ class Weft:
 
         With `id` at most one run is started, however often this is called: a run of that id that goes on is joined,
         and one that is over is returned as it ended, unless `again` starts it anew. `title` names a run without a
-        goal; queues serve `tenant` in turn with others; `budget` has the fields of Limits. Raises Refused for what the
-        run would refuse by its form, Stop when the server does not take it.
+        goal; queues serve `tenant` in turn with others; `budget` has the fields of Limits. A replan of more nodes than
+        `approve_replans_above` waits for a person. Raises Refused for what the run would refuse by its form, Stop when
+        the server does not take it.
         """
         request = build_request(
             goal=goal,
@@ -76,6 +78,7 @@ class Weft:
             window=window,
             budget=dict(budget) if budget else None,
             max_replans=max_replans,
+            approve_replans_above=approve_replans_above,
             tenant=tenant,
         )
         name = goal or str((plan or {}).get("goal") or "") or title

@@ -44,6 +44,7 @@ async def launch(args: argparse.Namespace, terminal: Terminal, *, docs: str | No
         window=args.window,
         budget=args.budget,
         max_replans=getattr(args, "max_replans", None),  # a plan file is run as it is written
+        approve_replans_above=args.approve_replans_above,
         tenant=args.tenant,
         id=args.id,
         again=args.again,

@@ -40,7 +40,7 @@ def unfit(state: RunState, update: Update) -> str | None:
         return f"`{name}` stands in for another node; retry that one"
     gate = spec.kind == "gate"
     if isinstance(update, Answer):
-        return _answer(spec, update) if gate else f"`{name}` is no gate; approve or reject decide on a waiting write"
+        return _answer(spec, update) if gate else f"`{name}` is no gate; approve or reject decide on what else waits"
     return f"`{name}` is a gate: use answer" if gate and isinstance(update, Approve | Reject) else None
 
 
@@ -76,6 +76,8 @@ def _unknown(name: str) -> str:
 
 def _retry(state: RunState, unit: int, update: RetryNode) -> str | None:
     status = state.status[unit]
+    if unit in state.wishes and status == WAITING:
+        return f"`{update.node}` wishes for more nodes; reject asks its model again, approve adds them"
     if status not in _RETRIABLE:
         return f"`{update.node}` is {SHOWN[status]}; only a node that has ended can be run again"
     writes = [node for node in _downstream(state, state.node_of(unit)) if _wrote(state, node)]
@@ -140,9 +142,13 @@ def event_of(state: RunState, update: Update) -> Event:
     return Judged(unit, isinstance(update, Approve), update.reason if isinstance(update, Reject) else "")
 
 
-def said(update: Update) -> str:
-    """Return the sentence an admitted update is answered with."""
+def said(state: RunState, update: Update) -> str:
+    """Return the sentence an admitted update is answered with, from the state before it."""
     node = getattr(update, "node", "")
+    wish = state.wishes.get(state.graph.by_id.get(node, -1))
+    if wish is not None and isinstance(update, Approve | Reject):
+        what = "are added" if isinstance(update, Approve) else "are refused, and its model is asked again"
+        return f"the nodes that {node} asks for {what}"
     sentences = {
         RetryNode: f"{node} runs again",
         SkipNode: f"{node} is given up",

@@ -115,6 +115,7 @@ class AgentRun(Inbox):
         else:
             state = RunState(graph, window=request.window, park_for=round(request.park_for * 1000))
             state.on_failure = request.on_failure or state.on_failure
+            state.approve_above = request.approve_replans_above
             state.growing = more
             state.rates = {queue: Rate(limit) for queue, limit in self._opening.rates.items()}
         engine = Engine(state, self._opening, self._relay, checked.plan, self._changed)

@@ -117,14 +117,15 @@ def _questions(blocked: Sequence[BlockedOn], most: int) -> list[str]:
     """Return what is asked and how to answer. The page keeps line breaks inside a paragraph."""
     lines: list[str] = []
     for item in blocked[:most]:
-        asks = {"gate": "asks", "approval": "needs approval"}.get(item.why, "failed")
+        asks = {"gate": "asks", "approval": "needs approval", "replan": "wants more nodes"}.get(item.why, "failed")
         lines.append(f"**{prose(item.node, 60)} {asks}:** {prose(item.question, 300)}")
         if item.run:
             name, told = quote(item.run, safe=""), "run of its sub-agent"
             linked = f"[{told}](namespaces/{{namespace}}/workflows/{name})" if len(name) <= _LONGEST_CODE else told
             lines.append(f"→ in the {linked}:")
         lines.append(f"→ Send an Update: `{item.update}` with {_code(json.dumps(item.example, ensure_ascii=False))}")
-        instead = {"approval": "refuse: `reject`", "failed": "go on without it: `skip_node`"}.get(item.why)
+        refuse = "refuse: `reject`"
+        instead = {"approval": refuse, "replan": refuse, "failed": "go on without it: `skip_node`"}.get(item.why)
         if instead:
             lines.append(f"→ or {instead} with {_code(json.dumps({'node': item.node.rpartition('.')[2]}))}")
         lines += [f"→ in a shell: {_code(item.command)}", ""]

@@ -53,6 +53,7 @@ class Checked(Message):
     `continues` says that the plan begins with all of its base as it was. If it does not, `kept` maps its nodes to those
     of its base that make the same calls on the same inputs. `facts` are those of old nodes that only the new plan asks
     for, by new node, and `awaits` the old nodes whose facts are asked for but whose output was not given.
+    Of a replan, `why` is what its joiner says and `tokens` what the new nodes are forecast to take.
     """
 
     plan: Digest = ""
@@ -63,6 +64,8 @@ class Checked(Message):
     kept: dict[str, str] = Field(default_factory=dict)
     facts: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     awaits: tuple[str, ...] = ()
+    why: str = ""
+    tokens: int = 0
 
 
 class Prepared(Message):

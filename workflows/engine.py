@@ -24,6 +24,7 @@ from workflows.plan.decisions import (
     End,
     EndStatus,
     Event,
+    Extend,
     Grown,
     Raised,
     Settled,
@@ -166,10 +167,6 @@ class Engine:
         running = unit < len(state.status) and state.status[unit] == RUNNING
         return self.status is None and running and state.generation[unit] == event.generation
 
-    def ask_again(self, unit: int, problems: tuple[str, ...]) -> None:
-        """Tell the model what was wrong with its wish for more nodes when it is asked again."""
-        self._fanout.objections[unit] = problems
-
     def begins(self, longer: Skeleton) -> bool:
         """Whether a plan begins with the nodes of this one, and has more."""
         own = [spec.id for spec in self.state.graph.specs]
@@ -243,6 +240,8 @@ class Engine:
         for decision in decisions:
             if isinstance(decision, Start):
                 self._fanout.start(decision.units)
+            elif isinstance(decision, Extend):
+                self.extender.resume(decision.unit)
             elif isinstance(decision, Cancel):
                 self._fanout.cancel(decision.unit, decision.generation)
             elif isinstance(decision, End):

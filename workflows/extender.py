@@ -1,7 +1,8 @@
 """Adds nodes to a running plan: as a planner goes on writing, as a joiner wants more work, as a model calls tools.
 
-Every addition is a whole new plan that begins with the old one, checked by an activity like any plan. Additions come
-one after the other.
+A joiner's wish for many nodes may have to wait for a person: it is checked before it is shown, and again when it is
+approved. Every addition is a whole new plan that begins with the old one, checked by an activity like any plan.
+Additions come one after the other.
 """
 
 import asyncio
@@ -14,8 +15,10 @@ from temporalio.exceptions import ApplicationError
 
 from workflows.contracts import Checked, NodeReply
 from workflows.fanout import outcome_of
-from workflows.plan.decisions import Outcome, Settled
+from workflows.plan.decisions import Outcome, Settled, Wish
+from workflows.plan.graph import Skeleton
 from workflows.plan.state import RUNNING, SUCCEEDED
+from workflows.plan.wishes import needs_approval, wish_of
 from workflows.services import Adds, Opening
 
 if TYPE_CHECKING:
@@ -44,6 +47,12 @@ class Extender:
         task = asyncio.create_task(self._extend(event, reply))
         self._tasks[task] = None
         task.add_done_callback(self._done)
+
+    def resume(self, unit: int) -> None:
+        """Add what a person has approved. The call that wished for it is counted already."""
+        state = self._engine.state
+        reply = NodeReply(ref=state.wishes[unit].digest, size=state.size[unit], more="replan", attempt=0)
+        self.take(Settled(unit, state.generation[unit], Outcome()), reply)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         """What nobody expected is the run's: a node would wait for it for ever."""
@@ -88,19 +97,29 @@ class Extender:
             checked = await self._extended(event.unit, reply)
             if not engine.expects(event):
                 return
-            if reply.more == "replan":
+            if reply.more == "replan" and event.unit not in engine.state.wishes:
                 engine.allow_replans(max(0, engine.replans - 1))
-            if not checked.problems:
-                engine.grow(checked)
-                outcome = replace(outcome, delegated=reply.more == "calls")
-            elif reply.more == "calls":
+            if checked.problems and reply.more == "calls":
                 outcome = Outcome(error=("ToolLoopFailed", checked.problems[0][:500]), spent=outcome.spent)
-            else:
+            elif checked.problems:
                 if engine.state.budget is not None:
                     workflow.deprecate_patch(CHARGED)
-                engine.ask_again(event.unit, checked.problems)
-                outcome = replace(outcome, digest=None, again=True)
+                outcome = replace(outcome, digest=None, again=True, objections=checked.problems)
+            elif wish := self._to_approve(event.unit, reply, checked):
+                outcome = replace(outcome, wish=wish)
+            else:
+                engine.grow(checked)
+                outcome = replace(outcome, delegated=reply.more == "calls")
             engine.post(replace(event, outcome=outcome))
+
+    def _to_approve(self, unit: int, reply: NodeReply, checked: Checked) -> Wish | None:
+        """Return the wish that a person has to approve before its nodes are added, or None."""
+        state = self._engine.state
+        if reply.more != "replan":
+            return None
+        added = Skeleton.unpack(checked.skeleton).specs[len(state.graph.specs) :]
+        wish = wish_of(reply.ref or "", added, checked.why, checked.tokens)
+        return wish if needs_approval(state, unit, wish) else None
 
     async def _extended(self, unit: int, reply: NodeReply) -> Checked:
         try:

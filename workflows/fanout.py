@@ -77,7 +77,6 @@ class Fanout:
         self.started = 0
         self.inherited: dict[str, Any] = {}
         self.replans = 0
-        self.objections: dict[int, tuple[str, ...]] = {}
         self._task = -1
         self._starts = 0
         self._bytes = 0
@@ -197,7 +196,7 @@ class Fanout:
         if state.budget is not None:
             told["left"] = {name: rest for name, rest in state.budget.rest(unit).items() if name in PAID}
         if spec.kind == "llm" and unit in state.graph.answers:
-            told |= {"replans": self.replans, "objections": self.objections.get(unit)}
+            told |= {"replans": self.replans, "objections": state.objections.get(unit)}
         return call.model_copy(update={name: value for name, value in told.items() if value})
 
     def _summary(self, units: Units, name: str, summary: str) -> str:

@@ -141,8 +141,8 @@ class Inbox:
             why_not = engine.objection(update)
             if why_not:
                 raise ApplicationError(why_not, type="InvalidUpdate", non_retryable=True)
-        event = event_of(engine.state, update)
+        told, event = said(engine.state, update), event_of(engine.state, update)
         if isinstance(event, GivenUp):
             event.calls = workflow.patched(WITH_CALLS)
         engine.post(event)
-        return said(update)
+        return told

@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from workflows.contracts import Conclusion, NodeReply
 from workflows.plan.budget import Budget
+from workflows.plan.decisions import Wish
 from workflows.plan.ending import unexcused
 from workflows.plan.limits import Limits, ledger, worded
 from workflows.plan.state import SHOWN, WAITING, RunState
@@ -119,6 +120,7 @@ def blocked_on(state: RunState, run: str, below: Mapping[int, SubagentView]) -> 
 
 def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
     spec, path = state.spec_of(unit), state.path(unit)
+    wish = state.wishes.get(unit)
     if spec.kind == "gate":
         sample: JsonValue = _sample(spec.schema)
         given = sample if isinstance(sample, str) else json.dumps(sample)
@@ -129,12 +131,21 @@ def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
         )
     return BlockedOn(
         node=path,
-        why="approval",
-        question=f"may this run? {spec.summary}",
+        why="replan" if wish is not None else "approval",
+        question=_wished(wish) if wish is not None else f"may this run? {spec.summary}",
         update="approve",
         example={"node": path},
         command=shlex.join(["weft", "approve", run, path]),
     )
+
+
+def _wished(wish: Wish) -> str:
+    """Return what a person is asked about a replan. How many nodes and why come first: boards cut long questions."""
+    count = f"{wish.nodes:,} more nodes" if wish.nodes != 1 else "1 more node"
+    cost = f", about {wish.tokens:,} tokens" if wish.tokens else ""
+    left = wish.nodes - len(wish.shown)
+    names = "; ".join([*wish.shown, *([f"and {left:,} more"] if left > 0 else [])])
+    return f"may it add {count}{cost}? {wish.why}: {names}"
 
 
 def _failed(state: RunState, unit: int, run: str) -> BlockedOn:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from workflows.plan.durations import Duration
 from workflows.plan.fields import fault_of
 from workflows.plan.limits import Limits
-from workflows.plan.model import MAX_GOAL_BYTES, OnFailure
+from workflows.plan.model import MAX_GOAL_BYTES, MAX_NODES, OnFailure
 from workflows.plan.packing import MAX_PACKED_BYTES
 from workflows.plan.plain import MAX_DEPTH, flaw
 from workflows.plan.problems import named, nearest, place_of, printable, shown
@@ -62,6 +62,7 @@ class RunRequest(BaseModel):
     park_for: Duration = 86_400.0
     budget: Limits | None = None
     max_replans: int = Field(default=2, strict=True, ge=0, le=20)
+    approve_replans_above: int | None = Field(default=None, strict=True, ge=0, le=MAX_NODES)
     window: int = Field(default=100, strict=True, ge=1, le=500)
     tenant: str = ""
     depth: int = Field(default=0, strict=True, ge=0, le=100)

@@ -56,8 +56,9 @@ async def run_subagent(call: NodeCall, name: str, options: Options, given: dict[
 
 def inherited(request: RunRequest) -> dict[str, Any]:
     """Return the fields of a sub-agent's request that come from its parent's."""
-    tenant = {"tenant": request.tenant} if request.tenant else {}
-    return {"depth": request.depth + 1, "max_replans": request.max_replans, **tenant}
+    given = {"tenant": request.tenant or None, "approve_replans_above": request.approve_replans_above}
+    known = {name: value for name, value in given.items() if value is not None}
+    return {"depth": request.depth + 1, "max_replans": request.max_replans, **known}
 
 
 def _tighter(asked: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:

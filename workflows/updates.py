@@ -59,18 +59,18 @@ class Answer(_OfNode):
 
 
 class Approve(_OfNode):
-    """Lets a node with a write effect run."""
+    """Lets a node with a write effect run, or a large replan into the plan."""
 
     name = "approve"
-    about = 'Let a waiting write run: {"node": "n7"}'
+    about = 'Let a waiting write or large replan go on: {"node": "n7"}'
     example = '{"node": "n7"}'
 
 
 class Reject(_OfNode):
-    """Refuses a node with a write effect: it fails with type Rejected."""
+    """Refuses a node with a write effect: it fails with type Rejected. The model of a large replan is asked again."""
 
     name = "reject"
-    about = 'Refuse a waiting write: {"node": "n7", "reason": "wrong file"}'
+    about = 'Refuse a waiting write or large replan: {"node": "n7", "reason": "wrong file"}'
     example = '{"node": "n7", "reason": "wrong file"}'
     reason: str = Field(default="", max_length=500)
 

@@ -12,6 +12,7 @@ from workflows.plan.decisions import (
     End,
     EndStatus,
     Event,
+    Extend,
     GivenUp,
     Judged,
     Outcome,
@@ -21,6 +22,7 @@ from workflows.plan.decisions import (
     Start,
     Stopped,
     Ticked,
+    Wish,
 )
 from workflows.plan.graph import Graph, Skeleton, Spec
 from workflows.plan.model import OnFailure
@@ -99,6 +101,11 @@ class Play:
         """A unit fails."""
         return self.end(name, Outcome(error=(kind, "it broke")))
 
+    def wish(self, name: str, nodes: int = 9, **facts: Any) -> list[str]:
+        """A unit's model asks for so many more nodes, which a person has to approve."""
+        made = Outcome(f"of {name}", 7, facts, spent=(100, 10), wish=Wish(f"of {name}", nodes, "the page is gone"))
+        return self.end(name, made)
+
     def end(self, name: str, outcome: Outcome) -> list[str]:
         """A unit ends with this outcome."""
         unit = self.unit(name)
@@ -118,11 +125,11 @@ class Play:
         return self.act(Answered(self.unit(name), value))
 
     def approve(self, name: str) -> list[str]:
-        """A person approves a write."""
+        """A person approves a write, or a wish."""
         return self.act(Judged(self.unit(name), True))
 
     def reject(self, name: str) -> list[str]:
-        """A person rejects a write."""
+        """A person rejects a write, or a wish."""
         return self.act(Judged(self.unit(name), False, "no"))
 
     def retry(self, name: str) -> list[str]:
@@ -174,6 +181,8 @@ class Play:
         state = self.state
         if isinstance(decision, Start):
             return "start " + "+".join(state.address(unit) for unit in decision.units)
+        if isinstance(decision, Extend):
+            return f"extend {state.address(decision.unit)}"
         if isinstance(decision, Cancel):
             late = f"~{decision.generation}" if decision.generation > 1 else ""
             return f"cancel {state.path(decision.unit)}{late}"

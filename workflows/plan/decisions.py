@@ -10,12 +10,29 @@ EndStatus = Literal["done", "partial", "failed", "cancelled"]
 
 
 @dataclass(slots=True)
+class Wish:
+    """What a model asks to add to the plan, checked, where that needs a person's approval.
+
+    `digest` names the wish; `nodes` counts what it adds, a map with all the items that it may have. `why`, the
+    summaries of the first few in `shown` and the `tokens` they are forecast to take are for the person.
+    """
+
+    digest: str
+    nodes: int
+    why: str = ""
+    shown: tuple[str, ...] = ()
+    tokens: int = 0
+    approved: bool = False
+
+
+@dataclass(slots=True)
 class Outcome:
     """How an attempt series of one node ended: `digest` names its output, or `error` is (type, message).
 
     `again` puts a group's member back to be started alone; `skipped` says that its condition was false. `spent` is what
     it used in tokens and millionths of a dollar, None when nobody knows; `calls` the model calls where they are more
-    than its attempts. `delegated` leaves the node's end to its stand-in.
+    than its attempts. `delegated` leaves the node's end to its stand-in. With a `wish` the node waits for a person's
+    word on it. `objections` say what was wrong with its last wish when it starts `again`.
     """
 
     digest: str | None = None
@@ -28,6 +45,8 @@ class Outcome:
     delegated: bool = False
     spent: tuple[int, int] | None = (0, 0)
     calls: int = 0
+    wish: Wish | None = None
+    objections: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -59,7 +78,7 @@ class Answered:
 
 @dataclass(slots=True)
 class Judged:
-    """A person approved or rejected a write."""
+    """A person approved or rejected a write, or a wish for more nodes."""
 
     unit: int
     approved: bool
@@ -124,6 +143,13 @@ class Start:
 
 
 @dataclass(slots=True)
+class Extend:
+    """Add what this unit's wish asks for, which a person has approved; it runs until that has settled."""
+
+    unit: int
+
+
+@dataclass(slots=True)
 class Cancel:
     """Stop the activity that runs this unit in this generation."""
 
@@ -133,7 +159,7 @@ class Cancel:
 
 @dataclass(slots=True)
 class Ask:
-    """A gate or a write waits for a person."""
+    """A gate, a write or a wish for more nodes waits for a person."""
 
     unit: int
 
@@ -152,4 +178,4 @@ class End:
     status: EndStatus
 
 
-Decision = Start | Cancel | Ask | Park | End
+Decision = Start | Extend | Cancel | Ask | Park | End

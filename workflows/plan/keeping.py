@@ -25,6 +25,7 @@ def replaced(
     """
     state = RunState(graph, window=old.window, park_for=old.park_for)
     state.on_failure, state.now, state.budget = old.on_failure, old.now, old.budget
+    state.approve_above = old.approve_above
     state.generation = [1 + max(old.generation)] * len(state.generation)
     if OVERTIME in old.deadlines:
         state.deadlines[OVERTIME] = old.deadlines[OVERTIME]

@@ -119,6 +119,8 @@ def afford(state: RunState, units: tuple[int, ...]) -> bool:
 
 
 def _estimate(state: RunState, budget: Budget, unit: int) -> Amounts:
+    if unit in state.wishes:  # its call is booked
+        return Amounts()
     spec = state.spec_of(unit)
     kind = spec.item_kind if state.is_item(unit) else spec.kind
     return budget.estimate(spec.tokens, model=kind == "llm")

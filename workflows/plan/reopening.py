@@ -85,6 +85,7 @@ def stand_in_again(state: RunState, standin: int) -> None:
 
 def stop(state: RunState, unit: int) -> None:
     """Call a unit's activity back, or withdraw its question; what follows is up to the caller."""
+    state.wishes.pop(unit, None)
     if state.status[unit] == RUNNING:
         ready.release(state, unit)
         state.out.append(Cancel(unit, state.generation[unit]))
@@ -110,7 +111,7 @@ def forget(state: RunState, node: int) -> None:
     state.generation[node] += 1
     state.digest[node] = None
     state.queued[node] = False
-    for column in (state.facts, state.notes, state.derived):
+    for column in (state.facts, state.notes, state.derived, state.objections):
         column.pop(node, None)
 
 
@@ -140,7 +141,7 @@ def begun(state: RunState, node: int) -> bool:
     status = state.status[node]
     if node in state.derived:
         return False
-    return status in ENDED or status in (RUNNING, DELEGATED, OPENED) or node in state.items
+    return status in ENDED or status in (RUNNING, DELEGATED, OPENED) or node in state.items or node in state.wishes
 
 
 def refresh(state: RunState, node: int) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from heapq import heappop
 from typing import Any
 
-from workflows.plan import admission, ending, flow, growth, ready, reopening, revisions, settling
+from workflows.plan import admission, ending, flow, growth, ready, reopening, revisions, settling, wishes
 from workflows.plan.budget import Amounts, Budget
 from workflows.plan.decisions import (
     Answered,
@@ -18,6 +18,7 @@ from workflows.plan.decisions import (
     Charged,
     Decision,
     Event,
+    Extend,
     GivenUp,
     Grown,
     Judged,
@@ -113,7 +114,8 @@ def _used(state: RunState, unit: int, outcome: Outcome) -> Amounts | None:
         return None
     tokens, cost = outcome.spent
     calls = outcome.calls or (outcome.attempts if state.spec_of(unit).calls_model else 0)
-    return Amounts(tokens, cost, calls, 0 if outcome.again else 1)  # it is one node, however often it starts
+    ends = not outcome.again and outcome.wish is None
+    return Amounts(tokens, cost, calls, int(ends))  # it is one node, however often it starts
 
 
 def _ticked(state: RunState, _: Ticked) -> None:
@@ -142,7 +144,9 @@ def _answered(state: RunState, event: Answered) -> None:
 def _judged(state: RunState, event: Judged) -> None:
     if state.status[event.unit] != WAITING or state.spec_of(event.unit).kind == "gate":
         return
-    if event.approved:
+    if event.unit in state.wishes:
+        wishes.judge(state, event.unit, None if event.approved else event.reason)
+    elif event.approved:
         state.approved[event.unit] = True
         _go_on(state, event.unit)
     else:
@@ -205,13 +209,13 @@ def _start_ready(state: RunState) -> None:
         ready.take(state, unit)
         for member in units:
             _mark_started(state, member)
-        state.out.append(Start(units))
+        state.out.append(Extend(unit) if unit in state.wishes else Start(units))
 
 
 def _mark_started(state: RunState, unit: int) -> None:
     state.queued[unit] = False
     state.status[unit] = RUNNING
-    state.started[unit] = state.now
+    state.started[unit] = state.now - (state.millis[unit] if unit in state.wishes else 0)
     state.running += 1
     rate = ready.rate_of(state, unit)
     if rate is not None:

@@ -5,7 +5,7 @@ thousands of skips costs no stack and the order is explicit: first in, first out
 """
 
 from workflows.plan import ready
-from workflows.plan.decisions import Cancel, Outcome
+from workflows.plan.decisions import Cancel, Outcome, Wish
 from workflows.plan.state import (
     BLOCKED,
     CANCELLED,
@@ -30,17 +30,35 @@ def live(status: int) -> bool:
 
 def settle(state: RunState, unit: int, outcome: Outcome) -> None:
     """Take the outcome of a unit that no longer runs."""
-    if outcome.delegated:
+    state.wishes.pop(unit, None)
+    if outcome.wish is not None:
+        _hold(state, unit, outcome, outcome.wish)
+    elif outcome.delegated:
         state.status[unit] = DELEGATED
         state.mark(state.spec_of(unit).instead)
     elif outcome.digest is not None:
         succeed(state, unit, outcome)
     elif outcome.again:
+        if outcome.objections:
+            state.objections[unit] = outcome.objections
         put_back(state, unit)
     elif outcome.skipped:
         lose(state, unit, SKIPPED, ("Skipped", "its condition was false"))
     else:
         fail(state, unit, *(outcome.error or ("Failed", "no reason given")))
+
+
+def _hold(state: RunState, unit: int, outcome: Outcome, wish: Wish) -> None:
+    """The unit's model asks for more nodes: ask a person, and keep what it takes to go on without another call."""
+    state.wishes[unit] = wish
+    state.size[unit] = outcome.size
+    if outcome.facts:
+        state.facts[unit] = outcome.facts
+    state.status[unit] = WAITING
+    state.waiting += 1
+    state.asked.append(unit)
+    if unit in state.graph.island_of:
+        dissolve(state, state.graph.island_of[unit])
 
 
 def succeed(state: RunState, unit: int, outcome: Outcome) -> None:
@@ -77,6 +95,7 @@ def lose(state: RunState, unit: int, status: int, note: tuple[str, str] | None =
     """The unit ends, or is blocked, without a value."""
     state.status[unit] = status
     state.queued[unit] = False
+    state.wishes.pop(unit, None)
     if note:
         state.notes[unit] = note
     state.work.append(unit)

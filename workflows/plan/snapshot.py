@@ -7,10 +7,12 @@ Columns compress well and digests do not: a node costs about 30 bytes, so 10,000
 import base64
 import json
 import zlib
+from dataclasses import astuple
 from typing import Any
 
 from workflows.plan import ready
 from workflows.plan.budget import Budget
+from workflows.plan.decisions import Wish
 from workflows.plan.graph import Graph
 from workflows.plan.rates import Rate
 from workflows.plan.state import SUCCEEDED, RunState
@@ -26,6 +28,8 @@ def dump(state: RunState) -> str:
     body: dict[str, Any] = {name: getattr(state, name) for name in (*_COLUMNS, *_NODE_COLUMNS, *_SCALARS)}
     body.update({name: list(getattr(state, name).items()) for name in _SPARSE})
     body["answers"] = [(gate, value) for gate, value in state.answers.items() if state.status[gate] != SUCCEEDED]
+    body["approve_above"], body["objections"] = state.approve_above, list(state.objections.items())
+    body["wishes"] = [(unit, astuple(wish)) for unit, wish in state.wishes.items()]
     body["owner"] = _runs(state.owner)
     body["items"] = [[node, items.start, len(items)] for node, items in state.items.items()]
     body["held"] = state.held
@@ -45,6 +49,7 @@ def load(graph: Graph, text: str) -> RunState:
         setattr(state, name, body[name])
     for name in _SPARSE:
         setattr(state, name, dict(body[name]))
+    _load_wishes(state, body)
     state.notes = {unit: (kind, message) for unit, (kind, message) in body["notes"]}
     state.chosen = {join: tuple(nodes) for join, nodes in body["chosen"]}
     state.owner = [(node, item) for node, count in body["owner"] for item in range(count)]
@@ -56,6 +61,14 @@ def load(graph: Graph, text: str) -> RunState:
         if queued:
             ready.queue(state, unit)
     return state
+
+
+def _load_wishes(state: RunState, body: dict[str, Any]) -> None:
+    """Read what snapshots of runs that began earlier do not have."""
+    state.approve_above = body.get("approve_above")
+    state.objections = {unit: tuple(said) for unit, said in body.get("objections", ())}
+    for unit, (digest, nodes, why, shown, *rest) in body.get("wishes", ()):
+        state.wishes[unit] = Wish(digest, nodes, why, tuple(shown), *rest)
 
 
 def _runs(owner: list[tuple[int, int]]) -> list[list[int]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from workflows.plan.budget import Budget
 from workflows.plan.conditions import holds
-from workflows.plan.decisions import Decision
+from workflows.plan.decisions import Decision, Wish
 from workflows.plan.facts import MISSING, Missing, Scalar
 from workflows.plan.graph import Graph, Spec
 from workflows.plan.rates import Rate
@@ -41,6 +41,7 @@ class RunState:
 
     __slots__ = (
         "answers",
+        "approve_above",
         "approved",
         "armed",
         "asked",
@@ -71,6 +72,7 @@ class RunState:
         "missing",
         "notes",
         "now",
+        "objections",
         "on_failure",
         "out",
         "owner",
@@ -89,6 +91,7 @@ class RunState:
         "unpaid",
         "waiting",
         "window",
+        "wishes",
         "work",
     )
 
@@ -107,6 +110,7 @@ class RunState:
         self.draining = False
         self.growing = False
         self.budget: Budget | None = None
+        self.approve_above: int | None = None
         self.begun = False
         self.parked = False
         self.ended = False
@@ -134,7 +138,8 @@ class RunState:
 
     def _open_records(self) -> None:
         """What only some units have, and the queues. `prior` is how a node that runs again ended before, `late` the
-        joins whose deadline has passed: true until it has closed them.
+        joins whose deadline has passed: true until it has closed them. `wishes` are those a person decides on, until
+        their nodes are added; `objections` say what was wrong with a unit's last one.
         """
         self.owner: list[tuple[int, int]] = []
         self.items: dict[int, range] = {}
@@ -147,6 +152,8 @@ class RunState:
         self.approved: dict[int, bool] = {}
         self.deadlines: dict[int, int] = {}
         self.late: dict[int, bool] = {}
+        self.wishes: dict[int, Wish] = {}
+        self.objections: dict[int, tuple[str, ...]] = {}
         self.held: dict[str, int] = {}
         self.held_back: list[int] = []
         self.unpaid: list[int] = []
