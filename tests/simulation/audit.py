@@ -27,6 +27,7 @@ def check_structure(state: RunState) -> None:
         return
     assert not [*state.work, *state.revised, *state.stale, *state.asked]
     _check_totals(state)
+    _check_wishes(state)
     for node in range(len(state.graph.specs)):
         _check_node(state, node)
     if state.begun and idle(state):
@@ -57,6 +58,14 @@ def _check_totals(state: RunState) -> None:
         assert not queued or state.status[unit] == PENDING
 
 
+def _check_wishes(state: RunState) -> None:
+    for unit, wish in state.wishes.items():
+        if wish.approved:
+            assert state.status[unit] == RUNNING or state.queued[unit]
+        else:
+            assert state.status[unit] == WAITING
+
+
 def _check_node(state: RunState, node: int) -> None:
     spec, status = state.graph.specs[node], state.status[node]
     needs = [state.status[dep] for dep in spec.needs]
@@ -71,7 +80,7 @@ def _check_node(state: RunState, node: int) -> None:
         assert state.left[node] == sum(state.status[item] not in ENDED for item in state.items[node]) > 0
     elif status == DELEGATED:
         assert state.status[spec.instead] in (PENDING, RUNNING, WAITING, DELEGATED)
-    elif status == WAITING:
+    elif status == WAITING and node not in state.wishes:
         assert spec.kind == "gate" or spec.approval
         assert all(need == SUCCEEDED for need in needs)
 

@@ -6,7 +6,7 @@ only; when it ends, when people act and when the process dies depends on the sch
 
 import random
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import pairwise
 
@@ -25,6 +25,7 @@ from workflows.plan.decisions import (
     GivenUp,
     Grown,
     Judged,
+    Outcome,
     Park,
     Retried,
     Settled,
@@ -45,7 +46,8 @@ class Habits:
     """What may happen in a schedule, as chances in percent for each event.
 
     `early` lets joins close before all their inputs have ended; `repairs` is how often a parked run is helped. With
-    `grows` the plan comes in pieces, with `replaces` another one takes its place at some time.
+    `grows` the plan comes in pieces, with `replaces` another one takes its place at some time. Of a hundred models
+    `wishes` ask for another node, which a person has to approve.
     """
 
     edits: int = 0
@@ -57,6 +59,7 @@ class Habits:
     most: int = 14
     grows: int = 0
     replaces: int = 0
+    wishes: int = 0
 
 
 @dataclass
@@ -126,8 +129,8 @@ class Simulation:
             self.state.now = max(self.state.now, due)
             self._act(Ticked())
 
-    def _grow(self) -> None:
-        old, self.graph = len(self.graph.specs), Graph(self.pieces.pop(0))
+    def _grow(self, skeleton: Skeleton | None = None) -> None:
+        old, self.graph = len(self.graph.specs), Graph(skeleton or self.pieces.pop(0))
         added = len(self.graph.specs) - old
         self.world.move(lambda unit: shifted(unit, old, added))
         self.calendar = [
@@ -164,8 +167,22 @@ class Simulation:
         heappop(self.calendar)
         self.state.now = max(self.state.now, at)
         for unit, generation, outcome in self.world.settle(self.state, keys):
-            self.world.deliver(self.state, unit, generation, outcome)
-            self._act(Settled(unit, generation, outcome))
+            found = self._extended(unit, generation, outcome)
+            found = self.world.wish(self.state, keys, found, self.habits.wishes)
+            self.world.deliver(self.state, unit, generation, found)
+            self._act(Settled(unit, generation, found))
+
+    def _extended(self, unit: int, generation: int, outcome: Outcome) -> Outcome:
+        """Return how the check of an approved wish ends: with another node in the plan, or with objections."""
+        key = unit, generation
+        if key not in self.world.live or key not in self.world.wished:
+            return outcome
+        if chance("objections", self.world.seed, self.state.path(unit)) < 30:
+            return Outcome(again=True, attempts=0, objections=("it does not fit",))
+        specs, known = self.graph.specs, self.graph.skeleton
+        more = Spec(f"{self.state.path(unit)}_more{len(specs)}", "tool", needs=[unit], skip_on_error=True)
+        self._grow(Skeleton([*specs, more], known.answer, known.on_failure, known.islands))
+        return replace(outcome, attempts=0)
 
     def _answer(self, unit: int) -> None:
         path = self.state.path(unit)
@@ -237,7 +254,7 @@ class Simulation:
         """The process dies between two events: all that is left is what was written down."""
         text = dump(self.state)
         started = self.state.started
-        self.state = load(self.graph, text)
+        self.state = load(self.state.graph, text)
         assert dump(self.state) == text
         self.state.started = started
 

@@ -92,6 +92,28 @@ def test_whatever_people_do_before_and_after_every_result_is_made_of_what_is_the
         play(seed, Habits(edits=25, crashes=10, stops=1, failing=20, replaces=10))
 
 
+def test_wishes_for_more_nodes_change_nothing_else_whatever_people_say_to_them() -> None:
+    """Approved, refused, or approved and found not to fit: all that was planned ends as without them."""
+    habits = Habits(early=False, repairs=0)
+    added = 0
+    for seed in seeds(19)[:400]:
+        wishing = play(seed, Habits(**{**vars(habits), "wishes": 40, "crashes": 20}), order=1)
+        plain = play(seed, habits, order=2)
+        added += len(wishing.statuses) - len(plain.statuses)
+        assert wishing.end == plain.end, seed
+        assert {path: wishing.digests[path] for path in plain.digests} == plain.digests, seed
+        assert {path: wishing.statuses[path] for path in plain.statuses} == plain.statuses, seed
+    assert "WEFT_SEED" in os.environ or added > 100
+
+
+def test_whatever_people_do_while_wishes_wait_every_result_is_made_of_what_is_there() -> None:
+    for seed in seeds(23)[:400]:
+        crashed = Habits(edits=30, stops=1, failing=20, wishes=50, crashes=20)
+        calm = Habits(**{**vars(crashed), "crashes": 0})
+        one, two = play(seed, crashed), play(seed, calm)
+        assert (one.end, one.statuses, one.digests) == (two.end, two.statuses, two.digests), seed
+
+
 def test_a_cancelled_run_leaves_nothing_running() -> None:
     """The simulator checks that every call in flight was cancelled by name."""
     for seed in seeds(11)[:200]:

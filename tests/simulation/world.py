@@ -1,9 +1,10 @@
 """A world in which calls happen: what is in flight, and what each call comes to, decided by its inputs alone."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from zlib import crc32
 
-from workflows.plan.decisions import Cancel, Decision, Outcome, Start
+from workflows.plan.decisions import Cancel, Decision, Extend, Outcome, Start, Wish
 from workflows.plan.state import BLOCKED, DELEGATED, ENDED, OPENED, RUNNING, SHOWN, SKIPPED, SUCCEEDED, RunState
 
 Key = tuple[int, int]
@@ -27,11 +28,13 @@ class World:
         self.zombies: list[Key] = []
         self.used: dict[str, bool] = {}
         self.records: dict[int, tuple[tuple[str, ...], Outcome]] = {}
+        self.wished: dict[Key, tuple[str, ...]] = {}
 
     def move(self, to: Callable[[int], int]) -> None:
         """Call units by their new numbers: the plan has grown."""
         self.live = {(to(unit), generation): inputs for (unit, generation), inputs in self.live.items()}
         self.bound = {(to(unit), generation): inputs for (unit, generation), inputs in self.bound.items()}
+        self.wished = {(to(unit), generation): inputs for (unit, generation), inputs in self.wished.items()}
         self.zombies = [(to(unit), generation) for unit, generation in self.zombies]
         self.records = {to(unit): record for unit, record in self.records.items()}
 
@@ -47,6 +50,11 @@ class World:
         for decision in decisions:
             if isinstance(decision, Start):
                 started.append(self._start(state, decision.units))
+            elif isinstance(decision, Extend):
+                key = decision.unit, state.generation[decision.unit]
+                assert state.wishes[decision.unit].approved
+                self.live[key] = self.wished[key]
+                started.append((key,))
             elif isinstance(decision, Cancel):
                 key = decision.unit, decision.generation
                 assert key in self.live, f"cancelled what does not run: {key}"
@@ -61,6 +69,9 @@ class World:
             key = unit, state.generation[unit]
             address = state.address(unit)
             assert key not in self.live, f"{address} runs already"
+            if self.wished.pop(key, None) is not None:
+                assert state.objections[unit], f"{address} is asked again and not told why"
+                del self.used[address]
             assert address not in self.used, f"{address} is started twice"
             self.used[address] = True
             check_may_start(state, unit, inside)
@@ -88,10 +99,21 @@ class World:
                 fresh[unit] = self._in_group(state, unit, inputs, units, fresh)
         return [(unit, generation, fresh.get(unit, Outcome(again=True))) for unit, generation in keys]
 
+    def wish(self, state: RunState, keys: Activity, outcome: Outcome, wishing: int) -> Outcome:
+        """Return an outcome as a wish for more nodes, for so many in a hundred models. None wishes twice in vain."""
+        unit, key = keys[0][0], keys[0]
+        plain = len(keys) == 1 and not state.is_item(unit) and state.spec_of(unit).kind in ("tool", "llm")
+        if not plain or key not in self.live or key in self.wished or state.objections.get(unit):
+            return outcome
+        if outcome.digest is None or chance("wishes", self.seed, state.path(unit), self.live[key]) >= wishing:
+            return outcome
+        self.wished[key] = self.live[key]
+        return replace(outcome, wish=Wish(outcome.digest, 1))
+
     def deliver(self, state: RunState, unit: int, generation: int, outcome: Outcome) -> None:
         """Note that an outcome reaches the scheduler now."""
         inputs = self.live.pop((unit, generation), None)
-        if inputs is None:
+        if inputs is None or outcome.wish is not None or outcome.objections:
             return
         if outcome.again:
             self.used.pop(state.address(unit))
