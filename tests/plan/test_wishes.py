@@ -52,11 +52,15 @@ def test_a_wish_tells_how_much_it_may_come_to() -> None:
 
 def test_an_approved_wish_is_extended_and_then_its_node_has_ended() -> None:
     run = waiting()
+    run.state.millis[1] = 5_000
+    run.state.now += 60_000
     assert run.status("j") == "waiting"
     assert run.approve("j") == ["extend j"]
     assert run.status("j") == "running"
+    run.state.now += 20
     assert grown(run) == []
     assert run.end("j", MADE) == ["start k"]
+    assert run.state.millis[1] == 5_020, "the call and the check, not the wait between"
     assert (run.status("j"), run.digest("j"), run.state.attempts[1]) == ("succeeded", "of j", 1)
     assert not run.state.wishes
     assert run.ok("k") == ["end done"]
@@ -64,7 +68,9 @@ def test_an_approved_wish_is_extended_and_then_its_node_has_ended() -> None:
 
 def test_a_refused_wish_is_told_to_its_model_which_is_asked_again() -> None:
     run = waiting()
+    run.state.facts[1] = {"count": 3}
     assert run.reject("j") == ["start j"]
+    assert not run.state.facts.get(1)
     assert run.state.objections == {1: ("a person refused these nodes (9): no",)}
     assert run.wish("j") == ["ask j"]
     assert run.approve("j") == ["extend j"]

@@ -57,7 +57,7 @@ def _open_columns(state: RunState, old: int, new: int) -> None:
 
 def _move_items(state: RunState, old: int, added: int) -> None:
     state.items = {node: range(items.start + added, items.stop + added) for node, items in state.items.items()}
-    for name in ("facts", "notes", "derived", "prior", "answers", "approved", "late", "wishes", "objections"):
+    for name in ("facts", "notes", "derived", "prior", "answers", "approved", "late"):
         column = getattr(state, name)
         setattr(state, name, {shifted(unit, old, added): value for unit, value in column.items()})
     if state.budget is not None:

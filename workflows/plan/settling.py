@@ -57,8 +57,6 @@ def _hold(state: RunState, unit: int, outcome: Outcome, wish: Wish) -> None:
     state.status[unit] = WAITING
     state.waiting += 1
     state.asked.append(unit)
-    if unit in state.graph.island_of:
-        dissolve(state, state.graph.island_of[unit])
 
 
 def succeed(state: RunState, unit: int, outcome: Outcome) -> None:

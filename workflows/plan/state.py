@@ -139,7 +139,7 @@ class RunState:
     def _open_records(self) -> None:
         """What only some units have, and the queues. `prior` is how a node that runs again ended before, `late` the
         joins whose deadline has passed: true until it has closed them. `wishes` are those a person decides on, until
-        their nodes are added; `objections` say what was wrong with a unit's last one.
+        their nodes are added; `objections` say what was wrong with a node's last one. Items have neither.
         """
         self.owner: list[tuple[int, int]] = []
         self.items: dict[int, range] = {}
