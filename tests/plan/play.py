@@ -103,7 +103,9 @@ class Play:
 
     def wish(self, name: str, nodes: int = 9, **facts: Any) -> list[str]:
         """A unit's model asks for so many more nodes, which a person has to approve."""
-        made = Outcome(f"of {name}", 7, facts, spent=(100, 10), wish=Wish(f"of {name}", nodes, "the page is gone"))
+        made = Outcome(
+            f"of {name}", 7, facts, spent=(100, 10), wish=Wish(f"of {name}", nodes, "the page is gone", ("n4 nap",))
+        )
         return self.end(name, made)
 
     def end(self, name: str, outcome: Outcome) -> list[str]:

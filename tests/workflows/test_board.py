@@ -54,6 +54,17 @@ def test_what_a_person_must_do_comes_first_and_can_be_pasted() -> None:
     assert '→ or refuse: `reject` with `{"node": "w"}`' in text
 
 
+def test_a_large_replan_tells_how_much_it_adds_and_why() -> None:
+    play = Play(node("j", kind="llm"), answer="j")
+    play.begin()
+    play.wish("j", nodes=1_200)
+    text = shown(play)
+    assert "**j wants more nodes:** may it add 1,200 more nodes? the page is gone&#58; n4 nap; and 1,199 more" in text
+    assert '→ Send an Update: `approve` with `{"node": "j"}`' in text
+    assert '→ or refuse: `reject` with `{"node": "j"}`' in text
+    assert f"→ in a shell: `weft approve {RUN} j`" in text
+
+
 def test_a_failed_node_is_asked_about_when_the_run_is_parked() -> None:
     play = Play(node("a"), node("b", "a"), answer="b")
     play.begin()

@@ -13,8 +13,8 @@ from workflows import extender as extenders
 from workflows.contracts import Checked, GroupReply, NodeReply
 from workflows.engine import Engine
 from workflows.fanout import Fanout
-from workflows.plan.decisions import GivenUp, Outcome, Retried, Settled
-from workflows.plan.state import OVERTIME, RunState
+from workflows.plan.decisions import GivenUp, Judged, Outcome, Retried, Settled
+from workflows.plan.state import OVERTIME, RUNNING, SUCCEEDED, WAITING, RunState
 from workflows.relay import Relay
 
 WISH = NodeReply(ref="wish", more="replan")
@@ -31,9 +31,11 @@ class Checks:
         self.found = list(found)
         self.now = asyncio.Event()
         self.refs: list[dict[str, str]] = []
+        self.asked: list[tuple[str, str]] = []
 
     async def check(self, draft: str, base: str, *, adds: str, node: str, refs: dict[str, str]) -> Checked:
         self.refs.append(refs)
+        self.asked.append((draft, base))
         await self.now.wait()
         found = self.found.pop(0)
         if isinstance(found, Exception):
@@ -57,7 +59,8 @@ def outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def longer(*nodes: Fields, answer: str = "a", **fields: Any) -> Checked:
-    return Checked(plan="p1", skeleton=Play(*nodes, answer=answer).graph.skeleton.pack(), continues=True, **fields)
+    fields = {"plan": "p1", "continues": True, **fields}
+    return Checked(skeleton=Play(*nodes, answer=answer).graph.skeleton.pack(), **fields)
 
 
 def begun(checks: Checks, *nodes: Fields, answer: str = "a") -> Engine:
@@ -169,3 +172,51 @@ async def test_what_runs_or_has_just_ended_settles_the_node_that_another_plan_ha
     assert tuple(engine.usage) == (5, 7, 9, 2)
     assert engine.wasted == [None] * 3
     assert not engine._fanout.busy
+
+
+async def waiting(*found: Checked | Exception) -> tuple[Engine, Checks]:
+    """A run whose joiner's wish for `b` waits, with what comes of the checks after that."""
+    checks = Checks(longer(A, node("c"), node("b"), why="it is gone", tokens=70), *found)
+    engine = begun(checks, A, node("c"))
+    engine.state.approve_above = 0
+    checks.now.set()
+    engine.extender.take(Settled(0, 1, Outcome()), WISH)
+    await settle()
+    wish = engine.state.wishes[0]
+    assert (wish.digest, wish.nodes, wish.why, wish.tokens) == ("wish", 1, "it is gone", 70)
+    assert (engine.state.status[0], engine.replans) == (WAITING, 0)
+    assert engine.quiet or engine.state.running, "it may continue as new meanwhile"
+    return engine, checks
+
+
+async def test_an_approved_wish_is_checked_against_the_plan_as_it_is_then() -> None:
+    grown = (A, node("c"), node("c_t1", "c"))
+    engine, checks = await waiting(longer(*grown, node("b"), plan="p2"))
+    engine.grow(longer(*grown))
+    engine.post(Judged(0, True))
+    assert engine.state.status[0] == RUNNING
+    await settle()
+    assert checks.asked == [("wish", "p0"), ("wish", "p1")]
+    assert list(statuses(engine.state)) == ["a", "c", "c_t1", "b"]
+    assert (engine.plan, engine.state.status[0], engine.state.digest[0]) == ("p2", SUCCEEDED, "wish")
+    assert engine.replans == 0
+
+
+async def test_a_wish_that_does_not_fit_any_more_goes_back_to_its_model() -> None:
+    engine, _ = await waiting(Checked(problems=("there is no node n9",)))
+    engine.post(Judged(0, True))
+    await settle()
+    assert engine.state.objections == {0: ("there is no node n9",)}
+    assert (engine.state.status[0], engine.state.wishes) == (RUNNING, {})
+
+
+async def test_an_approved_wish_of_a_node_that_is_given_up_while_it_is_checked_adds_nothing() -> None:
+    engine, checks = await waiting(longer(A, node("c"), node("b")))
+    checks.now.clear()
+    engine.post(Judged(0, True))
+    await settle()
+    engine.post(GivenUp(0))
+    checks.now.set()
+    await settle()
+    assert not engine.extender.busy
+    assert list(statuses(engine.state)) == ["a", "c"]
