@@ -77,6 +77,12 @@ async def _cancel(handle: Handle) -> None:
         return
 
 
+async def _skip_the_loop(handle: Handle) -> None:
+    await until(handle, lambda view: view["counts"].get("waiting") == 1)
+    await handle.execute_update("skip_node", {"node": "n7"})
+    await handle.result()
+
+
 async def _raise_the_budget(handle: Handle) -> None:
     await until(handle, lambda view: view["status"] == "blocked")
     await handle.execute_update("raise_budget", {"calls": 20})
@@ -174,6 +180,12 @@ THOUGHTS = "".join(f"Thought: step {index} needs care\n" for index in range(12))
 REQUESTS: dict[str, Shape] = {
     "streamed": ({"goal": "Streamed?", "approval": "never"}, _to_the_end),
     "mended": ({"goal": "Mended?"}, _to_the_end),
+    "kept": ({"goal": "Kept?"}, _to_the_end),
+    "skipped-loop": (
+        {"plan": {"nodes": [{"id": "n7", "kind": "llm", "prompt": "Skipped", "tools": ["nap", "note"]}, call("a")],
+                  "answer": ["$n7", "$a"]}},
+        _skip_the_loop,
+    ),
     "replanned": ({"goal": "Replanned?", "budget": {"calls": 20}}, _to_the_end),
     "tool-loop": (
         {"plan": {"nodes": [{"id": "n7", "kind": "llm", "prompt": "How much?", "tools": ["calculate"]}]}},
@@ -198,6 +210,13 @@ def _script(model: ModelServer) -> None:
     model.on(f"{PLANNER}Streamed", Reply(f'1. nap(value="a")\n2. note(text="x")\n{THOUGHTS}3. answer($1, $2)', rate=40))
     wrong = Reply(f'1. nap(value="a", seconds=9)\n{THOUGHTS}2. naap()\n3. answer($1)', rate=40)
     model.on(f"{PLANNER}Mended", wrong, '1. nap(value="b")\n2. answer($1)')
+    wrong = Reply(f'1. nap(value="a")\n2. nap(value="$1", seconds=4)\n3. nap()\n{THOUGHTS}4. naap()', rate=40)
+    model.on(
+        f"{PLANNER}Kept",
+        wrong,
+        '1. nap(value="b")\n2. nap(value="a")\n3. nap(value="$2", seconds=4)\n4. answer($1, $3)',
+    )
+    model.on("Skipped", Reply(calls=(Call("nap", {"seconds": 20}), Call("note", {"text": "x"}))))
     model.on(f"{PLANNER}Replanned", '1. nap(value="a")\n2. fail("gone")\n3. answer($1, $2)')
     again, more = '4. nap(value=\\"a\\")\\n5. answer($4)', '4. nap(value=\\"b\\")\\n5. answer($1, $4)'
     model.on(f"{JOINER}Replanned", *(f'{{"replan": {{"why": "more", "nodes": "{nodes}"}}}}' for nodes in (again, more)),
