@@ -147,6 +147,7 @@ def same(one: tuple[dict[str, Any], ...], other: tuple[dict[str, Any], ...]) -> 
         ((A, tool("c", args={"query": "x"})), (tool("x", args={"query": "x"}), A), {"a": "a", "x": "c"}),
         ((A, join("j", ["a"], policy="settled")), (A, join("j", ["a"], policy="settled")), {"a": "a"}),
         ((A, llm("j", prompt="$a", role="joiner")), (A, llm("j", prompt="$a", role="joiner")), {"a": "a"}),
+        ((A, llm("j", prompt="All?", inputs=["a"])), (A, llm("j", prompt="All?", inputs=["a"])), {"a": "a"}),
         (({"id": "s", "kind": "agent", "goal": "g"},), ({"id": "s", "kind": "agent", "goal": "g"},), {"s": "s"}),
         (({"id": "s", "kind": "agent", "goal": "g"},), ({"id": "t", "kind": "agent", "goal": "g"},), {}),
     ],

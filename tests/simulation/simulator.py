@@ -277,7 +277,7 @@ def another(skeleton: Skeleton, choices: Seeded) -> tuple[Skeleton, list[str]]:
         named = choices.integer(0, 5) == 0
         spec.id += "x" if named else ""
         changed[node] = named or any(changed[dep] for dep in _named(spec) if dep >= 0)
-    alike = [spec.id for node, spec in enumerate(other.specs) if not changed[node] and spec.kind != "join"]
+    alike = [spec.id for node, spec in enumerate(other.specs) if not changed[node] and not spec.inputs]
     return shuffled(other, choices), alike
 
 

@@ -105,11 +105,14 @@ def alike(base: Plan, plan: Plan) -> dict[str, str]:
     """Return for nodes of `plan` those of `base` that make the same call on the same inputs, whatever both are called.
 
     None is returned twice: a call that is planned twice is meant twice. Of several equal ones those that keep their ids
-    come first. A sub-agent's output tells its node's id, so it is equal only under that.
+    come first. A sub-agent's output tells its node's id, so it is equal only under that; what is told how its inputs
+    ended is told their ids, and is called again.
     """
     found: dict[str, str] = {}
     wanted = _calls(plan) if base.inputs in ({}, plan.inputs) else {}
     for call, nodes in _calls(base).items():
+        if edges.inputs_of(nodes[0]):
+            continue
         old, new = [node.id for node in nodes], [node.id for node in wanted.get(call, ())]
         found |= {name: name for name in new if name in old}
         if not isinstance(nodes[0], AgentNode):

@@ -15,7 +15,7 @@ def replaced(
     """Return the state of a run that goes on with another plan, not begun, and the new number of each unit that it
     keeps: what has succeeded, maps with their items, and single calls that run.
 
-    `alike` maps nodes of `graph` to old ones that do the same, none twice. One is kept if all that it depends on is
+    `alike` maps calls of `graph` to old ones that do the same, none twice. One is kept if all that it depends on is
     kept and has succeeded; not if it failed and has a value all the same, nor a stand-in, which waits for its node to
     fail again. What a person said of one that is alike on such inputs stays as well; all else is as in a run that
     begins. `facts` are those that only the new plan asks for, of nodes that had succeeded.
