@@ -29,11 +29,12 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
         return view.model_dump(mode="json")
     state = engine.state
     start, limit = _page(request)
+    agents = engine.relay.lines(state, view.id)
     units = shown_units(state)
     nodes: list[NodeView] = []
     size = 0
     for unit in units[start : start + limit]:
-        node = view_of(state, unit, engine.replies.get(unit), engine.relay.line(state, unit, view.id))
+        node = view_of(state, unit, engine.replies.get(unit), agents.get(unit, ""))
         size += 160 + len(node.summary) + len(node.preview) * 2 + len(node.error or "") + 12 * len(node.needs)
         if size > PAGE_BYTES and nodes:
             break
@@ -91,7 +92,6 @@ def node_view(engine: Engine | None, run: str, request: Any) -> dict[str, Any]:
     unit = engine.state.find(name) if isinstance(name, str) else None
     if unit is None:
         return {"problem": f'there is no such node; ask with {{"node": "{engine.state.path(0)}"}}'}
-    view = view_of(engine.state, unit, engine.replies.get(unit), engine.relay.line(engine.state, unit, run)).model_dump(
-        mode="json"
-    )
+    agent = engine.relay.lines(engine.state, run).get(unit, "")
+    view = view_of(engine.state, unit, engine.replies.get(unit), agent).model_dump(mode="json")
     return {**view, "generation": engine.state.generation[unit], "error": error_of(engine.state, unit)}

@@ -13,7 +13,7 @@ from workflows.reporting import blocked_on
 from workflows.result import RunStatus
 from workflows.view import MOST_PASSED_ON, BlockedOn, SubagentView
 
-ITEM_BYTES = 4_000
+ITEM_BYTES = 2_000
 MOST_HEARD = 500
 TELLS = "tells-its-parent"
 TELLS_AGAIN = "tells-again-after-a-reset"
@@ -71,24 +71,23 @@ class Relay:
         self._wake()
 
     def running(self, state: RunState) -> dict[int, str]:
-        """Return the sub-agents that run now by their node, each as it is called: `sub`, then `sub~2`."""
+        """Return the sub-agents that run now by node, in plan order, each as it is called: `sub`, then `sub~2`."""
         found = {}
         for name in self._runs:
             unit = state.find(name.partition("~")[0])
             if unit is not None and state.status[unit] == RUNNING and state.address(unit) == name:
                 found[unit] = name
-        return found
+        return dict(sorted(found.items()))
 
     def below(self, state: RunState) -> dict[int, SubagentView]:
         """Return what the sub-agents that run now wait for by their node; those that wait for nothing are left out."""
         views = {unit: self._heard.get(name) for unit, name in self.running(state).items()}
         return {unit: view for unit, view in views.items() if view is not None and view.run == self._runs[view.name]}
 
-    def line(self, state: RunState, unit: int, run: str) -> str:
-        """Return what there is to say of the sub-agent that a node of `run` runs; "" when it runs none."""
-        name = self.running(state).get(unit)
-        waits = " waits for a person" if unit in self.below(state) else ""
-        return f"run {run}.{name}{waits}" if name is not None else ""
+    def lines(self, state: RunState, run: str) -> dict[int, str]:
+        """Return what there is to say of the sub-agents that nodes of `run` run now, by node."""
+        names, below = self.running(state), self.below(state)
+        return {unit: f"run {run}.{name}{' waits for a person' * (unit in below)}" for unit, name in names.items()}
 
     def tell(self, state: RunState, status: RunStatus) -> None:
         """Tell the parent, if there is one, what this run waits for and whether that holds all of it up.

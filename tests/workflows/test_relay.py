@@ -56,9 +56,14 @@ async def board(handle: Handle) -> str:
     return metadata.current_details
 
 
-async def attributes(handle: Handle) -> tuple[Any, Any]:
-    found = {key.name: value for key, value in (await handle.describe()).typed_search_attributes}
-    return found.get("WeftStatus"), found.get("WeftBlockedOn")
+async def listed(handle: Handle, status: str, blocked: str | None) -> None:
+    """Wait until lists tell this of a run: a query may see more than its last task has written."""
+    async with asyncio.timeout(20):
+        while True:
+            found = {key.name: value for key, value in (await handle.describe()).typed_search_attributes}
+            if (found.get("WeftStatus"), found.get("WeftBlockedOn")) == (status, blocked):
+                return
+            await asyncio.sleep(0.05)
 
 
 async def test_a_question_below_is_shown_above_until_it_is_settled(
@@ -73,14 +78,14 @@ async def test_a_question_below_is_shown_above_until_it_is_settled(
     assert (item["node"], item["why"], item["update"], item["run"]) == ("sub.n1", "approval", "approve", child)
     assert (item["example"], item["command"]) == ({"node": "n1"}, f"weft approve {child} n1")
     assert view["nodes"][0]["preview"] == f"run {child} waits for a person"
-    assert await attributes(handle) == ("blocked", "approval sub.n1")
+    await listed(handle, "blocked", "approval sub.n1")
     drawn = await board(handle)
     assert "sub.n1 needs approval" in drawn
     assert "its sub-agent waits" in drawn
     assert f"`weft approve {child} n1`" in drawn
     await client.get_workflow_handle(child).execute_update("approve", {"node": "n1"})
     await until(handle, lambda view: (view["status"], view["blocked"]) == ("running", []))
-    assert await attributes(handle) == ("running", None)
+    await listed(handle, "running", None)
     assert "waits" not in await board(handle)
     assert (await handle.result())["answer"] == "Written."
     assert (await kinds(handle))[SIGNALED] == 2
@@ -108,6 +113,19 @@ async def test_a_question_is_passed_on_to_the_root_and_settled_from_there(
         began = history.events[0].workflow_execution_started_event_attributes
         given = json.loads(began.input.payloads[0].data)
         assert (given["tenant"], given["max_replans"]) == ("acme", 5)
+
+
+async def test_the_board_shows_that_the_last_of_many_waits(begin: Start, model_server: ModelServer) -> None:
+    model_server.on(PLANNER, plan(gate()))
+    names = [f"sub{number}" for number in range(7)]
+    handle = await begin(plan={"nodes": [agent(name) for name in names], "answer": [f"${name}" for name in names]})
+    view = await until(handle, lambda view: view["status"] == "blocked")
+    assert asked(view) == [f"{name}.g" for name in names]
+    drawn = await board(handle)
+    assert "**blocked**" in drawn
+    assert "and 1 more: query `plan` tells all" in drawn
+    await listed(handle, "blocked", "gate sub0.g and 6 more")
+    assert (await handle.query("node", {"node": "sub6"}))["preview"] == f"run {handle.id}.sub6 waits for a person"
 
 
 async def test_only_its_own_sub_agents_are_heard(begin: Start, model_server: ModelServer) -> None:

@@ -13,12 +13,9 @@ from doubles.serving import remembered_or_not
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import CancelledError
 
-from starter.client import Weft
-from starter.connection import local_place
-
 pytestmark = [pytest.mark.server, remembered_or_not]
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
-PLANNER, JOINER = "You plan work", "You put results together"
+PLANNER = "You plan work"
 
 
 def agent(goal: str = "How long is the Nile?", **fields: Any) -> dict[str, Any]:
@@ -107,22 +104,6 @@ async def test_one_whose_planner_fails_says_why(begin: Start, model_server: Mode
     model_server.on(PLANNER, "It is fine.")
     report = await (await begin(plan={"nodes": [agent()], "answer": "$sub"}, on_failure="partial")).result()
     assert report["nodes"][0]["error"].startswith("PlannerFailed: the planner wrote no plan that can run: the reply")
-
-
-async def test_what_it_waits_for_is_shown_above_and_settled_from_there(
-    client: Client, begin: Start, model_server: ModelServer
-) -> None:
-    model_server.on(PLANNER, '1. note(text="x")\n2. answer($1)')
-    model_server.on(JOINER, "Written.")
-    handle = await begin(plan={"nodes": [agent("Write.")], "answer": "$sub"})
-    await child_of(client, handle)
-    run = await Weft(client, local_place("127.0.0.1:1", None)).find(handle.id)
-    view = await run.view()
-    assert (view.status, view.nodes[0].preview) == ("blocked", f"run {handle.id}.sub")
-    [item] = view.blocked
-    assert (item.node, item.update, item.command) == ("sub.n1", "approve", f"weft approve {handle.id}.sub n1")
-    await run.update("approve", node="sub.n1")
-    assert (await handle.result())["answer"] == "Written."
 
 
 async def test_parallel_ones_share_what_is_left_and_one_may_have_its_own_part(
