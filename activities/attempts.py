@@ -110,9 +110,10 @@ class Attempts:
     def failed(self, error: BaseException) -> ApplicationError:
         """Return the failure of this attempt: final if it was the last of its own, which a refusal never is."""
         self.refused += isinstance(error, ProviderBusy)
-        used = error.usage if isinstance(error, ProviderError | SubAgentFailed) else self.open
-        self.spent, self.open = self.spent.plus(used), NOTHING
-        activity.heartbeat(*self.beat())
+        paid = error if isinstance(error, ProviderError | SubAgentFailed) else None
+        self.spent, self.open = self.spent.plus(paid.usage if paid is not None else self.open), NOTHING
+        if paid is not None or any(self.spent):
+            activity.heartbeat(*self.beat())
         spent = self.spent.plus(self.cut)
         if isinstance(error, ProviderBusy):
             return failure(error, attempt=self.own, spent=spent)

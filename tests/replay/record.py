@@ -202,8 +202,14 @@ REQUESTS: dict[str, Shape] = {
          "budget": {"calls": 2}},
         _raise_the_budget,
     ),
+    "rate": (
+        {"plan": {"nodes": [{"id": f"n{i}", "kind": "llm", "model": "anthropic:test-model", "prompt": "Say it"}
+                            for i in range(6)], "answer": "$n0"}},
+        _to_the_end,
+    ),
 }  # fmt: skip
 """Shapes of runs with models, whole requests each."""
+RATES = "anthropic=2"
 
 
 def _script(model: ModelServer) -> None:
@@ -258,7 +264,8 @@ async def main(names: list[str]) -> None:
             places = Places(place / "artifacts", place / "index", None, (), True)
             async with model_server() as model:
                 _script(model)
-                models = Models.of(ModelSettings.read({"OPENAI_BASE_URL": model.openai_url}))
+                urls = {"OPENAI_BASE_URL": model.openai_url, "ANTHROPIC_BASE_URL": model.url}
+                models = Models.of(ModelSettings.read({**urls, "WEFT_RATES": RATES}))
                 host = Host(places, load_tools(["doubles.tools"]), models, identity="recorder")
                 async with serving(client, host):
                     for name in names or missing:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any, get_args
 
 import pytest
@@ -15,6 +16,7 @@ from activities.providers.models import Models, unpriced
 from activities.providers.prices import DEFAULTS, price_of, priced
 from activities.providers.settings import ModelSettings
 from workflows.plan.model import Role
+from workflows.usage import NOTHING
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
@@ -193,6 +195,45 @@ class Seen:
 
     def pressed(self, limiter: Limiter) -> None:
         self.pressure.append(round(limiter.pressure, 1))
+
+
+class Book:
+    """An account that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[Usage, Usage]] = []
+        self.ended: list[Usage] = []
+
+    async def begin(self, sent: Usage, most: Usage) -> None:
+        self.begun.append((sent, most))
+
+    def end(self, used: Usage) -> None:
+        self.ended.append(used)
+
+
+async def test_a_call_is_booked_at_its_most_before_it_goes_out_and_at_what_it_cost_when_it_has_ended() -> None:
+    """In full, refused for a parameter and put again, refused by a rate limit and by its model, cut in its middle."""
+    book, told = Book(), list[int]()
+    replies = [Reply(text="yes", usage=(1000, 100)), Reply(status=429, text="slow"), Reply("x " * 90, fault="cut")]
+
+    def answer(_: Any) -> Reply:
+        told.append(len(book.begun))
+        return replies[len(told) - 1]
+
+    async with model_server(models=("gpt-4o",), refuse={"temperature": "temperature is not supported"}) as server:
+        server.on("", answer)
+        for fields, names in (({"temperature": 0.5}, ["openai:o3", "openai:gpt-4o"]), *[({}, ["openai:gpt-4o"])] * 2):
+            models = Models.of(ModelSettings.read({"OPENAI_BASE_URL": server.openai_url}))
+            with suppress(ProviderError):
+                await models.complete(request(account=book, **fields), names)
+            await models.close()
+    sent, most = book.begun[-1]
+    assert (most.output_tokens, most.cost - sent.cost) == (4096, 40_960)
+    assert sent.input_tokens > len("Hello") // 3
+    assert [any(most) for _, most in book.begun] == [False, True, True, False, True, True, False, True, False, True]
+    assert book.ended[:5] == [NOTHING, NOTHING, NOTHING, Usage(1000, 100, 3500), NOTHING]
+    assert 0 < book.ended[5].output_tokens < 180
+    assert told == [6, 8, 10], "each is told first"
 
 
 async def test_every_call_is_counted_with_its_cost_and_pressure() -> None:
