@@ -24,6 +24,7 @@ DYNAMIC_CONFIG = {
     "history.transferProcessorMaxPollRPS": "2000",  # at the default of 20 the one shard holds short hops back
     "history.timerProcessorMaxPollRPS": "2000",
     "history.eventsCacheMaxSizeBytes": "67108864",  # wide runs fall out of the default of 512 KB
+    "history.timerProcessorMaxTimeShift": '"10ms"',  # at the default no timer is shorter than 1 s
     "matching.enableFairness": "true",
 }
 PRAGMAS = ("journal_mode=wal", "synchronous=normal")
