@@ -64,7 +64,7 @@ async def test_what_a_mended_plan_has_in_common_with_its_beginning_runs_once(
     assert (report["status"], report["answer"]) == ("done", [{"value": "b"}, {"value": {"value": "a"}}]), report
     events = await began(handle)
     assert events["run:check_plan done"] < events["n2 done"], "it still ran when the plan was mended"
-    assert calls(cache, handle.first_execution_run_id or "") == ["n1~1", "n2~1", "n3~1", "n1~2"]
+    assert sorted(calls(cache, handle.first_execution_run_id or "")) == ["n1~1", "n1~2", "n2~1", "n3~1"]
     lines = {line["id"]: (line["status"], line["attempts"]) for line in report["nodes"]}
     assert lines["n2"] == lines["n3"] == ("succeeded", 1)
     assert (await handle.query("costs"))["wasted"]["nodes"] == 1, "n3 of the beginning"
