@@ -107,6 +107,21 @@ async def test_a_condition_on_what_ran_before_the_plan_was_whole(begin: Begin, m
     assert len(report["answer"]["m"]) == 3
 
 
+async def test_a_condition_on_something_too_large_goes_back_to_the_planner(
+    begin: Begin, model_server: ModelServer
+) -> None:
+    test = 'when={"ref": "$1.text", "op": "eq", "value": "x"}'
+    model_server.on(
+        PLANNER,
+        slow(f"1. make(bytes=900)\n{THOUGHTS}2. nap({test})\n3. answer($2)"),
+        "1. make(bytes=900)\n2. answer($1)",
+    )
+    model_server.on(JOINER, "Large.")
+    report = await (await begin(goal="How large?")).result()
+    assert (report["status"], report["answer"]) == ("done", "Large."), report
+    assert "a condition tests `$n1`, but `text` is 900 bytes" in model_server.asked[1].text
+
+
 async def test_a_signal_that_is_no_beginning_is_ignored(begin: Begin, model_server: ModelServer) -> None:
     model_server.on(PLANNER, slow(LINES + THOUGHTS + "4. answer($2)"))
     model_server.on(JOINER, "Fine.")
