@@ -6,6 +6,7 @@ from plan.play import Play, each, join, node
 from workflows.plan.budget import Amounts
 from workflows.plan.decisions import Charged, Grown, Outcome, Raised, Wish
 from workflows.plan.graph import Spec
+from workflows.plan.rates import Rate
 from workflows.plan.wishes import needs_approval, wish_of
 
 MADE = Outcome("of j", 7, attempts=0)
@@ -165,6 +166,22 @@ def test_a_wish_costs_once() -> None:
     assert budget.held == Amounts()
     assert run.end("j", MADE) == ["park "]
     assert budget.spent == Amounts(100, 10, 1, 1)
+
+
+def test_an_approved_wish_is_no_call_of_its_provider() -> None:
+    run = Play(node("j", kind="llm"), node("b", kind="llm"), answer="j")
+    run.state.approve_above = 0
+    run.state.rates = {"": Rate(1)}
+    assert run.begin() == ["start j"]
+    assert run.wish("j") == ["ask j", "start b"]
+    assert run.approve("j") == ["extend j"]
+    assert run.retry("j") == ["cancel j"]
+    assert run.ok("b") == ["start j~2"]
+    run.wish("j")
+    run.approve("j")
+    assert run.end("j", MADE) == ["end done"]
+    rate = run.state.rates[""]
+    assert (rate.calls, rate.ended, rate.running) == (3, 3, 0)
 
 
 def test_a_refused_wish_is_asked_again_when_the_budget_reaches_for_it() -> None:

@@ -50,7 +50,8 @@ def _check_totals(state: RunState) -> None:
         assert state.held[name] == (-1 if modes[0] else len(modes))
     assert all(count == 0 for name, count in state.held.items() if name not in held)
     for queue, rate in state.rates.items():
-        calls = [unit for unit in running if state.spec_of(unit).calls_model and state.spec_of(unit).queue == queue]
+        calling = [state.spec_of(unit) for unit in running if unit not in state.wishes]
+        calls = [spec for spec in calling if spec.calls_model and spec.queue == queue]
         assert len(calls) == rate.running <= rate.limit
         late = [unit for _, _, unit in rate.waiting if state.queued[unit]]
         assert not late or rate.room <= 0 or state.running >= state.window, f"{late} could call {queue!r} now"

@@ -35,8 +35,11 @@ def may_start(state: RunState, units: tuple[int, ...]) -> bool:
 
 
 def rate_of(state: RunState, unit: int) -> Rate | None:
-    """Return the rate of the provider that a unit calls, if it is a model call and a rate was declared."""
-    if not state.rates:
+    """Return the rate of the provider that a unit calls, if it is a model call and a rate was declared.
+
+    What an approved wish starts is none.
+    """
+    if not state.rates or unit in state.wishes:
         return None
     spec = state.spec_of(unit)
     kind = spec.item_kind if state.is_item(unit) else spec.kind

@@ -85,13 +85,13 @@ def stand_in_again(state: RunState, standin: int) -> None:
 
 def stop(state: RunState, unit: int) -> None:
     """Call a unit's activity back, or withdraw its question; what follows is up to the caller."""
-    state.wishes.pop(unit, None)
     if state.status[unit] == RUNNING:
         ready.release(state, unit)
         state.out.append(Cancel(unit, state.generation[unit]))
     elif state.status[unit] == WAITING:
         state.waiting -= 1
         state.deadlines.pop(unit, None)
+    state.wishes.pop(unit, None)
 
 
 def withdraw(state: RunState, node: int) -> None:
