@@ -14,7 +14,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from workflows.contracts import Checked, NodeReply
-from workflows.fanout import outcome_of
+from workflows.failures import outcome_of
 from workflows.plan.decisions import Outcome, Settled, Wish
 from workflows.plan.graph import Skeleton
 from workflows.plan.state import RUNNING, SUCCEEDED

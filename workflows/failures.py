@@ -1,10 +1,38 @@
-"""From an activity's failure to the outcome the scheduler takes."""
+"""From how an activity ended to the outcome the scheduler takes."""
 
-from temporalio import exceptions
+from typing import Any
+
+from temporalio import exceptions, workflow
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, ChildWorkflowError
 
+from workflows.contracts import NodeReply
 from workflows.plan.decisions import Outcome
-from workflows.usage import NOTHING
+from workflows.usage import NOTHING, Usage
+
+FAILURES_COUNT = "failed-nodes-count"
+"""A patch of runs whose total, which lists show, has what failed nodes used."""
+
+
+def outcome_of(reply: NodeReply) -> Outcome:
+    """Return a reply as the scheduler takes it."""
+    if reply.error is not None:
+        again = reply.error.again
+        return Outcome(error=(reply.error.type, reply.error.message), attempts=0 if again else 1, again=again)
+    spent = reply.usage.tokens, reply.usage.cost
+    facts = dict(reply.facts)
+    return Outcome(reply.ref, reply.size, facts, None, reply.attempt, reply.skipped, spent=spent, calls=reply.calls)
+
+
+def ends_of(handle: Any, count: int) -> list[tuple[Outcome, NodeReply | None]]:
+    """Return how each unit ended, with its reply; where the activity itself failed, with what it used, if anything."""
+    error = None if handle.cancelled() else handle.exception()
+    if not handle.cancelled() and error is None:
+        return [(outcome_of(reply), reply) for reply in handle.result().nodes]
+    failed, used = failed_outcome(error), used_by(error)
+    if count > 1:
+        return [(Outcome(error=failed.error, attempts=0, again=True), None)] * count
+    counts = any(used) and workflow.patched(FAILURES_COUNT)
+    return [(failed, NodeReply(attempt=failed.attempts, usage=used) if counts else None)]
 
 
 def failed_outcome(error: BaseException | None) -> Outcome:
@@ -16,10 +44,8 @@ def failed_outcome(error: BaseException | None) -> Outcome:
         return Outcome(error=("SubAgentFailed", _ended(cause)), spent=None)
     if isinstance(cause, ApplicationError):
         attempt = cause.details[0] if cause.details and isinstance(cause.details[0], int) else 1
-        used = cause.details[1] if len(cause.details) > 1 else NOTHING
-        told = isinstance(used, list) and len(used) == len(NOTHING) and all(isinstance(number, int) for number in used)
-        given, written, cost = used if told else NOTHING
-        return Outcome(error=(cause.type or "Failed", cause.message), attempts=attempt, spent=(given + written, cost))
+        used = used_by(error)
+        return Outcome(error=(cause.type or "Failed", cause.message), attempts=attempt, spent=(used.tokens, used.cost))
     if isinstance(cause, exceptions.TimeoutError):
         kind = cause.type.name if cause.type is not None else "UNKNOWN"
         sentence = f"no worker finished it: {kind.lower().replace('_', ' ')} timeout"
@@ -27,6 +53,15 @@ def failed_outcome(error: BaseException | None) -> Outcome:
     if cause is None or isinstance(cause, CancelledError):
         return Outcome(error=("Cancelled", "the activity was cancelled"))
     return Outcome(error=("Failed", str(cause)[:500]))
+
+
+def used_by(error: BaseException | None) -> Usage:
+    """Return what an activity that failed says that all its attempts used."""
+    cause = error.cause if isinstance(error, ActivityError) else error
+    used = cause.details[1] if isinstance(cause, ApplicationError) and len(cause.details) > 1 else None
+    if not isinstance(used, list) or len(used) != len(NOTHING) or not all(isinstance(number, int) for number in used):
+        return NOTHING
+    return Usage(*used)
 
 
 def _ended(cause: BaseException | None) -> str:

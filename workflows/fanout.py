@@ -14,7 +14,7 @@ from temporalio import workflow
 
 from workflows.calls import Units, node_call, weight
 from workflows.contracts import AGENT, GATE, GROUP, JOIN, LLM, MAP, TOOL, Call, GroupReply, NodeCall, NodeReply
-from workflows.failures import failed_outcome
+from workflows.failures import ends_of
 from workflows.plan.decisions import Outcome, Settled
 from workflows.plan.limits import worded
 from workflows.plan.state import ENDED, RUNNING, RunState
@@ -218,11 +218,8 @@ class Fanout:
         self._put_back.clear()
         while self._ended:
             flight = self._ended.popleft()
-            for key, reply in zip(flight.keys, _replies(flight.handle, len(flight.units)), strict=True):
-                if isinstance(reply, Outcome):
-                    found.append((Settled(*key, reply), None))
-                else:
-                    found.append((Settled(*key, outcome_of(reply)), reply))
+            ends = ends_of(flight.handle, len(flight.units))
+            found += [(Settled(*key, outcome), reply) for key, (outcome, reply) in zip(flight.keys, ends, strict=True)]
         return found
 
     def renumber(self, move: Callable[[int], int], plan: str) -> None:
@@ -234,22 +231,3 @@ class Fanout:
         self._flights = {key: flight for flight in flights for key in flight.keys}
         self._waiting = deque((tuple(map(move, units)), generations) for units, generations in self._waiting)
         self._put_back = [replace(event, unit=move(event.unit)) for event in self._put_back]
-
-
-def outcome_of(reply: NodeReply) -> Outcome:
-    """Return a reply as the scheduler takes it."""
-    if reply.error is not None:
-        again = reply.error.again
-        return Outcome(error=(reply.error.type, reply.error.message), attempts=0 if again else 1, again=again)
-    spent = reply.usage[0] + reply.usage[1], reply.usage[2]
-    facts = dict(reply.facts)
-    return Outcome(reply.ref, reply.size, facts, None, reply.attempt, reply.skipped, spent=spent, calls=reply.calls)
-
-
-def _replies(handle: Any, count: int) -> list[NodeReply | Outcome]:
-    """Return one reply a unit, or one outcome each where the activity itself failed."""
-    error = None if handle.cancelled() else handle.exception()
-    if handle.cancelled() or error is not None:
-        failed = failed_outcome(error)
-        return [Outcome(error=failed.error, attempts=0, again=True)] * count if count > 1 else [failed]
-    return list(handle.result().nodes)

@@ -26,7 +26,7 @@ class NodeLine(Message):
 
 
 class Usage(Message):
-    """Tokens, model calls and US dollars of the whole run, as far as attempts that ended well reported it."""
+    """Tokens, model calls and US dollars of the whole run; what was called off is not in it, for it does not tell."""
 
     input_tokens: int = 0
     output_tokens: int = 0

@@ -136,6 +136,8 @@ async def test_an_attempt_that_the_budget_does_not_cover_is_not_made(
     assert len(server.asked) == 1
     assert "BudgetExceeded: the budget does not cover another attempt" in str(result["nodes"][0]["error"])
     assert costs["budget"]["tokens"]["spent"] == 980
+    assert costs["nodes"][0]["node"] == "n1"
+    assert (result["usage"]["input_tokens"], result["usage"]["output_tokens"]) == (900, 80)
 
 
 async def test_the_next_model_takes_over_after_two_failures(
