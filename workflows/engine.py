@@ -51,6 +51,8 @@ DRAIN_UPDATES = 1_500
 KEPT_REPLIES = 2_000
 ENDS_FIRST = "ends-before-updates"
 """The patch that keeps updates apart from a task without commands, which a replay may join to the next one."""
+REFUSALS_WAKE = "refusals-wake"
+"""The patch by which an update refused after its wait lets a run go on that waited for it to continue as new."""
 
 
 class Engine:
@@ -81,7 +83,7 @@ class Engine:
         self.wake()
 
     def wake(self) -> None:
-        """Have another look at everything."""
+        """Have the run look again at what it can do."""
         self._awake = True
 
     @property

@@ -9,7 +9,7 @@ from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
 from workflows.admissible import event_of, said
-from workflows.engine import ENDS_FIRST, Engine
+from workflows.engine import ENDS_FIRST, REFUSALS_WAKE, Engine
 from workflows.plan.decisions import GivenUp
 from workflows.services import Opening
 from workflows.updates import (
@@ -140,6 +140,8 @@ class Inbox:
             await workflow.sleep(timedelta(milliseconds=1), summary=f"{model.name} after what ended before it")
             why_not = engine.objection(update)
             if why_not:
+                if workflow.patched(REFUSALS_WAKE):
+                    engine.wake()
                 raise ApplicationError(why_not, type="InvalidUpdate", non_retryable=True)
         told, event = said(engine.state, update), event_of(engine.state, update)
         if isinstance(event, GivenUp):
