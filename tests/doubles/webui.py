@@ -4,22 +4,28 @@ import json
 import re
 from typing import Any
 
-from playwright.async_api import BrowserContext, FrameLocator, Locator, Page, Request
+from playwright.async_api import BrowserContext, Error, FrameLocator, Locator, Page, Request
 from temporalio.client import WorkflowHandle
 
 HOSTILE = ".invalid"
 """Hosts that only hostile text names: a request to one, and it was taken for more than text."""
+FRAME = re.compile(r"^\s+at (?:.*\()?(\S+?)(?::\d+:\d+)?\)?$", re.MULTILINE)
+"""A line of a script error's stack: in which script."""
 
 
 class WebUI:
-    """One tab of the UI. `alarms` collects what must never happen: dialogs, script errors, requests of hostile text."""
+    """One tab of the UI. `alarms` collects what must never happen: dialogs, script errors, requests of hostile text.
+
+    Errors of the UI's own scripts are not among them: they come and go with its races, and no text of a run is in one.
+    """
 
     def __init__(self, page: Page, url: str) -> None:
         self.page = page
         self.url = f"{url}/namespaces/default/workflows"
+        self._scripts = f"{url}/_app/"
         self.alarms: list[str] = []
         page.on("dialog", lambda dialog: self.alarms.append(f"dialog: {dialog.message}"))
-        page.on("pageerror", lambda error: self.alarms.append(f"script error: {error}"))
+        page.on("pageerror", self._failed)
         page.on("requestfinished", self._watch)
         page.on("requestfailed", self._watch)
         page.on("popup", lambda popup: self.alarms.append(f"window: {popup.url}"))
@@ -32,6 +38,11 @@ class WebUI:
         stored = json.dumps({"default": [{"label": label} for label in columns]})
         await page.add_init_script(f"localStorage.setItem('namespace-workflow-table-columns', {json.dumps(stored)})")
         return cls(page, url)
+
+    def _failed(self, error: Error) -> None:
+        scripts = [script for script in FRAME.findall(error.stack or "") if script != "<anonymous>"]
+        if not scripts or not all(script.startswith(self._scripts) for script in scripts):
+            self.alarms.append(f"script error: {error}")
 
     def _watch(self, request: Request) -> None:
         host = request.url.partition("://")[2].partition("/")[0].partition(":")[0]

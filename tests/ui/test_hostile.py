@@ -10,7 +10,7 @@ from doubles.layout import flaws
 from doubles.runs import call, until
 from doubles.stage import Handle, Stage
 from doubles.webui import HOSTILE, WebUI
-from playwright.async_api import FrameLocator, expect
+from playwright.async_api import FrameLocator, Route, expect
 
 from starter.naming import markdown_summary
 
@@ -88,3 +88,24 @@ async def test_hostile_text_stays_text_on_every_page(ui: WebUI, stage: Stage, ki
     await ui.open(run, "query")
     assert '"status": "blocked"' in await ui.query("plan")
     await asyncio.sleep(0.2)  # what would have been executed or fetched has begun by then
+
+
+async def test_an_error_is_an_alarm_unless_it_is_of_the_pages_own_scripts(ui: WebUI) -> None:
+    origin = ui.url.partition("/namespaces")[0]
+    scripts = {f"{origin}/_app/own.js": "[0].forEach(() => null.own)", f"{origin}/else.js": "null.other"}
+    texts = "<script>null.inline</script><script>eval('null.text')</script><img src=x: onerror='null.handler'>"
+    page = "".join(f'<script src="{address}"></script>' for address in scripts) + texts
+
+    async def serve(route: Route) -> None:
+        address = route.request.url
+        kind = "text/javascript" if address in scripts else "text/html"
+        await route.fulfill(body=scripts.get(address, page), content_type=kind)
+
+    await ui.page.route(f"{origin}/**", serve)
+    await ui.page.goto(f"{origin}/page")
+    async with asyncio.timeout(10):
+        while len(ui.alarms) < 4:
+            await asyncio.sleep(0.02)
+    told = sorted(alarm.split("'")[1] for alarm in ui.alarms)
+    ui.alarms.clear()
+    assert told == ["handler", "inline", "other", "text"]
