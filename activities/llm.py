@@ -7,6 +7,7 @@ from typing import Any
 from activities.charter import Library
 from activities.prompts import joiner, roles
 from activities.prompts.context import Budget, woven
+from activities.prompts.fence import fenced
 from activities.providers import Message, ModelReply, ModelRequest, ToolRequest
 from activities.providers.models import Models
 from activities.results import results_of
@@ -88,13 +89,14 @@ class ModelCalls:
         return tuple(entry for entry in charter.catalogue if entry["name"] in work.tools)
 
     async def _said(self, turn: Turn, work: ModelCall) -> list[Message]:
-        """Return what was said in the turns before, with the results of the last calls."""
+        """Return what was said in the turns before, with the results of the last calls in fences."""
         if work.turn is None:
             return []
         body = await self.library.value(turn.home, work.turn.transcript)
         results = parse_reference(work.turn.results) if work.turn.results else None
         entries = await turn.binder.value(results.node) if results is not None else []
-        answers = [Message("tool", text, call_id=name) for name, text in told(work.turn, body["calls"], entries)]
+        results_told = told(work.turn, body["calls"], entries)
+        answers = [Message("tool", fenced("result", text), call_id=name) for name, text in results_told]
         return [_message(item) for item in body["messages"]] + answers
 
 
