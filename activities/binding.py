@@ -108,7 +108,8 @@ class Binder:
         How its inputs ended is there under its own id.
         """
         item = node.as_ if isinstance(node, MapNode) else None
-        names = [reference.node for field, reference in edges.value_references(node) if field != ("over",)]
+        left_out = (("over",), ("turn", "summaries"))
+        names = [reference.node for field, reference in edges.value_references(node) if field not in left_out]
         names += [node.id] if edges.inputs_of(node) else []
         return {name: self._values[name] for name in dict.fromkeys(names) if name != "goal" or name == item}
 

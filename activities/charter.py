@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from activities.artifacts import ArtifactStore, decode, encode
+from activities.toolbox.read_output import ENTRY
 from workflows.plan import edges
 from workflows.plan.graph import Skeleton, Spec
 from workflows.plan.model import Node, Plan
@@ -28,6 +29,11 @@ class Charter(BaseModel):
     approval: Literal["writes", "never"]
     catalogue: list[dict[str, Any]]
     models: dict[str, list[str]] = {}
+
+    @property
+    def tools(self) -> dict[str, dict[str, Any]]:
+        """What nodes of the run may call, by name: the catalogue, and the tool by which models read on."""
+        return {entry["name"]: entry for entry in (*self.catalogue, ENTRY)}
 
 
 class CheckedPlan(BaseModel):
@@ -107,6 +113,10 @@ class Library:
     async def keep(self, home: str, value: BaseModel) -> str:
         """Store a charter or plan and return its digest. Fields keep their order: a tool's arguments have one."""
         return await self._store.put(home, encode(value.model_dump(mode="json", by_alias=True), canonical=False))
+
+    async def put(self, home: str, value: Any) -> str:
+        """Store a value beside the outputs and return its digest. Raises StoreUnavailable."""
+        return await self._store.put(home, encode(value))
 
     async def value(self, home: str, digest: str) -> Any:
         """Return a stored output. Raises BodyMissing or StoreUnavailable."""

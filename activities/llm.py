@@ -1,22 +1,23 @@
-"""Model calls of nodes: one call, or one turn of a tool loop."""
+"""Model calls of nodes: one call, one turn of a tool loop, or a wish for summaries."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from activities.charter import Library
-from activities.prompts import joiner, roles
-from activities.prompts.context import Budget, woven
+from activities.material import Material, joins, material_of
+from activities.prompts import joiner, roles, summariser
+from activities.prompts.context import Budget, Piece, pieces, tokens_of, woven
 from activities.prompts.fence import fenced
 from activities.providers import Message, ModelReply, ModelRequest, ToolRequest
 from activities.providers.models import Models
-from activities.results import results_of
 from activities.telling import JoinerTelling, Telling
+from activities.toolbox.read_output import offered
 from activities.turn import Made, Turn
-from workflows.plan.edges import inputs_of
 from workflows.plan.model import ModelCall
-from workflows.plan.references import parse_reference
-from workflows.plan.turns import last_turn, told
+from workflows.plan.references import as_text, parse_reference
+from workflows.plan.turn import Excerpt
+from workflows.plan.turns import READER, last_turn, told
 
 OFFLINE = ("offline",)
 """What serves a role for which a run has no models: it was opened before there were any."""
@@ -28,18 +29,39 @@ class ModelCalls:
 
     models: Models
     library: Library
-    budget: Budget = field(default_factory=Budget)
 
     async def run(self, turn: Turn, work: ModelCall) -> Made:
-        """Return the model's output, a wish for more nodes, or the transcript with the calls that it asks for.
+        """Return the model's output, or a wish for more nodes: what a joiner adds, the transcript with the calls that
+        the model asks for, or summaries of what is too long for the prompt.
 
         Raises ProviderError, BindError, BodyMissing, StoreUnavailable.
         """
-        node = turn.checked.node(turn.address.id)
         models = (work.model,) if work.model else turn.checked.models.get(work.role) or OFFLINE
+        if work.excerpt is not None:
+            return await self._sum_up(turn, work, work.excerpt, models)
+        if all(name.partition(":")[0] in OFFLINE for name in models):
+            telling = Telling(prompt=str(turn.binder.bound(f"{work.prompt} ")).rstrip())
+            reply = await self.models.complete(self._request(turn, work, telling), models, turn.attempts.own)
+            return telling.read(reply, turn.attempts.progress)
+        material, budget = material_of(turn, work), await self._budget(turn, work)
+        too_long = pieces(material.values, budget)
+        if too_long and work.context.over == "summarise" and work.turn is None:
+            return Made({"excerpts": await self._excerpts(turn, too_long)}, more="calls")
         messages = await self._said(turn, work)
-        telling = await self._telling(turn, work, models)
-        request = ModelRequest(
+        tools = await self._tools(turn, work, material.places if too_long else ())
+        telling = await self._telling(turn, work, material, budget)
+        request = replace(self._request(turn, work, telling), messages=tuple(messages), tools=tools)
+        reply = await self.models.complete(request, models, turn.attempts.own)
+        if not (reply.calls and tools):
+            return telling.read(reply, turn.attempts.progress)
+        transcript = _transcript(messages, reply)
+        if work.context.over == "reference":
+            transcript["outputs"] = material.places
+        return Made(transcript, reply.usage, "calls")
+
+    def _request(self, turn: Turn, work: ModelCall, telling: Telling) -> ModelRequest:
+        node = turn.checked.node(turn.address.id)
+        return ModelRequest(
             role=work.role,
             model="",
             goal=turn.checked.goal,
@@ -48,56 +70,81 @@ class ModelCalls:
             inputs=turn.binder.inputs(node),
             output_schema=work.output_schema,
             system=telling.system,
-            messages=tuple(messages),
-            tools=await self._tools(turn, work),
             progress=turn.attempts.progress,
             account=turn.attempts,
             seconds=_within(turn.checked.spec(turn.address.id).timeout / 1000),
         )
-        reply = await self.models.complete(request, models, turn.attempts.own)
-        if reply.calls and request.tools:
-            return Made(_transcript(messages, reply), reply.usage, "calls")
-        return telling.read(reply, turn.attempts.progress)
 
-    async def _telling(self, turn: Turn, work: ModelCall, models: Sequence[str]) -> Telling:
-        """Return how the node's call is put. The rules read templates; models need the material, and to be told."""
-        binder = turn.binder
-        if all(name.partition(":")[0] in OFFLINE for name in models):
-            return Telling(prompt=str(binder.bound(f"{work.prompt} ")).rstrip())
-        node = turn.checked.node(turn.address.id)
-        if work.role != "joiner" or work.output_schema is not None:
-            asked = woven(work.prompt, binder.lookup, self.budget)
-            ended = results_of({node.id: binder.lookup(node.id)}) if inputs_of(node) else {}
-            return Telling(
-                roles.system(work.role), "\n\n".join([asked, *([joiner.told(ended, self.budget)] if ended else [])])
-            )
-        results = results_of(binder.inputs(node))
+    async def _telling(self, turn: Turn, work: ModelCall, material: Material, budget: Budget) -> Telling:
+        """Return how the node's call is put: to models, which need the material, and to be told."""
+        lookup = turn.binder.lookup
+        if not joins(work):
+            return Telling(roles.system(work.role), woven(work.prompt, lookup, budget, material.ended))
         replanning = None
         if turn.call.replans:
             charter = await self.library.charter(turn.home, turn.checked.charter)
             replanning = joiner.Replanning(charter.catalogue, [node.id for node in turn.checked.plan.nodes])
-        prompt = joiner.prompt(work.prompt, binder.lookup, results, self.budget)
+        prompt = joiner.prompt(work.prompt, lookup, material.ended, budget)
         if turn.call.objections:
             prompt = f"{prompt}\n\n{joiner.refused(turn.call.objections)}"
-        return JoinerTelling(joiner.system(replanning), prompt, results, replanning)
+        return JoinerTelling(joiner.system(replanning), prompt, material.cited, replanning)
 
-    async def _tools(self, turn: Turn, work: ModelCall) -> tuple[dict[str, Any], ...]:
+    async def _tools(self, turn: Turn, work: ModelCall, places: Collection[str]) -> tuple[dict[str, Any], ...]:
         """Return what the model may call now: nothing at its last turn, so that it answers."""
         if last_turn(work):
             return ()
         charter = await self.library.charter(turn.home, turn.checked.charter)
-        return tuple(entry for entry in charter.catalogue if entry["name"] in work.tools)
+        reader = (offered(places),) if places and work.context.over == "reference" else ()
+        return (*(entry for entry in charter.catalogue if entry["name"] in work.tools), *reader)
 
     async def _said(self, turn: Turn, work: ModelCall) -> list[Message]:
         """Return what was said in the turns before, with the results of the last calls in fences."""
-        if work.turn is None:
+        if work.turn is None or not work.turn.transcript:
             return []
         body = await self.library.value(turn.home, work.turn.transcript)
-        results = parse_reference(work.turn.results) if work.turn.results else None
-        entries = await turn.binder.value(results.node) if results is not None else []
-        results_told = told(work.turn, body["calls"], entries)
-        answers = [Message("tool", fenced("result", text), call_id=name) for name, text in results_told]
+        results = told(work.turn, body["calls"], await _ends(turn, work.turn.results))
+        answers = [Message("tool", fenced(node, text), call_id=name) for name, node, text in results]
         return [_message(item) for item in body["messages"]] + answers
+
+    async def _budget(self, turn: Turn, work: ModelCall) -> Budget:
+        """Return how much of the outputs the model is given, with the summaries that were made for it."""
+        summaries: dict[str, list[str | None]] = {}
+        for end in await _ends(turn, work.turn.summaries) if work.turn is not None else ():
+            call = turn.checked.node(end["id"])
+            if isinstance(call, ModelCall) and call.excerpt is not None:
+                text = as_text(end["value"]) if end["status"] == "succeeded" else None
+                summaries.setdefault(call.excerpt.name, []).append(text)
+        return Budget(work.context.tokens, READER if work.context.over == "reference" else "", summaries)
+
+    async def _excerpts(self, turn: Turn, wanted: Sequence[Piece]) -> list[dict[str, Any]]:
+        """Return what is to be summed up, its texts stored: what is wanted twice is the same."""
+        return [
+            Excerpt(
+                node=turn.address.id,
+                name=piece.name,
+                part=piece.part,
+                parts=piece.parts,
+                text=await self.library.put(turn.home, piece.text),
+                size=tokens_of(piece.text),
+                tokens=piece.tokens,
+            ).model_dump(mode="json")
+            for piece in wanted
+        ]
+
+    async def _sum_up(self, turn: Turn, work: ModelCall, excerpt: Excerpt, models: Sequence[str]) -> Made:
+        """Return a summary, for the model whose prompt the excerpt is too long for."""
+        host = turn.checked.node(excerpt.node)
+        assert isinstance(host, ModelCall)
+        text = await self.library.value(turn.home, excerpt.text)
+        telling = Telling(roles.system(work.role), summariser.prompt(excerpt, text, host.prompt, turn.binder.lookup))
+        request = replace(self._request(turn, work, telling), template=summariser.TEMPLATE, inputs={"text": text})
+        return telling.read(await self.models.complete(request, models, turn.attempts.own), turn.attempts.progress)
+
+
+async def _ends(turn: Turn, reference: str) -> list[dict[str, Any]]:
+    """Return how the nodes behind a settled join ended; none without a reference."""
+    found = parse_reference(reference)
+    return list(await turn.binder.value(found.node)) if found is not None else []
 
 
 def _within(limit: float) -> float:

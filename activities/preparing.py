@@ -26,6 +26,8 @@ from workflows.plan.inputs import bind_inputs, input_problems
 from workflows.plan.model import ModelCall, Node, Plan, ToolCall
 from workflows.plan.packing import unpack_plan
 from workflows.plan.problems import InvalidPlan, Problem, listed, named
+from workflows.plan.summaries import summarised
+from workflows.plan.turn import Excerpt
 from workflows.plan.turns import expanded
 from workflows.plan.validate import parse_plan, problems_of
 
@@ -104,12 +106,11 @@ class Preparing:
     async def begin(self, home: str, digest: str, nodes: list[dict[str, Any]]) -> Checked | None:
         """Check what of a plan's first nodes may run before the rest is written; None when nothing may."""
         charter = await self.library.charter(home, digest)
-        tools = {entry["name"]: entry for entry in charter.catalogue}
         try:
             written = parse_plan({"nodes": nodes, "answer": None})
         except InvalidPlan:
             return None
-        begun = startable(list(written.nodes), tools)
+        begun = startable(list(written.nodes), charter.tools)
         if not begun:
             return None
         ids = [f"${node.id}" for node in begun]
@@ -151,7 +152,8 @@ class Preparing:
         self, home: str, digest: str, charter: Charter, plan: Plan, ran: Ran | None = None, *, continues: bool = True
     ) -> Checked:
         """Return the verdict on a plan. Where it is given what has `ran`, it `continues` that, or takes its place."""
-        problems = problems_of(plan, charter.catalogue, models=self.models.providers)
+        catalogue = charter.catalogue if ran is None else list(charter.tools.values())
+        problems = problems_of(plan, catalogue, models=self.models.providers)
         problems += input_problems(plan, charter.inputs)
         if problems:
             return _refused(tuple(problems))
@@ -209,15 +211,14 @@ class Preparing:
             kept.append(encode(value))
             return digest_of(kept[-1]), len(kept[-1])
 
-        tools = {entry["name"]: entry for entry in charter.catalogue}
         annotator = Annotator(
             plan,
-            tools,
+            charter.tools,
             inputs=bind_inputs(plan, charter.inputs),
             keep=keep,
             goal=charter.goal or plan.goal,
             docs=_real(charter.docs),
-            queues=partial(_queue, charter.models, tools),
+            queues=partial(_queue, charter.models, charter.tools),
             approval=charter.approval,
         )
         packed = annotator.skeleton(None).pack()
@@ -227,10 +228,13 @@ class Preparing:
 
 
 def _with_calls(base: CheckedPlan, charter: Charter, call: CheckCall, body: dict[str, Any]) -> Plan:
-    """Return the plan with the tool calls that a model asks for in its transcript `body`."""
+    """Return the plan with the summaries or the tool calls that a model asks for in `body`."""
     address = parse_address(call.node)
-    tools = {entry["name"]: entry for entry in charter.catalogue}
-    return expanded(base.plan, address.id, address.generation, body["calls"], call.draft, tools)
+    if "excerpts" in body:
+        excerpts = [Excerpt.model_validate(each) for each in body["excerpts"]]
+        return summarised(base.plan, address.id, address.generation, excerpts)
+    outputs = body.get("outputs", {})
+    return expanded(base.plan, address.id, address.generation, body["calls"], call.draft, charter.tools, outputs)
 
 
 def _real(docs: str | None) -> str | None:

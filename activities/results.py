@@ -1,36 +1,32 @@
 """What a joiner's inputs hold, node by node: values, and why there is none."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-_SETTLED = {"id", "status", "value", "error"}
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one node ended, with its value or its error."""
+    """How one node ended, with its value or its error. `place` is a reference to the value."""
 
     node: str
     status: str = "succeeded"
     value: Any = None
     error: str | None = None
+    place: str = ""
 
 
-def results_of(inputs: Mapping[str, Any]) -> dict[str, Result]:
-    """Return the results behind a node's inputs by node id: those in settled joins, and inputs that are results."""
+def results_of(inputs: Mapping[str, Any], gathered: Collection[str]) -> dict[str, Result]:
+    """Return the results behind a node's inputs by node id: inputs themselves, and what those in `gathered` hold.
+
+    Only an input that the plan knows for the ends of other nodes is read as such: any output may look like one.
+    """
     found: dict[str, Result] = {}
     for name, value in inputs.items():
-        if name in ("goal", "input"):
-            continue
-        settled = [_settled(item) for item in value] if isinstance(value, list) and value else [None]
-        whole = [item for item in settled if item is not None]
-        for result in whole if len(whole) == len(settled) else [Result(name, value=value)]:
-            found[result.node] = result
+        if name in gathered:
+            for index, end in enumerate(value):
+                place = f"${{{name}[{index}].value}}"
+                found[end["id"]] = Result(end["id"], end["status"], end["value"], end["error"], place)
+        elif name not in ("goal", "input"):
+            found[name] = Result(name, value=value, place=f"${name}")
     return found
-
-
-def _settled(item: Any) -> Result | None:
-    if not isinstance(item, dict) or set(item) != _SETTLED:
-        return None
-    return Result(str(item["id"]), str(item["status"]), item["value"], item["error"])

@@ -1,17 +1,19 @@
-"""Outputs of nodes in a prompt, within a budget of tokens: whole if they fit, else cut with a mark that says so.
+"""Outputs of nodes in a prompt, within a budget of tokens: whole if they fit, else as summaries of their parts where
+those were made, or cut with a mark that says so.
 
-Small outputs are never cut for the sake of large ones: what they leave of their share goes to the others. A summary by
-a model is no business of this module; it is a node of its own.
+Small outputs are never cut for the sake of large ones: what they leave of their share goes to the others.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from activities.prompts.fence import fenced
-from workflows.plan.references import Reference, as_text, filled, resolve
+from activities.results import Result
+from workflows.plan.references import Reference, as_text, filled, references_in, resolve
+from workflows.plan.turn import Context
 
-CONTEXT_TOKENS = 16_000
+CONTEXT_TOKENS = Context().tokens
 BYTES_A_TOKEN = 3
 """Bytes of UTF-8 that a token stands for, at the least: estimates err on the long side."""
 
@@ -22,17 +24,38 @@ PREVIEW_TOKENS = 200
 ITEM_TOKENS = 40
 """What an item of a list that is cut has at least, or it is left out."""
 
+PART_TOKENS = CONTEXT_TOKENS
+"""What one summary is made of, at the most."""
+MOST_PARTS = 16
+"""Parts of one output that are summed up; what follows them is cut."""
+MOST_SUMMARIES = 32
+"""Summaries for one prompt; outputs for which none are left are cut."""
+SUMMARY_TOKENS = 2_000
+"""What a summary may be long: within what a reply may."""
+
 _TRUSTED = ("goal", "input")
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
     """How much of the outputs enters a prompt. `reader` is the tool, if the model has one, that reads the rest of an
-    output by its node id.
+    output by its name. `summaries` has for outputs by name the summary of each part, None where there is none.
     """
 
     tokens: int = CONTEXT_TOKENS
     reader: str = ""
+    summaries: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Part `part` of `parts` of an output that is to be summed up in about `tokens`."""
+
+    name: str
+    part: int
+    parts: int
+    text: str
+    tokens: int
 
 
 def tokens_of(text: str) -> int:
@@ -40,33 +63,112 @@ def tokens_of(text: str) -> int:
     return -(-len(text.encode("utf-8", "replace")) // BYTES_A_TOKEN)
 
 
-def woven(template: str, lookup: Callable[[str], Any], budget: Budget) -> str:
-    """Return a prompt with its references filled in.
+def referred(template: str, lookup: Callable[[str], Any]) -> dict[str, Any]:
+    """Return what a template refers to that was said by somebody else, by the name that it has in the prompt.
+
+    Raises BindError.
+    """
+    found = {}
+    for reference in references_in(template):
+        value = resolve(reference, lookup(reference.node))
+        if reference.node not in _TRUSTED and isinstance(value, str | list | dict):
+            found[_name(reference)] = value
+    return found
+
+
+def worded(template: str, lookup: Callable[[str], Any], named: Mapping[str, Any]) -> str:
+    """Return a template with the names of `named` in brackets, and all else that it refers to in place."""
+
+    def write(reference: Reference) -> str:
+        name = _name(reference)
+        return f"[{name}]" if name in named else as_text(resolve(reference, lookup(reference.node)))
+
+    return filled(template, write)
+
+
+def woven(
+    template: str, lookup: Callable[[str], Any], budget: Budget, ended: Mapping[str, Result] | None = None
+) -> str:
+    """Return a prompt with its references filled in, and with how the nodes of `ended` have ended.
 
     The goal, the run's inputs, numbers and truth values stand where they are referred to. Everything else was said by
     somebody else: its place has the reference's name in brackets, and the text follows in a fence. Raises BindError.
     """
-    blocks: dict[str, Any] = {}
-
-    def write(reference: Reference) -> str:
-        value = resolve(reference, lookup(reference.node))
-        if reference.node in _TRUSTED or not isinstance(value, str | list | dict):
-            return as_text(value)
-        name = str(reference).strip("${}")
-        blocks[name] = value
-        return f"[{name}]"
-
-    text = filled(template, write)
-    return "\n\n".join([text, *fitted(blocks, budget)])
+    own, ended = referred(template, lookup), ended or {}
+    blocks = fitted({**own, **shown(ended)}, budget)
+    told = [blocks[name] for name in own if name not in ended]
+    return "\n\n".join([worded(template, lookup, own), *told, *told_ends(ended, blocks)])
 
 
-def fitted(values: dict[str, Any], budget: Budget) -> list[str]:
+def shown(results: Mapping[str, Result]) -> dict[str, Any]:
+    """Return what there is to tell of each result: its value, or its error."""
+    return {
+        name: result.value if result.status == "succeeded" else (result.error or "no reason is known")
+        for name, result in results.items()
+    }
+
+
+def told_ends(results: Mapping[str, Result], blocks: Mapping[str, str]) -> list[str]:
+    """Return how each node ended, with its block."""
+    return [f"{name}, {result.status}:\n{blocks[name]}" for name, result in results.items()]
+
+
+def fitted(values: Mapping[str, Any], budget: Budget) -> dict[str, str]:
     """Return one fenced block a value, all together about within the budget."""
-    shares = shared([tokens_of(as_text(value)) for value in values.values()], budget.tokens)
-    return [
-        fenced(name, _within(name, value, share, budget.reader))
-        for (name, value), share in zip(values.items(), shares, strict=True)
-    ]
+    told = dict(values)
+    for name, share in _shares(values, budget.tokens).items():
+        if name in budget.summaries:
+            told[name] = _summed_up(name, as_text(values[name]), budget.summaries[name], share)
+    return {
+        name: fenced(
+            f"summary of {name}" if name in budget.summaries else name, _within(name, told[name], share, budget.reader)
+        )
+        for name, share in _shares(told, budget.tokens).items()
+    }
+
+
+def pieces(values: Mapping[str, Any], budget: Budget) -> list[Piece]:
+    """Return the parts, in order, of each value that is over its share: what is to be summed up."""
+    found: list[Piece] = []
+    for name, share in _shares(values, budget.tokens).items():
+        text = as_text(values[name])
+        if tokens_of(text) > share:
+            parts = _parts(text)[: MOST_SUMMARIES - len(found)]
+            tokens = min(SUMMARY_TOKENS, share // max(1, len(parts)))
+            found += [Piece(name, number, len(parts), part, tokens) for number, part in enumerate(parts, 1)]
+    return found
+
+
+def _parts(text: str) -> list[str]:
+    """Return a text in parts that a summariser can read, broken between lines or words where that is near."""
+    parts: list[str] = []
+    while text and len(parts) < MOST_PARTS:
+        part = _beginning(text, PART_TOKENS)
+        if len(part) < len(text):
+            breaks = (part.rfind(sign, len(part) * 3 // 4) for sign in ("\n\n", "\n", " "))
+            part = part[: next((at for at in breaks if at > 0), len(part))]
+        parts.append(part)
+        text = text[len(part) :]
+    return parts
+
+
+def _summed_up(name: str, text: str, summaries: Sequence[str | None], share: int) -> str:
+    """Return the summaries of a text's parts; a part without one is cut, and so is what follows the parts."""
+    told = []
+    for number, (part, summary) in enumerate(zip(_parts(text), summaries, strict=False), 1):
+        place = f"part {number} of {name}" if len(summaries) > 1 else name
+        told.append(cut(place, part, share // len(summaries)) if summary is None else summary)
+        text = text[len(part) :]
+    return "\n\n".join([*told, *([_mark(f"{len(text):,} more characters of {name}")] if text else [])])
+
+
+def _name(reference: Reference) -> str:
+    return str(reference).strip("${}")
+
+
+def _shares(values: Mapping[str, Any], tokens: int) -> dict[str, int]:
+    sizes = [tokens_of(as_text(value)) for value in values.values()]
+    return dict(zip(values, shared(sizes, tokens), strict=True))
 
 
 def shared(sizes: Sequence[int], total: int) -> list[int]:
@@ -97,18 +199,27 @@ def _listed(name: str, items: list[Any], share: int, reader: str) -> str:
     pairs = enumerate(zip(parts, shared([tokens_of(part) for part in parts], share), strict=True))
     lines = [cut(f"{name}[{index}]", part, most) for index, (part, most) in pairs]
     if len(parts) < len(items):
-        lines.append(_mark(f"{len(items) - len(parts):,} more items of {name}", name, reader))
+        lines.append(_mark(f"{len(items) - len(parts):,} more items of {name}", _call(reader, name)))
     return "\n".join(lines)
 
 
 def cut(name: str, text: str, share: int, reader: str = "") -> str:
     """Return the first `share` tokens of a text, and how much is missing from what."""
-    body = text.encode("utf-8", "replace")
-    if len(body) <= share * BYTES_A_TOKEN:
+    kept = _beginning(text, share)
+    if len(kept) == len(text):
         return text
-    kept = body[: share * BYTES_A_TOKEN].decode("utf-8", "ignore")
-    return f"{kept}\n{_mark(f'{len(text) - len(kept):,} more characters of {name}', name, reader)}"
+    missing = f"{len(text) - len(kept):,} more characters of {name}"
+    return f"{kept}\n{_mark(missing, _call(reader, name, len(kept)))}"
 
 
-def _mark(missing: str, name: str, reader: str) -> str:
-    return f'[cut: {missing}; {reader}("{name}") reads it]' if reader else f"[cut: {missing}]"
+def _beginning(text: str, tokens: int) -> str:
+    body = text[: tokens * BYTES_A_TOKEN].encode("utf-8", "replace")
+    return body[: tokens * BYTES_A_TOKEN].decode("utf-8", "ignore")
+
+
+def _call(reader: str, name: str, start: int = 0) -> str:
+    return f'{reader}(node="{name}", from={start})' if reader else ""
+
+
+def _mark(missing: str, call: str = "") -> str:
+    return f"[cut: {missing}; {call} reads on]" if call else f"[cut: {missing}]"

@@ -7,7 +7,7 @@ from typing import Any
 
 from activities.prompts import roles
 from activities.prompts.catalogue import described
-from activities.prompts.context import Budget, fitted
+from activities.prompts.context import Budget, fitted, shown, told_ends
 from activities.prompts.planner import FORMS, MOST_NODES
 from activities.results import Result
 from workflows.plan.forms import Tools
@@ -71,14 +71,8 @@ def prompt(template: str, lookup: Callable[[str], Any], results: Mapping[str, Re
     goal = as_text(lookup("goal"))
     asked = filled(template, lambda reference: _named(reference, lookup, results)).strip()
     request = [goal, *([asked] if asked and asked != goal else [])]
-    return "\n\n".join(["The goal:", *request, "The results:", told(results, budget) or "There are none."])
-
-
-def told(results: Mapping[str, Result], budget: Budget) -> str:
-    """Return how each node ended, with its value or its error in a fence."""
-    blocks = fitted({name: _shown(result) for name, result in results.items()}, budget)
-    pairs = zip(results.items(), blocks, strict=True)
-    return "\n\n".join(f"{name}, {result.status}:\n{block}" for (name, result), block in pairs)
+    told = told_ends(results, fitted(shown(results), budget))
+    return "\n\n".join(["The goal:", *request, "The results:", *(told or ["There are none."])])
 
 
 def refused(objections: Sequence[str]) -> str:
@@ -92,7 +86,3 @@ def _named(reference: Reference, lookup: Callable[[str], Any], results: Mapping[
     if reference.node in ("goal", "input"):
         return as_text(resolve(reference, lookup(reference.node)))
     return f"[{reference.node}{path_text(reference.path)}]" if reference.node in results else ""
-
-
-def _shown(result: Result) -> Any:
-    return result.value if result.status == "succeeded" else (result.error or "no reason is known")

@@ -9,6 +9,10 @@ _ROLES: dict[Role, str] = {
     "critic": "You judge somebody else's work. Name what is wrong and how to mend it, most important first; no praise.",
     "judge": "You compare candidates and decide. Judge by what was asked, not by length or style.",
     "joiner": "You put results together into the answer that was asked for.",
+    "summariser": (
+        "You sum up material for a model that cannot read all of it. Keep what its task needs: figures with their "
+        "units, names, dates, and where they stand; quote the decisive passages word for word. Add nothing of your own."
+    ),
 }
 
 

@@ -50,6 +50,8 @@ class Tool:
     arguments_model: type[BaseModel] | None = field(repr=False)
     """What the arguments are made into; None: they stay an object that fits the schema."""
     wants_context: bool = field(repr=False)
+    listed: bool = True
+    """Whether catalogues have it; a tool that only the engine gives to models is in none."""
 
     @property
     def harmful(self) -> bool:
@@ -126,6 +128,7 @@ def define(
     queue: str,
     resource: str | None,
     idempotent: bool,
+    listed: bool = True,
 ) -> Tool:
     """Return the tool that `function` describes; raises ToolDefinitionError naming function and module."""
     hints = _hints(function)
@@ -157,6 +160,7 @@ def define(
         function=function,
         arguments_model=model,
         wants_context=wants_context,
+        listed=listed,
     )
 
 

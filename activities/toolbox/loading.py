@@ -17,6 +17,7 @@ BUILT_IN: Final = (
     "activities.toolbox.http_get",
     "activities.toolbox.list_files",
     "activities.toolbox.read",
+    "activities.toolbox.read_output",
     "activities.toolbox.search",
     "activities.toolbox.table",
 )

@@ -41,7 +41,7 @@ class Registry:
 
     def catalogue(self) -> list[dict[str, Any]]:
         """Return what planners and validators need to know of every tool, sorted by name."""
-        return [self._tools[name].describe() for name in sorted(self._tools)]
+        return [self._tools[name].describe() for name in sorted(self._tools) if self._tools[name].listed]
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(tuple(self._tools.values()))
@@ -66,6 +66,7 @@ def tool(
     queue: str = queues.TOOLS,
     resource: str | None = None,
     idempotent: bool = False,
+    listed: bool = True,
     registry: Registry = default_registry,
 ) -> Callable[[Function], Function]:
     """Register a function as a tool and return it unchanged.
@@ -75,7 +76,8 @@ def tool(
     annotation what comes out. `effect` is a promise: `pure` depends on the arguments alone, `read` changes
     nothing, `write` does. Raise `version` when equal arguments give another result than before. A `write` is
     `idempotent` if it honours `context.idempotency_key`. `resource` names what the tool uses, such as
-    `calendar:{owner}` or `calendar`: no node runs while another writes the same. Raises ToolDefinitionError on misuse.
+    `calendar:{owner}` or `calendar`: no node runs while another writes the same. One that is not `listed` is in no
+    catalogue. Raises ToolDefinitionError on misuse.
     """
 
     def register(function: Function) -> Function:
@@ -88,6 +90,7 @@ def tool(
             queue=queue,
             resource=resource,
             idempotent=idempotent,
+            listed=listed,
         )
         registry.add(made)
         return function

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,10 @@ def inside(asked: Asked) -> list[str]:
     """Return the results that a model was told, each of which must be alone in a fence that it cannot close."""
     found = []
     for text in asked.results:
-        mark, end = text[8:16], f"\nDATA {text[8:16]}>>>"
-        assert text.startswith(f"<<<DATA {mark} result\n")
-        assert text.endswith(end)
-        assert text.count(mark) == 2
-        found.append(text.removeprefix(f"<<<DATA {mark} result\n").removesuffix(end))
+        fence = re.fullmatch(r"<<<DATA (\w{8}) (?:n7_\w+|refused)\n(.*)\nDATA \1>>>", text, re.DOTALL)
+        assert fence is not None
+        assert fence[1] not in fence[2]
+        found.append(fence[2])
     return found
 
 

@@ -16,7 +16,6 @@ from workflows.plan.model import (
     Node,
     Plan,
     ToolCall,
-    Turn,
 )
 from workflows.plan.problems import Where
 from workflows.plan.references import (
@@ -25,6 +24,7 @@ from workflows.plan.references import (
     parse_status_reference,
     references_in,
 )
+from workflows.plan.turn import Turn
 
 
 def work_of(node: Node) -> ToolCall | ModelCall | AgentCall | None:
@@ -80,8 +80,8 @@ def value_references(node: Node) -> Iterator[tuple[Where, Reference]]:
         if over is not None:
             yield ("over",), over
     turn = turn_of(node)
-    if turn is not None and turn.results:
-        yield from ((("turn", "results"), reference) for reference in references_in(turn.results))
+    for name in ("results", "summaries") if turn is not None else ():
+        yield from ((("turn", name), reference) for reference in references_in(getattr(turn, name)))
 
 
 def turn_of(node: Node) -> Turn | None:

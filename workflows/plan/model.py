@@ -9,9 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     Field,
     JsonValue,
@@ -22,10 +20,11 @@ from pydantic import (
 
 from workflows.plan.conditions import Condition
 from workflows.plan.durations import Duration
+from workflows.plan.frozen import Frozen, NodeId
 from workflows.plan.limits import Limits
 from workflows.plan.problems import shown
+from workflows.plan.turn import Context, Excerpt, Turn
 
-ID_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"
 RESERVED_IDS = ("input", "goal")
 MAX_NODES = 10_000
 MAX_GOAL_BYTES = 32 * 1024
@@ -35,16 +34,9 @@ WORD = "<word>"
 FORM_TAGS = (WORD, "<fallback>", "<instead>", "<quorum>")
 """Names of the forms that `on_error` and `policy` may take, as they stand in the paths of pydantic's errors."""
 
-NodeId = Annotated[str, Field(pattern=ID_PATTERN)]
 Role = Literal["planner", "worker", "critic", "judge", "joiner", "summariser"]
 OnFailure = Literal["park", "partial", "fail"]
 Priority = Annotated[int, Field(strict=True, ge=1, le=5)]
-
-
-class Frozen(BaseModel):
-    """A value that cannot change and refuses fields it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Retry(Frozen):
@@ -124,20 +116,6 @@ class ToolCall(Work):
     args: dict[str, JsonValue] = Field(default_factory=dict)
 
 
-class Turn(Frozen):
-    """A further turn of a model that has called tools; written by the engine, never by people.
-
-    Its output stands for that of `node`, the turn before. `transcript` is the digest of what was said so far,
-    `results` a reference to the results of the calls in it, and `refused` says why others were not made, by call id.
-    """
-
-    number: int
-    node: NodeId
-    transcript: str
-    results: str = ""
-    refused: dict[str, str] = Field(default_factory=dict)
-
-
 class ModelCall(Work):
     """One model call, or with `tools` a loop of calls until it answers, `max_turns` in all.
 
@@ -151,7 +129,14 @@ class ModelCall(Work):
     output_schema: dict[str, JsonValue] | None = None
     tools: tuple[str, ...] = Field(default=(), max_length=100)
     max_turns: int = Field(default=8, strict=True, ge=1, le=50)
+    context: Context = Context()
     turn: Turn | None = None
+    excerpt: Excerpt | None = None
+
+    @property
+    def loops(self) -> bool:
+        """Whether the model may call tools, its own or the one that reads on in its inputs."""
+        return bool(self.tools) or self.context.over == "reference"
 
 
 class AgentCall(Work):

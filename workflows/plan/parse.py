@@ -57,8 +57,9 @@ def _not_built(node: Any, where: Where) -> Iterator[Problem]:
     if kind == "join" and name in POLICIES_TO_COME:
         sentence = f"join policy `{name}` is not built yet; built: all, settled, first, quorum"
         yield Problem("not_built", (*where, "policy"), sentence)
-    if kind == "llm" and node.get("turn") is not None:
-        yield Problem("not_built", (*where, "turn"), "`turn` is written by the engine; leave it out")
+    for name in ("turn", "excerpt") if kind == "llm" else ():
+        if node.get(name) is not None:
+            yield Problem("not_built", (*where, name), f"`{name}` is written by the engine; leave it out")
     if kind == "map":
         yield from _not_built(node.get("do"), (*where, "do"))
 

@@ -9,7 +9,9 @@ from pydantic_core import ErrorDetails
 
 from workflows.plan import conditions, model
 from workflows.plan.fields import fault_of
+from workflows.plan.frozen import ID_PATTERN
 from workflows.plan.problems import Problem, Where, listed, named, nearest, shown
+from workflows.plan.turn import Context
 
 CONDITION_FORM = "{ref: $a.count, op: gt, value: 3}, {and: [...]}, {or: [...]} or {not: ...}"
 FORMS = {
@@ -32,10 +34,12 @@ _PARTS: dict[str, type[BaseModel]] = {
     "locks": model.Lock,
     "on_error": model.Fallback,
     "policy": model.Quorum,
+    "context": Context,
 }
 _EXAMPLES = {
     "retry": "{attempts: 3}",
     "estimate": "{seconds: 20, tokens: 500}",
+    "context": "{tokens: 16000, over: summarise}",
     "locks": "[{name: repo, mode: exclusive}]",
     "needs": "[a, b]",
     "islands": "[[a, b], [c, d]]",
@@ -132,7 +136,7 @@ def _wrong_kind(where: Where, given: Any, kinds: Collection[str]) -> Problem:
 
 def _wrong_id(given: str) -> str:
     bare = given.lstrip("$").strip("{}")
-    if given.startswith("$") and re.fullmatch(model.ID_PATTERN, bare):
+    if given.startswith("$") and re.fullmatch(ID_PATTERN, bare):
         return f"write the id `{bare}` here, without `$`"
     return f"{shown(given)} is no id; an id is a letter, then up to 39 letters, digits or _"
 

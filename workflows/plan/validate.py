@@ -11,7 +11,6 @@ from workflows.plan.islands import island_problems
 from workflows.plan.keywords import unknown_keywords
 from workflows.plan.model import (
     RESERVED_IDS,
-    AgentCall,
     Fallback,
     GateNode,
     Instead,
@@ -22,8 +21,9 @@ from workflows.plan.model import (
     Plan,
     Quorum,
 )
+from workflows.plan.model_calls import model_problems, turn_problems
 from workflows.plan.parse import parse_plan
-from workflows.plan.problems import Problem, Where, listed, named, nearest, shown
+from workflows.plan.problems import Problem, Where, listed, named, shown
 from workflows.plan.references import malformed_in, parse_reference, references_in
 from workflows.plan.schema import faults
 from workflows.plan.scope import Scope
@@ -63,7 +63,7 @@ def _problems(scope: Scope, models: tuple[str, ...] | None) -> Iterator[Problem]
             sound = False
             yield problem
         yield from argument_problems(scope, node, ("nodes", index))
-        yield from _model(node, index, models) if models is not None else ()
+        yield from model_problems(node, index, models) if models is not None else ()
     for problem in _cycle(scope):
         sound = False
         yield problem
@@ -93,7 +93,7 @@ def _node(scope: Scope, node: Node, index: int) -> Iterator[Problem]:
         yield from _map(scope, node, where)
     yield from _schemas(node, where)
     yield from _locks(node, where)
-    yield from _allowed(scope, node, where)
+    yield from turn_problems(scope, node, where)
     yield from _on_error(scope, node, where)
 
 
@@ -167,23 +167,6 @@ def _locks(node: Node, where: Where) -> Iterator[Problem]:
             yield Problem("locks", (*where, *inside, "locks", position), told)
 
 
-def _allowed(scope: Scope, node: Node, where: Where) -> Iterator[Problem]:
-    """The tools that a model or a sub-agent may use."""
-    work = edges.work_of(node)
-    names = work.tools if isinstance(work, ModelCall | AgentCall) else None
-    if not names:
-        return
-    inside: Where = (*where, "do", "tools") if isinstance(node, MapNode) else (*where, "tools")
-    if isinstance(node, MapNode):
-        yield Problem("not_built", inside, "a map's template cannot loop over tools yet; leave `tools` out")
-    elif isinstance(work, ModelCall) and isinstance(node.on_error, Instead):
-        yield Problem("instead", where, "a model with tools cannot have a stand-in; use a fallback or skip")
-    for position, name in enumerate(names):
-        if scope.tools is not None and name not in scope.tools:
-            hint = nearest(name, scope.tools) or f"; known: {listed(sorted(scope.tools))}"
-            yield Problem("unknown_tool", (*inside, position), f"there is no tool {named(name)}{hint}")
-
-
 def _on_error(scope: Scope, node: Node, where: Where) -> Iterator[Problem]:
     if isinstance(node.on_error, Instead):
         name, place = node.on_error.instead, (*where, "on_error", "instead")
@@ -200,13 +183,6 @@ def _on_error(scope: Scope, node: Node, where: Where) -> Iterator[Problem]:
             other = "; write the value itself" if inside else "; write the value itself, or use {instead: node}"
             told = f"a fallback is a plain value, so {quoted} would stay text{other}"
             yield Problem("fallback", (*where, *inside, "on_error", "fallback"), told)
-
-
-def _model(node: Node, index: int, models: tuple[str, ...]) -> Iterator[Problem]:
-    work = edges.work_of(node)
-    if isinstance(work, ModelCall) and work.model is not None and work.model.partition(":")[0] not in models:
-        told = f"model {named(work.model)} is not built yet; built: {', '.join(models)}"
-        yield Problem("model", ("nodes", index, *(("do",) if isinstance(node, MapNode) else ()), "model"), told)
 
 
 def _inputs(plan: Plan) -> Iterator[Problem]:

@@ -55,7 +55,7 @@ def test_every_item_of_a_list_that_is_cut_is_seen_as_long_as_that_helps() -> Non
 
 def test_what_is_far_too_large_is_left_to_the_reading_tool() -> None:
     text = told("$c", 40, "read_output")
-    assert '[cut: 2,880 more characters of c; read_output("c") reads it]' in text
+    assert '[cut: 2,880 more characters of c; read_output(node="c", from=120) reads on]' in text
     huge = woven("$x", {"x": "word " * 60_000}.__getitem__, Budget(2_000, "read_output"))
     assert tokens_of(huge) < 300
 

@@ -15,7 +15,7 @@ INPUTS: dict[str, Any] = {"n3_results": SETTLED, "n5": [1, 2], "goal": "Which?",
 
 
 def test_results_are_those_in_settled_joins_and_other_inputs_themselves() -> None:
-    found = results_of(INPUTS)
+    found = results_of(INPUTS, ["n3_results"])
     assert {name: (result.status, result.value) for name, result in found.items()} == {
         "n1": ("succeeded", {"text": "6,650 km"}),
         "n2": ("failed", None),
@@ -25,7 +25,7 @@ def test_results_are_those_in_settled_joins_and_other_inputs_themselves() -> Non
 
 def test_the_prompt_names_each_result_and_fences_values_and_errors() -> None:
     template = "Compare n1 with n2, $n5 and $input.k\n\n$n3_results"
-    text = joiner.prompt(template, INPUTS.__getitem__, results_of(INPUTS), Budget())
+    text = joiner.prompt(template, INPUTS.__getitem__, results_of(INPUTS, ["n3_results"]), Budget())
     assert text.startswith(
         "The goal:\n\nWhich?\n\nCompare n1 with n2, [n5] and 1\n\nThe results:\n\nn1, succeeded:\n<<<"
     )
@@ -34,7 +34,7 @@ def test_the_prompt_names_each_result_and_fences_values_and_errors() -> None:
 
 
 def test_a_goal_that_is_the_whole_question_is_told_once() -> None:
-    text = joiner.prompt("$goal\n\n$n3_results", INPUTS.__getitem__, results_of(INPUTS), Budget())
+    text = joiner.prompt("$goal\n\n$n3_results", INPUTS.__getitem__, results_of(INPUTS, ["n3_results"]), Budget())
     assert text.count("Which?") == 1
 
 

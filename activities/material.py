@@ -1,0 +1,57 @@
+"""What a model call is given of other nodes' outputs: which, by what names, and where each of them is."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from activities.prompts.context import referred, shown
+from activities.results import Result, results_of
+from activities.turn import Turn
+from workflows.plan import edges
+from workflows.plan.model import JoinNode, ModelCall
+from workflows.plan.references import parse_reference
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """`values` are what stands in fences in the prompt, by name, and `places` the references to those that are values.
+
+    `ended` is how nodes have ended, for a prompt that tells so; `cited` are all results that an answer may cite: those,
+    and what the calls of the last turn have brought.
+    """
+
+    values: dict[str, Any]
+    places: dict[str, str]
+    ended: dict[str, Result]
+    cited: dict[str, Result]
+
+
+def joins(work: ModelCall) -> bool:
+    """Whether the call answers as a joiner, with evidence."""
+    return work.role == "joiner" and work.output_schema is None
+
+
+def material_of(turn: Turn, work: ModelCall) -> Material:
+    """Return what the call is given. Raises BindError."""
+    node = turn.checked.node(turn.address.id)
+    own = edges.inputs_of(node)
+    referred_to = referred(work.prompt, turn.binder.lookup)
+    if joins(work):
+        inputs = turn.binder.inputs(node)
+        loop = parse_reference(work.turn.results) if work.turn is not None and work.turn.results else None
+        gathered = [name for name in inputs if name == node.id or _gathers(turn, name)]
+        cited = results_of(inputs, gathered)
+        told = {name: value for name, value in inputs.items() if loop is None or name != loop.node}
+        ended, values = results_of(told, gathered), {}
+    else:
+        cited = ended = results_of({node.id: turn.binder.lookup(node.id)}, [node.id]) if own else {}
+        values = referred_to
+    places = {name: f"${{{name}}}" for name in values}
+    good = [result for result in ended.values() if result.status == "succeeded"]
+    places |= {result.node: f"${result.node}" if result.node in own else result.place for result in good}
+    return Material({**values, **shown(ended)}, places, ended, cited)
+
+
+def _gathers(turn: Turn, name: str) -> bool:
+    """Whether the plan knows a name for the ends of nodes, whatever its value looks like."""
+    node = next((node for node in turn.checked.plan.nodes if node.id == name), None)
+    return isinstance(node, JoinNode) and node.policy == "settled"

@@ -1,0 +1,53 @@
+"""`read_output`: how a model reads on in an output of which its prompt holds only the beginning."""
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from activities.toolbox.registry import default_registry, tool
+from workflows.plan.references import as_text
+from workflows.plan.turns import READER
+
+_LEAD: Final = 200
+"""Characters before what was found that are shown too."""
+
+
+class ReadOutputArguments(BaseModel):
+    """Which output, and which piece of it. The engine puts `output` in place; the model names it by `node`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    node: Annotated[str, Field(min_length=1, max_length=400, description="The output, by its name in the prompt")]
+    start: Annotated[int, Field(alias="from", ge=0, description="The character to begin at")] = 0
+    characters: Annotated[int, Field(ge=1, le=16_000, description="How many to read")] = 8_000
+    find: Annotated[str, Field(max_length=200, description="Begin where these words stand next instead")] = ""
+    output: Any
+
+
+@tool(name=READER, effect="pure", listed=False)
+def read_output(args: ReadOutputArguments) -> str:
+    """Read a piece of an output that the prompt only begins. It says which piece it is, and how long the whole is."""
+    text, start = as_text(args.output), args.start
+    if args.find:
+        found = re.compile(re.escape(args.find), re.IGNORECASE).search(text, start)
+        if found is None:
+            return f"[{args.node} does not hold these words from character {start:,} on; it has {len(text):,}]"
+        start = max(start, found.start() - _LEAD)
+    piece = text[start : start + args.characters]
+    end = start + len(piece)
+    more = f"; from={end} reads on" if end < len(text) else ""
+    return f"[characters {start:,} to {end:,} of {len(text):,} of {args.node}{more}]\n{piece}"
+
+
+ENTRY: Final = default_registry.get(READER).describe()
+"""The tool as a plan is checked against it."""
+
+
+def offered(names: Iterable[str]) -> dict[str, Any]:
+    """Return the entry of the tool for a model that may read the outputs of these names."""
+    schema = ENTRY["schema"]
+    properties = {name: part for name, part in schema["properties"].items() if name != "output"}
+    properties["node"] = {**properties["node"], "enum": list(names)}
+    return {**ENTRY, "schema": {**schema, "properties": properties, "required": ["node"]}}
