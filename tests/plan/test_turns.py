@@ -1,10 +1,14 @@
-"""Tool loops: what the ids of their nodes are, also when a loop or one turn of it runs again."""
+"""Tool loops and summaries: what the ids of their nodes are, also when a loop or one turn of it runs again."""
 
 from typing import Any
 
-from workflows.plan.model import Plan
+from activities.toolbox.read_output import ENTRY
+from workflows.plan import edges
+from workflows.plan.model import LlmNode, Plan, ToolNode
 from workflows.plan.parse import parse_plan
-from workflows.plan.turns import expanded
+from workflows.plan.summaries import summarised
+from workflows.plan.turn import Excerpt
+from workflows.plan.turns import READER, expanded, last_turn, told
 
 TOOLS = {"add": {"name": "add", "schema": {"type": "object", "properties": {"a": {"type": "integer"}}}}}
 CALLS: list[dict[str, Any]] = [{"id": "1", "name": "add", "arguments": {"a": 1}}]
@@ -30,3 +34,65 @@ def test_every_turn_that_runs_again_has_ids_of_its_own() -> None:
     third = grown(turn, "n_t2", 3)
     later = grown(third, new(third, turn)[-1])
     assert len({node.id for node in later.nodes}) == len(later.nodes)
+
+
+def excerpt(part: int, text: str = "digest") -> Excerpt:
+    return Excerpt(node="n", name="a.text", part=part, parts=2, text=f"{text}{part}", size=9_000, tokens=500)
+
+
+def long_input(**fields: Any) -> Plan:
+    nodes = [{"id": "a", "kind": "tool", "tool": "add"}, {"id": "n", "kind": "llm", "prompt": "? ${a.text}", **fields}]
+    return parse_plan({"nodes": nodes})
+
+
+def test_summaries_are_nodes_that_the_next_turn_reads_and_every_later_one() -> None:
+    base = long_input(tools=["add"], context={"over": "summarise"})
+    grown_once = summarised(base, "n", 1, [excerpt(1), excerpt(2)])
+    assert new(grown_once, base) == ["n_t1_s1", "n_t1_s2", "n_t1_s", "n_t1"]
+    first, _, ends, turn = grown_once.nodes[2:]
+    assert isinstance(first, LlmNode)
+    assert (first.role, first.prompt, first.excerpt) == ("summariser", "a.text, part 1 of 2, for n", excerpt(1))
+    assert first.estimate is not None
+    assert first.estimate.tokens == 9_500
+    assert edges.inputs_of(ends) == ["n_t1_s1", "n_t1_s2"]
+    assert edges.reads_of(turn) == ["a", "n_t1_s"]
+    assert grown_once.answer == "$n"
+    calls = grown(grown_once, "n_t1")
+    assert new(calls, grown_once) == ["n_t1_1", "n_t1_all", "n_t2"]
+    assert edges.reads_of(calls.nodes[-1]) == ["a", "n_t1_all", "n_t1_s"]
+
+
+def test_only_what_has_no_summary_yet_is_summed_up() -> None:
+    base = long_input(context={"over": "summarise"})
+    once = summarised(base, "n", 1, [excerpt(1), excerpt(2)])
+    again = summarised(once, "n", 2, [excerpt(1), excerpt(2, "other")])
+    assert new(again, once) == ["n_g2t1_s1", "n_g2t1_s", "n_g2t1"]
+    assert edges.inputs_of(again.nodes[-2]) == ["n_t1_s1", "n_g2t1_s1"]
+
+
+def test_a_model_reads_its_inputs_by_their_names_and_nothing_else() -> None:
+    base = long_input(context={"over": "reference"})
+    node = base.nodes[1]
+    assert isinstance(node, LlmNode)
+    assert not last_turn(node)
+    asked = [
+        {"id": "1", "name": READER, "arguments": {"node": "$a.text", "from": 5, "output": "$a.secret"}},
+        {"id": "2", "name": READER, "arguments": {"node": "b"}},
+        {"id": "3", "name": READER, "arguments": {"node": "a.text", "find": "$a", "characters": 0}},
+        {"id": "4", "name": READER, "arguments": {"node": ["a.text"]}},
+    ]
+    outputs = {"a.text": "${a.text}"}
+    plan = expanded(base, "n", 1, asked, "digest", {**TOOLS, READER: ENTRY}, outputs)
+    read = plan.nodes[2]
+    assert isinstance(read, ToolNode)
+    assert read.args == {"node": "a.text", "from": 5, "output": "${a.text}"}
+    assert edges.reads_of(read) == ["a"]
+    turn = edges.turn_of(plan.nodes[-1])
+    assert turn is not None
+    said = told(turn, asked, [{"id": "n_t1_1", "status": "succeeded", "value": "piece"}])
+    assert said[0] == ("1", "n_t1_1", "piece")
+    assert said[1] == ("2", "refused", "there is no output 'b' to read; there are a.text")
+    assert "characters" in said[2][2]
+    assert said[3][2].startswith("there is no output")
+    without = expanded(base, "n", 1, asked, "digest", {**TOOLS, READER: ENTRY})
+    assert new(without, base) == ["n_t2"], "without outputs there is no such tool"

@@ -431,6 +431,27 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         "`instead` for items of a map is not built yet; use skip",
     ),
     (
+        "summaries in a map",
+        plan(tool(), each(do={"kind": "llm", "prompt": "x", "context": {"over": "summarise"}})),
+        "not_built",
+        "nodes[1].do.context.over",
+        "a map's template cannot summarise what is too long yet; leave `over` out",
+    ),
+    (
+        "a reader with a stand-in",
+        plan(tool(), llm("b", "$a", context={"over": "reference"}, on_error={"instead": "c"}), tool("c")),
+        "instead",
+        "nodes[1]",
+        "a model with `over: reference` cannot have a stand-in",
+    ),
+    (
+        "a reader without turns",
+        plan(tool(), llm("b", "$a", context={"over": "reference"}, max_turns=1)),
+        "limit",
+        "nodes[1].max_turns",
+        "needs a turn to answer; write 2 or more",
+    ),
+    (
         "schema keyword",
         plan(gate(schema={"minProperties": 1})),
         "schema",

@@ -6,13 +6,14 @@ form can only be called in a JSON plan.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from workflows.plan import schema
 from workflows.plan.literals import Arguments, CallFault, read_arguments
 from workflows.plan.problems import listed, named, nearest
 from workflows.plan.references import Reference, as_text, parse_reference, path_text, references_in, rewrite
 from workflows.plan.tokens import Tokens, Unbalanced
+from workflows.plan.turn import Over
 
 Node = dict[str, Any]
 Tools = Mapping[str, schema.Schema]
@@ -62,7 +63,10 @@ def _model_call(given: Arguments) -> Node:
     fields = _fields(given, ("prompt", "context", "role", "model", "output_schema", "schema", "tools", "max_turns"))
     parts = [*([fields.pop("prompt")] if "prompt" in fields else []), *given.ordered]
     context = fields.pop("context", [])
-    parts += context if isinstance(context, list) else [context]
+    if context in get_args(Over):
+        fields["context"] = {"over": context}
+    else:
+        parts += context if isinstance(context, list) else [context]
     if not parts:
         raise CallFault('llm needs a prompt: llm("Compare $1 and $2")')
     if "schema" in fields:

@@ -7,6 +7,9 @@ from pydantic import Field
 from workflows.plan.frozen import Frozen, NodeId
 
 
+Over = Literal["truncate", "summarise", "reference"]
+
+
 class Turn(Frozen):
     """A further turn of a model that has called tools or waits for summaries; written by the engine, never by people.
 
@@ -29,7 +32,7 @@ class Context(Frozen):
     """
 
     tokens: int = Field(default=16_000, strict=True, ge=200, le=1_000_000)
-    over: Literal["truncate", "summarise", "reference"] = "truncate"
+    over: Over = "truncate"
 
 
 class Excerpt(Frozen):

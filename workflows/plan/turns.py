@@ -109,7 +109,7 @@ def _call(scope: Scope, name: str, call: dict[str, Any], outputs: Mapping[str, s
         node = ToolNode(id=name, kind="tool", tool=str(tool), args=args)
     except ValidationError:
         return "the arguments are no plain JSON"
-    problems = [problem.message for problem in argument_problems(scope, node, ())]
+    problems = list(map(str, argument_problems(scope, node, ())))
     return "; ".join(problems)[:500] if problems else node
 
 

@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.prompts.context import Budget, shared, tokens_of, woven
+from activities.prompts.context import (
+    MOST_PARTS,
+    MOST_SUMMARIES,
+    PART_TOKENS,
+    Budget,
+    fitted,
+    pieces,
+    shared,
+    tokens_of,
+    woven,
+)
 from activities.prompts.fence import fenced
 from workflows.plan.references import BindError
 
@@ -58,6 +68,46 @@ def test_what_is_far_too_large_is_left_to_the_reading_tool() -> None:
     assert '[cut: 2,880 more characters of c; read_output(node="c", from=120) reads on]' in text
     huge = woven("$x", {"x": "word " * 60_000}.__getitem__, Budget(2_000, "read_output"))
     assert tokens_of(huge) < 300
+
+
+def test_what_is_over_its_share_is_cut_into_parts_for_summaries() -> None:
+    text = "\n".join(f"line {number} of a long text" for number in range(8_000))
+    found = pieces({"small": "word", "long": text}, Budget(1_000))
+    assert {piece.name for piece in found} == {"long"}
+    assert "".join(piece.text for piece in found) == text
+    assert [piece.part for piece in found] == list(range(1, len(found) + 1))
+    assert all(piece.parts == len(found) for piece in found)
+    assert all(piece.text.startswith("\nline") for piece in found[1:])
+    assert sum(piece.tokens for piece in found) <= 1_000
+
+
+@given(st.text(min_size=1).map(lambda text: text * 9_000), st.integers(200, 20_000))
+def test_parts_are_the_beginning_of_the_text_and_none_is_too_long(text: str, tokens: int) -> None:
+    found = pieces({"x": text}, Budget(tokens))
+    assert bool(found) == (tokens_of(text) > tokens)
+    assert text.encode("utf-8", "replace").decode().startswith("".join(piece.text for piece in found))
+    assert all(piece.text and tokens_of(piece.text) <= PART_TOKENS for piece in found)
+    assert len(found) <= MOST_PARTS
+
+
+def test_there_is_a_bound_to_what_is_summed_up_and_the_rest_is_cut_with_a_mark() -> None:
+    values = {f"n{number}": "word " * 200_000 for number in range(5)}
+    found = pieces(values, Budget(1_000))
+    assert len(found) == MOST_SUMMARIES
+    assert {piece.name for piece in found} == {"n0", "n1"}
+    summaries = {name: ["said"] * MOST_PARTS for name in ("n0", "n1")}
+    told = fitted(values, Budget(1_000, summaries=summaries))
+    assert "summary of n0\nsaid\n\nsaid" in told["n0"]
+    assert re.search(r"\n\n\[cut: [0-9,]+ more characters of n0\]\n", told["n0"])
+    assert re.search(r"word.*\n\[cut: [0-9,]+ more characters of n4\]\n", told["n4"])
+
+
+def test_a_part_without_a_summary_has_its_beginning_and_summaries_keep_to_the_budget() -> None:
+    told = fitted({"n": "word " * 20_000}, Budget(1_000, summaries={"n": ["said", None, "talked " * 9_000]}))["n"]
+    assert "said\n\n" in told
+    assert "more characters of part 2 of n]" in told
+    assert re.search(r"talked.*\n\[cut: [0-9,]+ more characters of n\]\n", told)
+    assert tokens_of(told) < 1_100
 
 
 def test_a_missing_part_is_an_error_as_it_is_in_arguments() -> None:
