@@ -7,7 +7,7 @@ from activities.prompts.context import referred, shown
 from activities.results import Result, results_of
 from activities.turn import Turn
 from workflows.plan import edges
-from workflows.plan.model import JoinNode, ModelCall
+from workflows.plan.model import JoinNode, ModelCall, Node
 from workflows.plan.references import parse_reference
 
 
@@ -38,12 +38,12 @@ def material_of(turn: Turn, work: ModelCall) -> Material:
     if joins(work):
         inputs = turn.binder.inputs(node)
         loop = parse_reference(work.turn.results) if work.turn is not None and work.turn.results else None
-        gathered = [name for name in inputs if name == node.id or _gathers(turn, name)]
+        gathered = _gathered(turn, node)
         cited = results_of(inputs, gathered)
         told = {name: value for name, value in inputs.items() if loop is None or name != loop.node}
         ended, values = results_of(told, gathered), {}
     else:
-        cited = ended = results_of({node.id: turn.binder.lookup(node.id)}, [node.id]) if own else {}
+        cited = ended = results_of({node.id: turn.binder.lookup(node.id)}, {node.id: own}) if own else {}
         values = referred_to
     places = {name: f"${{{name}}}" for name in values}
     good = [result for result in ended.values() if result.status == "succeeded"]
@@ -51,7 +51,7 @@ def material_of(turn: Turn, work: ModelCall) -> Material:
     return Material({**values, **shown(ended)}, places, ended, cited)
 
 
-def _gathers(turn: Turn, name: str) -> bool:
-    """Whether the plan knows a name for the ends of nodes, whatever its value looks like."""
-    node = next((node for node in turn.checked.plan.nodes if node.id == name), None)
-    return isinstance(node, JoinNode) and node.policy == "settled"
+def _gathered(turn: Turn, node: Node) -> dict[str, list[str]]:
+    """Return the nodes whose ends a name stands for, by name: settled joins, and the call itself."""
+    joins = [each for each in turn.checked.plan.nodes if isinstance(each, JoinNode) and each.policy == "settled"]
+    return {each.id: edges.inputs_of(each) for each in (*joins, node)}

@@ -115,23 +115,23 @@ def told_ends(results: Mapping[str, Result], blocks: Mapping[str, str]) -> list[
 
 def fitted(values: Mapping[str, Any], budget: Budget) -> dict[str, str]:
     """Return one fenced block a value, all together about within the budget."""
-    told = dict(values)
-    for name, share in _shares(values, budget.tokens).items():
+    texts = {name: as_text(value) for name, value in values.items()}
+    for name, share in _shares(texts, budget.tokens).items():
         if name in budget.summaries:
-            told[name] = _summed_up(name, as_text(values[name]), budget.summaries[name], share)
-    return {
-        name: fenced(
-            f"summary of {name}" if name in budget.summaries else name, _within(name, told[name], share, budget.reader)
-        )
-        for name, share in _shares(told, budget.tokens).items()
-    }
+            texts[name] = _summed_up(name, texts[name], budget.summaries[name], share)
+    blocks = {}
+    for name, share in _shares(texts, budget.tokens).items():
+        label, items = (f"summary of {name}", None) if name in budget.summaries else (name, values[name])
+        blocks[name] = fenced(label, _within(name, items, texts[name], share, budget.reader))
+    return blocks
 
 
 def pieces(values: Mapping[str, Any], budget: Budget) -> list[Piece]:
     """Return the parts, in order, of each value that is over its share: what is to be summed up."""
     found: list[Piece] = []
-    for name, share in _shares(values, budget.tokens).items():
-        text = as_text(values[name])
+    texts = {name: as_text(value) for name, value in values.items()}
+    for name, share in _shares(texts, budget.tokens).items():
+        text = texts[name]
         if tokens_of(text) > share:
             parts = _parts(text)[: MOST_SUMMARIES - len(found)]
             tokens = min(SUMMARY_TOKENS, share // max(1, len(parts)))
@@ -166,9 +166,8 @@ def _name(reference: Reference) -> str:
     return str(reference).strip("${}")
 
 
-def _shares(values: Mapping[str, Any], tokens: int) -> dict[str, int]:
-    sizes = [tokens_of(as_text(value)) for value in values.values()]
-    return dict(zip(values, shared(sizes, tokens), strict=True))
+def _shares(texts: Mapping[str, str], tokens: int) -> dict[str, int]:
+    return dict(zip(texts, shared(list(map(tokens_of, texts.values())), tokens), strict=True))
 
 
 def shared(sizes: Sequence[int], total: int) -> list[int]:
@@ -181,8 +180,7 @@ def shared(sizes: Sequence[int], total: int) -> list[int]:
     return shares
 
 
-def _within(name: str, value: Any, share: int, reader: str) -> str:
-    text = as_text(value)
+def _within(name: str, value: Any, text: str, share: int, reader: str) -> str:
     size = tokens_of(text)
     if size <= share:
         return text

@@ -191,6 +191,12 @@ REQUESTS: dict[str, Shape] = {
         {"plan": {"nodes": [{"id": "n7", "kind": "llm", "prompt": "How much?", "tools": ["calculate"]}]}},
         _to_the_end,
     ),
+    "summaries": (
+        {"plan": {"nodes": [call("big", "make", args={"bytes": 70_000}),
+                            {"id": "n7", "kind": "llm", "prompt": "How long? $big", "context": {"over": "summarise"}}]},
+         "budget": {"calls": 20}},
+        _to_the_end,
+    ),
     "sub-agents": (
         {"plan": {"nodes": [_agent("one"), _agent("two", tools=["nap", "note"])], "answer": ["$one", "$two"]},
          "budget": {"tokens": 90_000}, "approval": "never"},
@@ -232,6 +238,8 @@ def _script(model: ModelServer) -> None:
     model.on(JOINER, "Fine.")
     model.on("How much", Reply(calls=(Call("calculate", {"expression": "6 * 7"}),)), results=0)
     model.on("How much", "42", results=1)
+    model.on("You sum up material", "It goes on.")
+    model.on("How long", "Long.")
     model.on("Say it", "it")
 
 

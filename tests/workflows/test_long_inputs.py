@@ -108,6 +108,7 @@ async def test_a_joiner_that_runs_again_does_not_pay_its_summaries_again(
     assert "doc, succeeded:\n<<<DATA" in model_server.asked[-1].text
 
 
+@pytest.mark.parametrize("model_host", ["openai", "anthropic"], indirect=True)
 async def test_an_output_is_read_on_in_by_calls(begin: Begin, model_server: ModelServer) -> None:
     def read(**arguments: Any) -> Call:
         return Call("read_output", {"node": "doc.value", **arguments})

@@ -6,7 +6,6 @@ from pydantic import Field
 
 from workflows.plan.frozen import Frozen, NodeId
 
-
 Over = Literal["truncate", "summarise", "reference"]
 
 
