@@ -152,7 +152,7 @@ class Preparing:
         self, home: str, digest: str, charter: Charter, plan: Plan, ran: Ran | None = None, *, continues: bool = True
     ) -> Checked:
         """Return the verdict on a plan. Where it is given what has `ran`, it `continues` that, or takes its place."""
-        catalogue = charter.catalogue if ran is None else list(charter.tools.values())
+        catalogue = list(charter.tools.values()) if ran is not None and continues else charter.catalogue
         problems = problems_of(plan, catalogue, models=self.models.providers)
         problems += input_problems(plan, charter.inputs)
         if problems:
