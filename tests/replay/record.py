@@ -89,6 +89,14 @@ async def _raise_the_budget(handle: Handle) -> None:
     await handle.result()
 
 
+async def _refuse_and_approve(handle: Handle) -> None:
+    await until(handle, lambda view: view["status"] == "blocked")
+    await handle.execute_update("reject", {"node": "n2", "reason": "another one"})
+    await until(handle, lambda view: view["status"] == "blocked")
+    await handle.execute_update("approve", {"node": "n2"})
+    await handle.result()
+
+
 def _layers(layers: int, width: int) -> list[dict[str, Any]]:
     return [
         call(f"n{layer}_{place}", needs=[f"n{layer - 1}_{place}"] if layer else [])
@@ -187,6 +195,9 @@ REQUESTS: dict[str, Shape] = {
         _skip_the_loop,
     ),
     "replanned": ({"goal": "Replanned?", "budget": {"calls": 20}}, _to_the_end),
+    "approved-replan": (
+        {"goal": "Approved?", "budget": {"calls": 20}, "approve_replans_above": 0}, _refuse_and_approve
+    ),
     "tool-loop": (
         {"plan": {"nodes": [{"id": "n7", "kind": "llm", "prompt": "How much?", "tools": ["calculate"]}]}},
         _to_the_end,
@@ -235,6 +246,9 @@ def _script(model: ModelServer) -> None:
              "Both.")  # fmt: skip
     model.on(f"{PLANNER}Outer", '{"nodes": [{"id": "in", "kind": "agent", "goal": "Inner?"}], "answer": "$in"}')
     model.on(f"{PLANNER}Inner", '{"nodes": [{"id": "g", "kind": "gate", "question": "Which?"}], "answer": "$g"}')
+    model.on(f"{PLANNER}Approved", '1. nap(value="a")\n2. answer($1)')
+    wishes = (f'{{"replan": {{"why": "more", "nodes": "3. nap(value={name})\\n4. answer($1, $3)"}}}}' for name in "78")
+    model.on(f"{JOINER}Approved", *wishes, "Both.")
     model.on(JOINER, "Fine.")
     model.on("How much", Reply(calls=(Call("calculate", {"expression": "6 * 7"}),)), results=0)
     model.on("How much", "42", results=1)

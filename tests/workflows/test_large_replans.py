@@ -170,6 +170,8 @@ async def test_the_replan_of_a_sub_agent_waits_as_its_writes_do(
     child = client.get_workflow_handle(f"{handle.id}.sub")
     view = await until(child, blocked)
     assert view["blocked"][0]["command"] == f"weft approve {handle.id}.sub n2"
+    shown = (await until(handle, blocked))["blocked"][0]
+    assert (shown["node"], shown["why"]) == ("sub.n2", "replan")
     await insist(child, "approve", {"node": "n2"})
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", "The Nile.")
