@@ -87,6 +87,29 @@ async def test_a_model_is_told_how_each_of_its_inputs_ended(
     assert "first of two" in asked
 
 
+@pytest.mark.parametrize("summariser", ["openai:second", "offline"])
+async def test_what_is_too_long_is_summed_up_by_the_model_of_that_role(
+    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer, summariser: str
+) -> None:
+    text = "The Nile is 6,650 km long. " + "It flows north through many lands. " * 3_000
+    (cache / "long.txt").write_text(text)
+    server.on(lambda asked: asked.model == "second", "6,650 km.")
+    server.on("How long", "Long.")
+    asks = {"id": "n1", "kind": "llm", "prompt": "How long? $doc.value", "context": {"over": "summarise"}}
+    doc = {"id": "doc", "kind": "tool", "tool": "fetch", "args": {"file": "long.txt"}}
+    async with running(client, artifacts, cache, env | {"WEFT_MODEL_SUMMARISER": summariser}) as run:
+        handle = await run(plan={"nodes": [doc, asks], "answer": "$n1", "on_failure": "fail"})
+        result = await handle.result()
+    assert result["answer"] == "Long.", result
+    assert {line["id"]: line["status"] for line in result["nodes"]} == dict.fromkeys(
+        ["doc", "n1", "n1_t1_s1", "n1_t1_s2", "n1_t1_s3", "n1_t1_s", "n1_t1"], "succeeded"
+    )
+    asked = [call.model for call in server.asked]
+    assert asked == (["second"] * 3 if summariser == "openai:second" else []) + ["first"]
+    assert "summary of doc.value\n" in server.asked[-1].text
+    assert "6,650 km" in server.asked[-1].text
+
+
 async def test_a_plan_runs_on_both_providers_and_counts_what_it_used(
     client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
 ) -> None:
