@@ -4,7 +4,6 @@ The engine never decides. It hands every event to `step` in the order it arrived
 order they come, so a replay, with the same events, does the same.
 """
 
-import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from temporalio import workflow
 
 from workflows.admissible import objection, unfit
+from workflows.alarm import Alarm, milliseconds
 from workflows.contracts import Checked, NodeReply
 from workflows.extender import Extender
 from workflows.fanout import Fanout
@@ -37,7 +37,7 @@ from workflows.plan.growth import shifted
 from workflows.plan.keeping import replaced
 from workflows.plan.limits import Limits
 from workflows.plan.schedule import step
-from workflows.plan.state import OVERTIME, PARK, RUNNING, RunState
+from workflows.plan.state import OVERTIME, RUNNING, RunState
 from workflows.relay import Relay
 from workflows.result import RunStatus
 from workflows.services import Opening
@@ -49,8 +49,6 @@ DRAIN_EVENTS = 20_000
 DRAIN_BYTES = 20 * 1024 * 1024
 DRAIN_UPDATES = 1_500
 KEPT_REPLIES = 2_000
-ENDS_FIRST = "ends-before-updates"
-"""The patch that keeps updates apart from a task without commands, which a replay may join to the next one."""
 REFUSALS_WAKE = "refusals-wake"
 """The patch by which an update refused after its wait lets a run go on that waited for it to continue as new."""
 
@@ -69,16 +67,14 @@ class Engine:
         self._changed = changed
         self.relay = relay
         self._awake = False
-        self._timer_at: int | None = None
-        self._latest = 0
-        self._timer: asyncio.Task[None] | None = None
+        self._alarm = Alarm(self.wake)
         self.extender = Extender(self, opening)
         self._broken: BaseException | None = None
         self._fanout = Fanout(state, opening.home, plan, self.wake, relay)
 
     def post(self, event: Event) -> None:
         """Take an event from outside at once, so that the next update is checked against what it changed."""
-        self.state.now = _now()
+        self.state.now = milliseconds()
         self._carry_out(step(self.state, event))
         self.wake()
 
@@ -148,7 +144,7 @@ class Engine:
     def _turn(self) -> None:
         """Handle everything that has arrived."""
         self._awake = False
-        self.state.now = _now()
+        self.state.now = milliseconds()
         self._drain()
         for event, reply in self._fanout.settled():
             if reply is not None and self.state.generation[event.unit] == event.generation:
@@ -265,38 +261,5 @@ class Engine:
         if self._fanout.held_up:
             await workflow.sleep(timedelta(milliseconds=1), summary="starting more nodes")
             return
-        self._set_timer()
+        self._alarm.set(self.state)
         await workflow.wait_condition(lambda: self._awake)
-
-    def _set_timer(self) -> None:
-        due = self.state.next_due()
-        if due == self._timer_at and not self._timed_later():
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_at, self._timer = due, None
-        if due is not None:
-            self._timer = asyncio.create_task(self._ring(due))
-
-    def _timed_later(self) -> bool:
-        """Whether a deadline was set that is not the next: setting the timer anew makes this task's time its own."""
-        latest = max(self.state.deadlines.values(), default=0)
-        later, self._latest = latest > self._latest, latest
-        return later and workflow.patched(ENDS_FIRST)
-
-    async def _ring(self, due: int) -> None:
-        wait = max(1, due - _now())
-        await workflow.sleep(timedelta(milliseconds=wait), summary=self._named(due))
-        self._timer_at = None
-        self.wake()
-
-    def _named(self, due: int) -> str:
-        """Return what ends at a deadline, for the timeline."""
-        unit = next((unit for unit, at in self.state.deadlines.items() if at == due), PARK)
-        ends = {PARK: "the parked run ends", OVERTIME: "the run's time is up"}
-        return ends.get(unit) or f"{self.state.path(unit)} ends waiting"
-
-
-def _now() -> int:
-    """Workflow time in milliseconds."""
-    return round(workflow.now().timestamp() * 1000)

@@ -9,7 +9,8 @@ from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
 from workflows.admissible import event_of, said
-from workflows.engine import ENDS_FIRST, REFUSALS_WAKE, Engine
+from workflows.alarm import ENDS_FIRST
+from workflows.engine import REFUSALS_WAKE, Engine
 from workflows.plan.decisions import GivenUp
 from workflows.services import Opening
 from workflows.updates import (

@@ -51,7 +51,7 @@ def outside(monkeypatch: pytest.MonkeyPatch) -> None:
         while not condition():
             await asyncio.sleep(0)
 
-    monkeypatch.setattr(engines, "_now", lambda: 0)
+    monkeypatch.setattr(engines, "milliseconds", lambda: 0)
     monkeypatch.setattr(extenders, "workflow", SimpleNamespace(wait_condition=hold))
     monkeypatch.setattr(Engine, "_drain", lambda _: None)
     for name in ("start", "start_waiting"):
