@@ -124,12 +124,12 @@ def test_a_join_runs_again_and_its_deadline_counts_from_what_is_kept() -> None:
     assert run.ok("a", "b") == ["start j~2"]
 
 
-def test_time_spent_and_reserved_stay_with_the_run() -> None:
+def test_time_spent_reserved_and_what_is_added_unasked_stay_with_the_run() -> None:
     run = Play(node("a", tokens=10), node("b", tokens=20), node("c", tokens=40), answer="a")
     run.act(Raised({"tokens": 200}))
     run.begin()
     run.end("a", Outcome("A", 1, spent=(7, 0)))
-    run.state.deadlines[OVERTIME] = 9_000
+    run.state.deadlines[OVERTIME], run.state.approve_above = 9_000, 5
     new = (node("x"), node("b", tokens=20), node("a", tokens=10))
     assert mend(run, *new, answer="x", alike={"a": "a", "b": "b"}) == ["start x~2"]
     budget = run.state.budget
@@ -139,4 +139,4 @@ def test_time_spent_and_reserved_stay_with_the_run() -> None:
     assert budget.held.tokens == 20
     run.end("b", Outcome("B", 1, spent=(5, 0)))
     assert (budget.spent.tokens, budget.held.tokens) == (52, 0)
-    assert run.state.deadlines == {OVERTIME: 9_000}
+    assert (run.state.deadlines, run.state.approve_above) == ({OVERTIME: 9_000}, 5)
