@@ -38,7 +38,7 @@ class Draft:
     calls: dict[int, Call] = field(default_factory=dict)
     thinking: dict[int, dict[str, Any]] = field(default_factory=dict)
     _text: list[str] = field(default_factory=list)
-    _characters: int = 0
+    _bytes: int = 0
     _sent: float = field(default_factory=time.monotonic)
     _first: float | None = None
 
@@ -67,8 +67,8 @@ class Draft:
         self._tell(piece)
 
     def _tell(self, piece: str) -> None:
-        self._characters += len(piece)
-        self.request.progress(f"about {self._characters // 4:,} tokens so far")
+        self._bytes += len(piece.encode("utf-8", "replace"))
+        self.request.progress(f"about {self._bytes // 4:,} tokens so far")
 
     def reply(self) -> ModelReply:
         """Return the finished reply. Raises ModelRefused, OutputCut, ReplyCut, BadReply or SchemaMismatch."""
@@ -98,22 +98,22 @@ class Draft:
         )
 
     def usage(self) -> Usage:
-        """Return what the server counted so far; what it did not count is estimated at three bytes a token.
+        """Return what the server counted; what it did not, or only as it began, is estimated at three bytes a token.
 
         Nothing before the first sign of a reply: a call that was not taken costs nothing.
         """
-        if not self._characters and self.input_tokens is None:
+        if not self._bytes and self.input_tokens is None:
             return NOTHING
-        given, written = self.input_tokens, self.output_tokens
-        if written is None:
-            calls = [call.arguments for call in self.calls.values()]
-            written = sum(map(estimate, ["".join(self._text), *calls]))
-        return priced(Usage(self.sent if given is None else given, written), self.request.model)
+        given = self.sent if self.input_tokens is None else self.input_tokens
+        written = self.output_tokens
+        if written is None or self.stop is None:
+            written = max(written or 0, tokens_in(self._bytes))
+        return priced(Usage(given, written), self.request.model)
 
 
-def estimate(text: str) -> int:
-    """Return about how many tokens a text has."""
-    return -(-len(text.encode("utf-8", "replace")) // 3)
+def tokens_in(size: int) -> int:
+    """Return about how many tokens a text of so many bytes has."""
+    return -(-size // 3)
 
 
 def _tool_request(index: int, call: Call) -> ToolRequest:

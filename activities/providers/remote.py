@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from activities.providers.draft import Draft, estimate
+from activities.providers.draft import Draft, tokens_in
 from activities.providers.errors import (
     BadReply,
     CallRefused,
@@ -110,7 +110,8 @@ class Remote:
 
     async def _once(self, request: ModelRequest, without: frozenset[str], ends: float) -> ModelReply:
         body = self._wire.body(self._server, request, without)
-        sent = Usage(estimate(json.dumps(body, ensure_ascii=False, separators=(",", ":"))))
+        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+        sent = Usage(tokens_in(len(text.encode("utf-8", "replace"))))
         most = sent._replace(output_tokens=body.get("max_completion_tokens") or body["max_tokens"])
         await request.account.begin(priced(sent, request.model), priced(most, request.model))
         draft = Draft(request, sent.input_tokens, wrapped=self._wire.schema not in without)

@@ -1,6 +1,7 @@
 """Models in real runs: chosen once, retried and replaced by attempt, held back under pressure; keys stay outside."""
 
 import asyncio
+import dataclasses
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,6 +16,7 @@ from doubles.models import ModelServer, model_server
 from doubles.runs import status_of
 from doubles.serving import serving
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.testing import ActivityEnvironment
 
 from activities.host import Host, Places
 from activities.providers import ModelReply, ModelRequest
@@ -23,6 +25,7 @@ from activities.providers.models import Models
 from activities.providers.settings import ModelSettings
 from activities.toolbox import load_tools
 from workflows import queues
+from workflows.contracts import NodeCall
 
 pytestmark = pytest.mark.server
 Env = dict[str, str]
@@ -161,6 +164,28 @@ async def test_an_attempt_that_the_budget_does_not_cover_is_not_made(
     assert costs["budget"]["tokens"]["spent"] == 980
     assert costs["nodes"][0]["node"] == "n1"
     assert (result["usage"]["input_tokens"], result["usage"]["output_tokens"]) == (900, 80)
+
+
+async def test_a_node_that_was_marked_before_its_worker_died_is_not_charged_twice(
+    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
+) -> None:
+    """The activity of a node that is done, once more: as after a worker that died between the marker and its reply."""
+    server.on("", Reply(text="done", usage=(10, 2)))
+    async with running(client, artifacts, cache, env) as run:
+        handle = await run(goal="g", plan=plan("Hello"))
+        await handle.result()
+    scheduled = [event.activity_task_scheduled_event_attributes for event in (await handle.fetch_history()).events]
+    sent = next(each.input.payloads[0].data for each in scheduled if each.activity_id == "n1")
+    again = ActivityEnvironment()
+    again.info = dataclasses.replace(
+        again.info, attempt=2, activity_type="llm", namespace=client.namespace,
+        heartbeat_details=["writing", 0, [5, 1, 0], [50, 4096, 0]],
+    )  # fmt: skip
+    models = Models.of(ModelSettings.read(env))
+    host = Host(Places(artifacts, cache, None, (), True), load_tools(["doubles.tools"]), models, identity="tests")
+    reply = await again.run(host.llm()[1], NodeCall.model_validate_json(sent))
+    await models.close()
+    assert (reply.nodes[0].usage, len(server.asked)) == ((15, 3, 0), 1), "with what an attempt before the two has used"
 
 
 async def test_the_next_model_takes_over_after_two_failures(

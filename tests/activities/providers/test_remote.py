@@ -33,7 +33,7 @@ async def test_text_arrives_piece_by_piece_however_it_is_cut(bench: Bench, cut: 
     assert (reply.usage, reply.stop, reply.calls) == (Usage(12, 34), "end", ())
     assert bench.server.asked[0].system == "Be short."
     assert bench.server.asked[0].turns == (("user", "Hello"),)
-    assert bench.said[-1] == f"about {len(TEXT) // 4} tokens so far"
+    assert bench.said[-1] == f"about {len(TEXT.encode()) // 4} tokens so far"
 
 
 async def test_the_first_token_is_timed(bench: Bench) -> None:
@@ -178,14 +178,18 @@ async def test_a_text_cut_at_its_limit_says_so(bench: Bench) -> None:
     assert (reply.output, reply.stop) == ("Once upon", "length")
 
 
+CUT = Reply(thinking="so many thoughts " * 20, text="and so few words", fault="cut")
+
+
 async def test_a_failed_call_tells_what_it_used(bench: Bench) -> None:
-    bench.server.on("", Reply(text="words", usage=(40, 3)), Reply(text="x" * 300, fault="cut"), Reply(status=500))
+    bench.server.on("", Reply(text="words", usage=(40, 3)), CUT, Reply(status=500))
     with pytest.raises(SchemaMismatch) as caught:
         await bench.ask(output_schema=SCHEMA)
     assert caught.value.usage == Usage(40, 3)
     with pytest.raises(ReplyCut) as cut:
         await bench.ask()
     assert cut.value.usage.input_tokens > 0
+    assert cut.value.usage.output_tokens > 40, "the server's own count is of the beginning, if there is one"
     with pytest.raises(ServerFailed) as failed:
         await bench.ask()
     assert failed.value.usage == Usage()
