@@ -12,7 +12,7 @@ demo: venv ## answer a sample question with a local Temporal server, no key need
 	@.venv/bin/weft demo $(ARGS)
 
 test: venv ## run the test suite against the pinned Temporal server (ARGS="-k name", PROCESSES=0 for one after the other)
-	@.venv/bin/pytest -q -n $(PROCESSES) --dist loadgroup $(ARGS)
+	@.venv/bin/pytest -q -n $(PROCESSES) $(ARGS)
 
 dev: venv ## run the Temporal server and all workers in the foreground
 	@.venv/bin/weft dev $(ARGS)

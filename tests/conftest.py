@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from doubles.serving import CACHED, Start, serving, starting
+from doubles.sharing import ByFile
 from temporalio.client import Client
 
 from activities.host import Host, Places
@@ -21,6 +22,18 @@ for _name in [name for name in os.environ if name.startswith(("OPENAI_", "ANTHRO
 
 Plan = dict[str, Any]
 CORPUS = Path(__file__).parents[1] / "examples" / "corpus"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that wait for servers come first, and the quick ones fill what room is left at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("server") is None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    """Share the suite by files, in that order."""
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,8 @@ import pytest
 from playwright.async_api import Browser, BrowserContext, async_playwright, expect
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-BROWSER = [pytest.mark.server, pytest.mark.xdist_group("browser"), pytest.mark.asyncio(loop_scope="session")]
-"""Marks of tests that share one browser and one server: one process, one event loop."""
+BROWSER = [pytest.mark.server, pytest.mark.asyncio(loop_scope="session")]
+"""Marks of tests that share one browser and one server: one event loop."""
 WIDTH, HEIGHT = 1440, 900
 PATIENCE = 20_000  # milliseconds until something must be there, on a busy machine
 Scheme = Literal["light", "dark"]
