@@ -130,4 +130,5 @@ class Weft:
         return run, found.status is WorkflowExecutionStatus.RUNNING
 
     def _run(self, name: str, run_id: str, *, joined: bool = False) -> Run:
-        return Run(self.client, name, run_id, ui_url=self.place.link(name, run_id), joined=joined)
+        link = self.place.link(name, run_id)
+        return Run(self.client, name, run_id, ui_url=link, joined=joined, gone=self.place.gone)

@@ -7,6 +7,7 @@ them is it the local stack, which is joined or started.
 import asyncio
 import ipaddress
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -24,11 +25,14 @@ ONE_TRY = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A server to talk to. `near` says that its workers see this machine's files; `ui` is its web UI, if known."""
+    """A server to talk to. `near` says that its workers see this machine's files; `ui` is its web UI, if known; `gone`
+    returns whether it was run from here and nobody does so any more.
+    """
 
     config: ClientConnectConfig
     near: bool
     ui: str | None
+    gone: Callable[[], bool] = lambda: False
 
     @property
     def address(self) -> str:
@@ -70,9 +74,11 @@ def configured_place(address: str | None = None, namespace: str | None = None) -
     return Place(config, near, _ui(f"http://{host}:8233" if near and port == "7233" else None))
 
 
-def local_place(address: str, ui: str | None, namespace: str | None = None) -> Place:
+def local_place(
+    address: str, ui: str | None, namespace: str | None = None, gone: Callable[[], bool] = lambda: False
+) -> Place:
     """Return the place of a stack that this machine runs for us."""
-    return Place(ClientConnectConfig(target_host=address, namespace=namespace or "default"), True, _ui(ui))
+    return Place(ClientConnectConfig(target_host=address, namespace=namespace or "default"), True, _ui(ui), gone)
 
 
 async def reach(place: Place) -> Client:

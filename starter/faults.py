@@ -13,10 +13,14 @@ from starter.printable import flat
 PATIENCE = 30.0
 """Seconds without an answer after which a server counts as gone; a restart takes less."""
 
+GONE_AFTER = 3
+"""Seconds after which a local stack that nobody runs has not just been replaced by another client."""
+
 _OWN_RETRIES = 20.0  # a call lasting longer was answered for a while: the SDK itself gives up after 10 s
 
 T = TypeVar("T")
 
+_CUT_OFF = "transport error"  # of unknown status: the connection broke off under the call
 _PASSING = {RPCStatusCode.UNAVAILABLE, RPCStatusCode.RESOURCE_EXHAUSTED, RPCStatusCode.ABORTED, RPCStatusCode.INTERNAL}
 _SLOW = {RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED, RPCStatusCode.FAILED_PRECONDITION}
 _WRONG = {RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.ALREADY_EXISTS}
@@ -58,7 +62,22 @@ async def patiently(call: Callable[[], Awaitable[T]], patience: float = PATIENCE
         except RPCError as error:
             if loop.time() - began > _OWN_RETRIES:
                 failing_since, pause = loop.time(), 0.2
-            if error.status not in _PASSING or loop.time() - failing_since > patience:
+            passing = error.status in _PASSING or error.message == _CUT_OFF
+            if not passing or loop.time() - failing_since > patience:
                 raise meaning(error) from None
         await asyncio.sleep(pause)
         pause = min(pause * 2, 2.0)
+
+
+async def unless_gone(call: Awaitable[T], gone: Callable[[], bool]) -> T:
+    """Return what `call` gives. Raises Unreachable when nobody has run the server for some seconds, as `gone` says."""
+    waiting, seconds = asyncio.ensure_future(call), 0
+    try:
+        while not (await asyncio.wait({waiting}, timeout=1))[0]:
+            seconds = seconds + 1 if gone() else 0
+            if seconds > GONE_AFTER:
+                raise Unreachable("the local stack was stopped; its runs go on when it is next started")
+        return await waiting
+    finally:
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)

@@ -21,7 +21,7 @@ async def join_local_stack(namespace: str | None = None, say: Say = to_stderr, *
         stack = await local_stack(say=say, as_it_is=as_it_is)
     except _FAILURES as failure:
         raise Unreachable(str(failure)) from None
-    return local_place(stack.address, stack.ui_url, namespace or stack.namespace)
+    return local_place(stack.address, stack.ui_url, namespace or stack.namespace, lambda: not stack.state.running())
 
 
 def has_local_runs() -> bool:

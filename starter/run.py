@@ -19,7 +19,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from starter.closely import closely, why_silent
 from starter.ending import Ending, ending_of_failure, ending_of_result
 from starter.exits import Refused, Silent, Stop, Unreachable
-from starter.faults import meaning, patiently
+from starter.faults import meaning, patiently, unless_gone
 from starter.printable import flat
 from workflows.result import RunReport
 from workflows.updates import NOT_BUILT, UPDATES, InvalidUpdate, parse_update
@@ -34,15 +34,23 @@ LAST_LOOK = 1.5
 class Run:
     """A run by its id. It goes on whatever becomes of this object or of the process that holds it.
 
-    `joined` says that it was there already when it was asked for; `ui_url` is its page in the web UI, if known;
-    `began` and `closed` are seconds of the Unix clock, 0 where not known or not yet.
+    `joined` says that it was there already when it was asked for; `ui_url` is its page in the web UI, if known; `gone`
+    says whether nobody runs its server any more; `began` and `closed` are seconds of the Unix clock, 0 where not known
+    or not yet.
     """
 
     began: float = 0.0
     closed: float = 0.0
 
     def __init__(
-        self, client: Client, name: str, run_id: str, *, ui_url: str | None = None, joined: bool = False
+        self,
+        client: Client,
+        name: str,
+        run_id: str,
+        *,
+        ui_url: str | None = None,
+        joined: bool = False,
+        gone: Callable[[], bool] = lambda: False,
     ) -> None:
         self.id = name
         self.run_id = run_id
@@ -51,12 +59,13 @@ class Run:
         self._client = client
         self._latest = client.get_workflow_handle(name)
         self._first = client.get_workflow_handle(name, run_id=run_id)
+        self._gone = gone
         self._ending: Ending | None = None
 
     async def ending(self) -> Ending:
         """Wait until the run is over and return how it ended. Raises Stop when the server goes away."""
         if self._ending is None:
-            self._ending = await patiently(self._end)
+            self._ending = await unless_gone(patiently(self._end), self._gone)
         return self._ending
 
     async def result(self) -> RunReport:

@@ -1,10 +1,12 @@
 """Failed calls to the server."""
 
+import asyncio
+
 import pytest
 from temporalio.service import RPCError, RPCStatusCode
 
 from starter.exits import Refused, Silent, Stop, Unreachable
-from starter.faults import cause_of, meaning, patiently
+from starter.faults import cause_of, meaning, patiently, unless_gone
 
 
 def failure(status: RPCStatusCode) -> RPCError:
@@ -64,3 +66,12 @@ async def test_what_does_not_pass_is_not_waited_for(status: RPCStatusCode, patie
 
     with pytest.raises(kind):
         await patiently(call, patience)
+
+
+async def test_a_server_that_nobody_runs_any_more_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that another client has just replaced is."""
+    monkeypatch.setattr("starter.faults.GONE_AFTER", 1)
+    looks = iter([True, False, True])
+    assert await unless_gone(asyncio.sleep(2.2, "there"), lambda: next(looks)) == "there"
+    with pytest.raises(Unreachable, match="was stopped; its runs go on when it is next started"):
+        await unless_gone(asyncio.Event().wait(), lambda: True)
