@@ -137,6 +137,26 @@ async def test_an_output_is_read_on_in_by_calls(begin: Begin, model_server: Mode
     assert ended(report)["n7_t1_1"] == "succeeded"
 
 
+@pytest.mark.parametrize("gathers", ["a join", "the joiner"])
+async def test_a_joiner_reads_on_in_its_results(begin: Begin, model_server: ModelServer, gathers: str) -> None:
+    lost = call("lost", "fail", args={"message": "gone"})
+    both = {"id": "both", "kind": "join", "inputs": ["lost", "doc"], "policy": "settled"}
+    told = {"prompt": "$goal $both"} if gathers == "a join" else {"prompt": "$goal", "inputs": ["lost", "doc"]}
+    reads = (Call("read_output", {"node": "doc", "find": "mile 3999"}), Call("read_output", {"node": "lost"}))
+    model_server.on("Which weir", Reply(calls=reads), results=0)
+    evidence = '[{"node": "doc", "quote": "the weir at mile 3999"}, {"node": "n7_t1_1", "quote": "mile 3999"}]'
+    model_server.on("Which weir", f'{{"answer": "That [1][2]", "evidence": {evidence}}}', results=2)
+    more = [lost, *([both] if gathers == "a join" else [])]
+    handle = await begin(goal="Which weir?", plan=plan("reference", *more, role="joiner", **told))
+    report = await handle.result()
+    assert [piece["quote"] for piece in report["evidence"]] == ["the weir at mile 3999", "mile 3999"], report
+    begun, last = model_server.asked
+    assert "doc, succeeded:\n<<<DATA" in last.text
+    assert "n7_t1_1, succeeded" not in last.text, "what a call has brought is told once"
+    assert "mile 3999 holds" in last.results[0]
+    assert "there is no output 'lost' to read; there are doc" in last.results[1]
+
+
 async def test_a_plan_cannot_call_the_reader_itself(begin: Begin) -> None:
     handle = await begin(plan={"nodes": [call("a", "read_output", args={"node": "x", "output": "y"})]})
     with pytest.raises(Exception, match="Workflow execution failed") as failed:
