@@ -34,7 +34,6 @@ def material_of(turn: Turn, work: ModelCall) -> Material:
     """Return what the call is given. Raises BindError."""
     node = turn.checked.node(turn.address.id)
     own = edges.inputs_of(node)
-    referred_to = referred(work.prompt, turn.binder.lookup)
     if joins(work):
         inputs = turn.binder.inputs(node)
         loop = parse_reference(work.turn.results) if work.turn is not None and work.turn.results else None
@@ -44,7 +43,7 @@ def material_of(turn: Turn, work: ModelCall) -> Material:
         ended, values = results_of(told, gathered), {}
     else:
         cited = ended = results_of({node.id: turn.binder.lookup(node.id)}, {node.id: own}) if own else {}
-        values = referred_to
+        values = referred(work.prompt, turn.binder.lookup)
     places = {name: f"${{{name}}}" for name in values}
     good = [result for result in ended.values() if result.status == "succeeded"]
     places |= {result.node: f"${result.node}" if result.node in own else result.place for result in good}
@@ -53,5 +52,6 @@ def material_of(turn: Turn, work: ModelCall) -> Material:
 
 def _gathered(turn: Turn, node: Node) -> dict[str, list[str]]:
     """Return the nodes whose ends a name stands for, by name: settled joins, and the call itself."""
-    joins = [each for each in turn.checked.plan.nodes if isinstance(each, JoinNode) and each.policy == "settled"]
-    return {each.id: edges.inputs_of(each) for each in (*joins, node)}
+    nodes = turn.checked.plan.nodes
+    settled = [each for each in nodes if isinstance(each, JoinNode) and each.policy == "settled"]
+    return {each.id: edges.inputs_of(each) for each in (*settled, node)}

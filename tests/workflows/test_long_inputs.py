@@ -150,7 +150,7 @@ async def test_a_joiner_reads_on_in_its_results(begin: Begin, model_server: Mode
     handle = await begin(goal="Which weir?", plan=plan("reference", *more, role="joiner", **told))
     report = await handle.result()
     assert [piece["quote"] for piece in report["evidence"]] == ["the weir at mile 3999", "mile 3999"], report
-    begun, last = model_server.asked
+    last = model_server.asked[-1]
     assert "doc, succeeded:\n<<<DATA" in last.text
     assert "n7_t1_1, succeeded" not in last.text, "what a call has brought is told once"
     assert "mile 3999 holds" in last.results[0]
