@@ -1,29 +1,48 @@
-"""Finds one property of one thing in passages, with the sentence that gives it, or says that no sentence does."""
+"""Finds one property of one thing in passages, with the sentence that gives it, or says that no sentence does.
+
+A figure counts only in a part of a sentence that is plainly about the thing, beside a word that names the property.
+"""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from activities.providers.offline.figures import Bound, bound_figures
-from activities.providers.offline.names import CLOSE, EXACT, fold, mention, relation, same_name
-from activities.providers.offline.owners import Subject, about
+from activities.providers.offline.figures import bound
+from activities.providers.offline.names import CLOSE, EXACT, WORD, bare, fold, mention, relation
 from activities.providers.offline.quantities import Quantity, quantities
-from activities.providers.offline.sentences import Passage, Sentence, sentences
+from activities.providers.offline.sentences import Passage, Sentence, sentences, stem_of
 from activities.providers.offline.units import YEAR, Unit, convert, unit_of, usual
-from activities.providers.offline.words import ATTRIBUTES, Attribute, singular
+from activities.providers.offline.words import ATTRIBUTES, Attribute, any_of, singular
 
-_ENOUGH = 1.4
-_CLOSE_CALL = 0.6
-_DISSENT = re.compile(
-    r"(?:some|other|others|older|newer|earlier|recent|different|one|a few|by another|alternatively)\b"
+_DISSENT = re.compile(r"(?:some|others?|older|newer|earlier|recent|different|one|a few|by another|alternatively)\b")
+_UNCERTAIN = re.compile(
+    r"\b(?:once|formerly|originally|planned|proposed|would|will|projected|could have|expected)\b|\bwas\b.*\buntil\b"
 )
-_UNCERTAIN = re.compile(r"\b(?:once|formerly|originally|planned|proposed|would|projected|could have|expected|if)\b")
-_YEAR_WORDS = re.compile(r"(?:\b(?:as of|in|since|by|from|of|for)|\()\s*(?:the\s+)?$")
-_EVENT_WORD = re.compile(
+_AS_OF = re.compile(r"(?:\b(?:as of|in|since|by|from|of|for)|\()\s*(?:the\s+)?$")
+_EVENT = re.compile(
     r"\b(?!measured|counted|estimated|recorded|surveyed|given|quoted|published|based|listed|had|lived)"
     r"\w+(?:ed|own|ilt|egan)\s+(?:in|on|since|by)\s*$"
 )
+_LEAD = re.compile(
+    r"(?:(?:in|as of|by|since|at|with|for|from|after|measuring|standing|rising|covering|weighing|today|now|overall|"
+    r"officially|according to)\b(?:[^,(]|,(?=\d{3})|\([^)]*\)){0,90},\s+|(?:in|as of)\s+\d{4}\s+|(?:today|now)\s+)"
+)
+_SPLIT = re.compile(
+    r";\s+|,?\s+(?:while|whereas|although|though|but|compared (?:with|to)|against|than)\s+|"
+    r",?\s+(?:and\s+)?(?=(?:which|whose|who|where)\b)|\s+(?=that\s+(?:is|are|was|has|have|\w+s)\b)|"
+    r",\s+and\s+(?=(?:the|its|their|it)\b|[A-Z])|\s+and\s+(?=(?:its|the \w+ (?:is|was|has)|it)\b)|\s+[\u2013\u2014]\s+"
+)
+_VERB = re.compile(
+    r"\s*(?:$|,|:|(?:can|could|may|might|do|did|were|are|have|had|rose|stood|lay|ran|cost|reach|weigh|live|stretch|hold|"
+    r"measure|cover|contain|run|grow|melt|boil|orbit|take|in|at|on|with|now|also|\w+(?:s|ed|ly))\b)"
+)
+_GOES_ON = re.compile(r"(?:is|are|was|were|has|had|have|can|may|\w+s)\b|(?:about |roughly |some )?\d")
+_FILLER = (
+    r"(?:(?:total|overall|full|maximum|max|mean|average|main|official|estimated|current|top|approximate|typical|adult|"
+    r"surface|known)\s+){0,3}"
+)
+_CLASSES = "mountain peak lake sea city town planet metal element language tower building bridge animal bird river"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +57,13 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    score: float
-    order: int
-    bound: Bound
     attribute: Attribute
+    figure: Quantity
+    cue: str
     sentence: Sentence
     year: int | None
-
-    @property
-    def key(self) -> tuple[float, int, int]:
-        return round(self.score, 1), self.year or 0, -self.order
+    value: float
+    unit: Unit
 
 
 def extract(wanted: Wanted, passages: Sequence[Passage]) -> dict[str, Any]:
@@ -56,239 +72,176 @@ def extract(wanted: Wanted, passages: Sequence[Passage]) -> dict[str, Any]:
     The value is converted to the wanted unit, or to the one unit its dimension is always given in.
     """
     statements = [item for passage in passages for item in sentences(passage)]
-    unclear = _several(wanted.subject, statements)
-    if unclear:
-        return _missing(wanted, passages, f"several documents could be meant: {', '.join(unclear)}")
-    attributes = [wanted.attribute, *(ATTRIBUTES[name] for name in wanted.attribute.accepts)]
-    for attribute in attributes:
-        candidates = _candidates(wanted, attribute, statements)
-        for candidate in _ordered(candidates):
-            value = _value(candidate, wanted)
-            if value is not None:
-                return _found(wanted, candidate, *value, statements)
-    if wanted.year is not None:
-        reason = f"no passage gives the {wanted.attribute.name} of {wanted.subject} in {wanted.year}"
-    else:
-        reason = f"no passage gives the {_said(wanted.attribute)} of {wanted.subject}"
-    return _missing(wanted, passages, reason)
-
-
-def _ordered(candidates: list[_Candidate]) -> list[_Candidate]:
-    """The best first; a figure for a later year goes before an older one of the same document."""
-    order = sorted(candidates, key=lambda item: item.key, reverse=True)
-    if not order or order[0].year is None:
-        return order
-    best = order[0]
-    near = (
-        item
-        for item in order
-        if item.score >= best.score - _CLOSE_CALL and item.sentence.passage == best.sentence.passage
-    )
-    newest = max(near, key=lambda item: item.year or 0)
-    return [newest, *(item for item in order if item is not newest)]
-
-
-def _said(attribute: Attribute) -> str:
-    return "year" if attribute.name == "origin" else attribute.name
-
-
-def _missing(wanted: Wanted, passages: Sequence[Passage], reason: str) -> dict[str, Any]:
-    looked = list(dict.fromkeys(passage.path for passage in passages))
-    return {
+    missing = {
         "found": False,
         "subject": wanted.subject,
         "attribute": wanted.attribute.name,
-        "reason": reason,
-        "looked_in": looked,
+        "looked_in": list(dict.fromkeys(passage.path for passage in passages)),
     }
+    if unclear := _several(wanted.subject, statements):
+        return missing | {"reason": f"several documents could be meant: {', '.join(unclear)}"}
+    for attribute in (wanted.attribute, *(ATTRIBUTES[name] for name in wanted.attribute.accepts)):
+        found = [item for statement in statements for item in _candidates(wanted, attribute, statement)]
+        if found:
+            return _told(wanted, _best(wanted, found), statements)
+    when = f" in {wanted.year}" if wanted.year is not None else ""
+    return missing | {"reason": f"no passage gives the {wanted.attribute.name} of {wanted.subject}{when}"}
 
 
-def _several(subject: str, statements: Iterable[Sentence]) -> list[str]:
+def _best(wanted: Wanted, found: Sequence[_Candidate]) -> _Candidate:
+    """The first figure of the thing's own document; one for a later year goes before one for an earlier."""
+    level = max(about(wanted.subject, item.sentence) for item in found)
+    best, *others = (item for item in found if about(wanted.subject, item.sentence) == level)
+    for item in others:
+        if best.year is not None and item.year is not None and item.year > best.year:
+            best = item
+    return best
+
+
+def about(asked: str, sentence: Sentence) -> int:
+    """Return how the document or section of a sentence relates to the thing asked about."""
+    passage = sentence.passage
+    return max(relation(asked, name) for name in (passage.title, sentence.topic, stem_of(passage.path)))
+
+
+def _several(subject: str, statements: Sequence[Sentence]) -> list[str]:
     """The titles that could be meant when none is the thing itself and more than one comes close."""
-    titles: dict[str, int] = {}
-    for item in statements:
-        if mention(subject).match(fold(item.text)):
-            return []
-        titles[item.passage.title] = max(titles.get(item.passage.title, 0), about(subject, item))
-    if EXACT in titles.values():
-        return []
-    close = [title for title, level in titles.items() if level == CLOSE]
-    return sorted(close) if len(close) > 1 else []
+    levels = {item.passage.title: about(subject, item) for item in statements}
+    named = any(mention(subject).match(fold(item.text)) for item in statements)
+    close = sorted(title for title, level in levels.items() if level == CLOSE)
+    return close if len(close) > 1 and EXACT not in levels.values() and not named else []
 
 
-def _candidates(wanted: Wanted, attribute: Attribute, statements: Sequence[Sentence]) -> list[_Candidate]:
-    found = []
-    for order, item in enumerate(statements):
-        subject = Subject(wanted.subject, attribute, item)
-        for clause in subject.clauses():
-            if clause.owner <= 0:
+def _candidates(wanted: Wanted, attribute: Attribute, item: Sentence) -> Iterator[_Candidate]:
+    if _DISSENT.match(fold(item.text)):
+        return
+    for clause in _clauses(wanted.subject, attribute, item):
+        if _UNCERTAIN.search(fold(clause)):
+            continue
+        spans = [match.span() for match in mention(wanted.subject).finditer(fold(clause))]
+        for figure, cue in bound(clause, attribute, [*spans, *(_titles(item, clause))]):
+            year = None if attribute.dated else _year(item.text, figure)
+            target = unit_of(wanted.unit or attribute.unit) or usual(figure.unit.dimension) or figure.unit
+            if _avoided(clause, figure, wanted, attribute) or (wanted.year is not None and year != wanted.year):
                 continue
-            spans = [match.span() for name in subject.names for match in name.finditer(fold(clause.text))]
-            for bound in bound_figures(clause.text, attribute, spans):
-                if _avoided(clause.text, bound.quantity, wanted, attribute):
+            if target.dimension != figure.unit.dimension:
+                if wanted.unit != wanted.attribute.unit:
                     continue
-                year = None if attribute.dated else _year(item.text, bound.quantity)
-                if wanted.year is not None and year != wanted.year:
-                    continue
-                score = clause.owner + bound.strength + 0.3 * subject.about
-                score -= bool(_UNCERTAIN.search(fold(clause.text))) + 0.7 * bool(_DISSENT.match(fold(item.text)))
-                if score >= _ENOUGH:
-                    found.append(_Candidate(score, order, bound, attribute, item, year))
-    return found
+                target = usual(figure.unit.dimension) or figure.unit
+            yield _Candidate(attribute, figure, cue, item, year, convert(figure.value, figure.unit, target), target)
 
 
-def _avoided(text: str, quantity: Quantity, wanted: Wanted, attribute: Attribute) -> bool:
+def _titles(item: Sentence, clause: str) -> Iterator[tuple[int, int]]:
+    yield from (match.span() for match in mention(item.passage.title).finditer(fold(clause)))
+
+
+def _clauses(subject: str, attribute: Attribute, item: Sentence) -> Iterator[str]:
+    """Yield the parts of a sentence that are plainly about the thing."""
+    owned, start, first = False, 0, True
+    text = re.sub(r"\([^()]*\)", lambda found: re.sub(r"[^,]", " ", found[0]), item.text)
+    for end, following in [*(found.span() for found in _SPLIT.finditer(text)), (len(text), len(text))]:
+        part = text[start:end]
+        goes_on = not first and owned and bool(_GOES_ON.match(fold(part)))
+        owned = goes_on or _owns(subject, attribute, item, part)
+        if owned:
+            yield part
+        start, first = following, False
+
+
+def _owns(subject: str, attribute: Attribute, item: Sentence, part: str) -> bool:
+    """Whether a part of a sentence begins with the thing, its property, or a word that stands for it."""
+    text, level = fold(part), about(subject, item)
+    lead = _LEAD.match(text)
+    at = lead.end() if lead else 0
+    names = [mention(subject), *([mention(item.passage.title)] if level == CLOSE else [])]
+    nouns = any_of((*attribute.nouns, *attribute.before, *attribute.after))
+    of = re.compile(rf"(?:the |an? )?{_FILLER}{nouns}\s+(?:of|for)\s+").match(text, at)
+    for name in names:
+        if found := name.match(text, of.end() if of else at):
+            return _is_subject(part, found.end(), nouns)
+    if of or not level:
+        return False
+    own = rf"(?:(?:its|their)\s+(?:[\w-]+\s+)?|(?:the|an?)\s+)?{_FILLER}{nouns}(?!\w)(?!\s+(?:of|for)\b)"
+    if re.match(rf"(?:it|they)\b(?!\s+itself)|{own}", text[at:]):
+        return True
+    folders = (singular(fold(name)) for name in item.passage.path.split("/")[:-1])
+    kind = re.match(rf"(?:the|this)\s+{any_of((*_CLASSES.split(), *folders))}(?!\w)", text[at:])
+    return bool(kind) and _is_subject(part, at + (kind.end() if kind else 0), nouns)
+
+
+def _is_subject(part: str, at: int, nouns: str) -> bool:
+    """Whether what follows a name leaves it the subject: no `Nile Delta`, no `Nile's tributary`."""
+    rest = part[at:]
+    if possessive := re.match(r"['\u2019]s?\s+", rest):
+        return bool(re.match(rf"(?:[\w-]+\s+){{0,2}}?{nouns}(?!\w)", fold(rest[possessive.end() :])))
+    if re.match(rf"\s+{nouns}(?!\w)", fold(rest)):
+        return True
+    return bool(_VERB.match(rest)) and not re.match(r"\s+[A-Z]|,?\s+and\s", rest)
+
+
+def _avoided(text: str, figure: Quantity, wanted: Wanted, attribute: Attribute) -> bool:
     """Whether the words around the figure make it another kind of the property: metropolitan, average, per day."""
     folded = fold(text)
-    if any(not re.search(rf"\b{re.escape(fold(word))}\b", folded) for word in attribute.requires):
-        return True
-    earlier = [item.end for item in quantities(text) if item.end <= quantity.start and item.unit is not YEAR]
-    near = folded[max([0, *earlier]) : quantity.end] + re.split(r"[,;]|\sand\s", folded[quantity.end :])[0]
+    earlier = [item.end for item in quantities(text) if item.end <= figure.start and item.unit is not YEAR]
+    near = folded[max([0, *earlier]) : figure.end] + re.split(r"[,;]|\sand\s", folded[figure.end :])[0]
     asked = fold(f"{wanted.attribute.name} {wanted.subject}")
     return any(re.search(rf"\b{word}\b", near) and word not in asked for word in attribute.avoid)
 
 
-def _year(text: str, quantity: Quantity) -> int | None:
+def _year(text: str, figure: Quantity) -> int | None:
     """The year that the figure holds for: `in 2020`, `as of 2020`, `(2020)`; not the year of an event."""
     years = []
     for item in quantities(text):
         before = fold(text[: item.start])
-        if quantity.start < item.end and item.start < quantity.end:
-            continue
-        if item.unit is YEAR and item.text.isdigit() and _YEAR_WORDS.search(before) and not _EVENT_WORD.search(before):
-            years.append((abs(item.start - quantity.end), int(item.value)))
+        if item.unit is YEAR and not item.vague and _AS_OF.search(before) and not _EVENT.search(before):
+            years.append((abs(item.start - figure.end), int(item.value)))
     return min(years)[1] if years else None
 
 
-def _value(candidate: _Candidate, wanted: Wanted) -> tuple[float, Unit] | None:
-    """The figure in the unit wanted; None when it measures something else."""
-    quantity = candidate.bound.quantity
-    target = (
-        unit_of(wanted.unit) or unit_of(candidate.attribute.unit) or usual(quantity.unit.dimension) or quantity.unit
-    )
-    if target.dimension != quantity.unit.dimension:
-        if wanted.unit and wanted.unit != wanted.attribute.unit:
-            return None
-        target = usual(quantity.unit.dimension) or quantity.unit
-    return convert(quantity.value, quantity.unit, target), target
-
-
-def _found(
-    wanted: Wanted, candidate: _Candidate, value: float, unit: Unit, statements: Sequence[Sentence]
-) -> dict[str, Any]:
-    item, quantity = candidate.sentence, candidate.bound.quantity
-    text = quantity.text if not candidate.attribute.dated else _event(candidate, quantity)
-    result: dict[str, Any] = {
+def _told(wanted: Wanted, chosen: _Candidate, statements: Sequence[Sentence]) -> dict[str, Any]:
+    item = chosen.sentence
+    result = {
         "found": True,
         "subject": wanted.subject,
         "name": shown_name(wanted.subject, item, statements),
-        "attribute": candidate.attribute.name,
-        "value": value,
-        "unit": unit.symbol,
-        "text": text,
-        "year": candidate.year,
-        "quote": item.line,
+        "attribute": chosen.attribute.name,
+        "value": chosen.value,
+        "unit": chosen.unit.symbol,
+        "text": f"{chosen.cue} in {chosen.figure.text}" if chosen.attribute.dated else chosen.figure.text,
+        "year": chosen.year,
+        "quote": item.text,
         "source": item.passage.path,
     }
-    if quantity.low is not None and quantity.high is not None:
-        result["range"] = [convert(end, quantity.unit, unit) for end in (quantity.low, quantity.high)]
-    other = _dissent(candidate, statements)
+    other = _dissent(chosen, statements)
     return result | ({"differs": other} if other else {})
 
 
-def _event(candidate: _Candidate, quantity: Quantity) -> str:
-    """What happened when: `completed in 1889`, `opened on 27 May 1937`."""
-    cue = candidate.bound.cue
-    event = cue if cue.endswith(("ed", "born", "built")) else candidate.attribute.name.removeprefix("year ")
-    return f"{event} {'on' if re.search('[0-9] ?[A-Za-z]|[a-z] [0-9]{1,2},', quantity.text) else 'in'} {quantity.text}"
-
-
 def _dissent(chosen: _Candidate, statements: Sequence[Sentence]) -> str | None:
-    """A later sentence of the same document that gives another figure for the same thing."""
-    figure = chosen.bound.quantity
-    for item in statements:
-        if item.passage.path != chosen.sentence.passage.path or not _DISSENT.match(fold(item.text)):
-            continue
-        for other in quantities(item.text):
-            near = other.unit.dimension == figure.unit.dimension and not other.word
-            if near and other.text != figure.text and figure.value and figure.unit is not YEAR:
-                ratio = convert(other.value, other.unit, figure.unit) / figure.value
-                if 0.5 < ratio < 2 and ratio != 1 and _same_matter(item.text, other, chosen):
-                    return item.line
+    """A sentence of the same document, such as "Some books give ...", with another figure for the same thing."""
+    cues = any_of(
+        tuple(cue for other in ATTRIBUTES.values() if other.name != chosen.attribute.name for cue in other.nouns)
+    )
+    alike = [
+        (item, figure)
+        for item in statements
+        if item.passage.path == chosen.sentence.passage.path
+        for figure in quantities(item.text)
+        if figure.unit.dimension == chosen.unit.dimension and figure.unit is not YEAR and not figure.vague
+    ]
+    if not chosen.value or not alike or alike[0][0] is not chosen.sentence:
+        return None
+    for item, figure in alike:
+        ratio = convert(figure.value, figure.unit, chosen.unit) / chosen.value
+        other = _DISSENT.match(fold(item.text)) and not re.search(rf"\b{cues}\b", fold(item.text))
+        if other and 0.5 < ratio < 2 and ratio != 1:
+            return item.text
     return None
 
 
-def _same_matter(text: str, figure: Quantity, chosen: _Candidate) -> bool:
-    own = {item.quantity.start for item in bound_figures(text, chosen.attribute)}
-    if figure.start in own:
-        return True
-    rivals = (item for item in ATTRIBUTES.values() if item.name != chosen.attribute.name and not item.dated)
-    claimed = {item.quantity.start for rival in rivals for item in bound_figures(text, rival)}
-    return figure.start not in claimed and bool(
-        re.search(r"\b(?:give|gives|put|puts|list|lists|say|estimate|quote|state|print|stop|count|include)s?\b", text)
-    )
-
-
-def shown_name(asked: str, chosen: Sentence, statements: Iterable[Sentence]) -> str:
+def shown_name(asked: str, chosen: Sentence, statements: Sequence[Sentence]) -> str:
     """Return the name as the document writes it: article and capitals from its sentences."""
-    bare = re.sub(r"^(?:the|an?) ", "", asked, flags=re.IGNORECASE)
-    given = asked[: len(asked) - len(bare)].lower()
-    title = next((name for name in (chosen.passage.title, chosen.topic) if relation(asked, name)), bare)
-    pattern = re.compile(rf"(?<!\w)((?:the )?)({re.escape(fold(title))})(?!\w)")
-    seen = [
-        (match, item)
-        for item in statements
-        for match in pattern.finditer(fold(item.text))
-        if item.passage == chosen.passage
-    ]
-    article = "the " if given == "the " or _mostly(seen) else given if fold(title) == fold(bare) else ""
-    inner = [item.text[match.start(2) : match.end(2)] for match, item in seen if match.start(2) > 0]
-    lower = any(text[:1].islower() for text in inner)
-    return article + (title[:1].lower() + title[1:] if lower else title)
-
-
-def _mostly(seen: list[tuple[re.Match[str], Sentence]]) -> bool:
-    return sum(1 for match, _ in seen if match[1]) * 2 > len(seen)
-
-
-def of_kind(passage: Passage, family: str) -> bool:
-    """Whether a document is about a member of a family: by its folder, or by what its first sentences say it is."""
-    wanted = tuple(singular(word) for word in fold(family).split())
-    for part in passage.path.split("/")[:-1]:
-        if tuple(singular(word) for word in re.findall(r"[^\W_]+", fold(part))) == wanted:
-            return True
-    noun = r"[\s-]+".join(re.escape(word) for word in wanted)
-    head = r"(?:(?!of\b|in\b|on\b|that\b|which\b)[\w'-]+\s+){0,5}?"
-    kind = re.compile(rf"\b(?:is|was|are|were)\s+(?:an?|the|one of the)\s+{head}{noun}s?\b")
-    for item in sentences(passage)[:3]:
-        if mention(passage.title).match(fold(item.text)) and kind.search(fold(item.text)):
-            return True
-    return False
-
-
-def same_subject(left: str, right: str) -> bool:
-    """Whether two findings are about the same thing."""
-    return same_name(left, right)
-
-
-def quote_of(title: str, passages: Sequence[Passage]) -> dict[str, Any]:
-    """Return the name of what a document describes, with its first sentence."""
-    statements = [item for passage in passages for item in sentences(passage)]
-    if not statements:
-        return {
-            "found": True,
-            "subject": title,
-            "name": title,
-            "text": title,
-            "quote": title,
-            "source": passages[0].path,
-        }
-    name = shown_name(title, statements[0], statements)
-    return {
-        "found": True,
-        "subject": title,
-        "name": name,
-        "text": title,
-        "quote": statements[0].line,
-        "source": passages[0].path,
-    }
+    name = next((name for name in (chosen.passage.title, chosen.topic) if relation(asked, name)), bare(asked))
+    text = " ".join(item.text for item in statements if item.passage == chosen.passage)
+    article = "the " if re.search(rf"\b[Tt]he {re.escape(name)}\b", text, re.IGNORECASE) else ""
+    lower = len(WORD.findall(name)) > 0 and re.search(rf"\b{re.escape(name.lower())}\b", text) is not None
+    return f"{article}{name.lower() if lower and name.lower() != name else name}"

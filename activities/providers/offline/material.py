@@ -6,10 +6,8 @@ from typing import Any
 
 from activities.providers.offline.sentences import Passage, passage_of
 
-GIVEN = "input"
+_GIVEN = "input"
 """The name, no node's, under which the run's own inputs come."""
-
-_SETTLED = {"id", "status", "value"}
 _DEEPEST = 12
 
 
@@ -33,7 +31,7 @@ class Fact:
 
 @dataclass(slots=True)
 class Material:
-    """The inputs of a node, sorted. `lost` names nodes of a settled join that gave nothing: (status, error)."""
+    """The inputs of a node, sorted. `lost` names nodes that gave nothing: (status, error)."""
 
     facts: list[Fact] = field(default_factory=list)
     results: dict[str, tuple[str, float]] = field(default_factory=dict)
@@ -42,59 +40,57 @@ class Material:
     lost: dict[str, tuple[str, str]] = field(default_factory=dict)
     truncated: bool = False
 
-    def facts_of(self, node: str) -> list[Fact]:
-        """Return the facts that one node gave."""
-        return [fact for fact in self.facts if fact.node == node]
+    @property
+    def readable(self) -> list[Passage]:
+        """All that can be quoted: passages, and any other text as a passage without path."""
+        return [*self.passages, *(Passage("", node, text, node) for node, text in self.texts)]
+
+    def why_lost(self, node: str) -> str:
+        """Return how a node ended that gave nothing."""
+        status, error = self.lost.get(node, ("missing", ""))
+        return f"{node} was {status}{f' ({error})' if error else ''}"
 
 
 def material_of(inputs: Mapping[str, Any]) -> Material:
     """Sort a node's inputs. What the run itself was given counts only where nothing else is."""
     found = Material()
     for name, value in inputs.items():
-        if name != GIVEN:
+        if name != _GIVEN:
             _sort(value, name, found, 0)
     if found == Material():
-        _sort(inputs.get(GIVEN), GIVEN, found, 0)
+        _sort(inputs.get(_GIVEN), _GIVEN, found, 0)
     return found
 
 
 def _sort(value: Any, node: str, into: Material, depth: int) -> None:
-    if depth > _DEEPEST:
+    if depth > _DEEPEST or value is None or isinstance(value, bool):
         return
     if isinstance(value, list):
         for item in value:
             _sort(item, node, into, depth + 1)
     elif isinstance(value, dict):
         _sort_object(value, node, into, depth)
-    elif isinstance(value, str) and value.strip():
-        into.texts.append((node, value))
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        into.texts.append((node, f"{value:,}" if isinstance(value, int) else f"{value}"))
+    elif not isinstance(value, str) or value.strip():
+        into.texts.append((node, value if isinstance(value, str) else f"{value:,}"))
 
 
 def _sort_object(value: dict[str, Any], node: str, into: Material, depth: int) -> None:
     passage = passage_of(value, node)
-    if set(value) >= _SETTLED and isinstance(value["id"], str) and isinstance(value["status"], str):
+    if {"id", "status", "value"} <= set(value) and isinstance(value["id"], str) and isinstance(value["status"], str):
         if value["status"] == "succeeded":
             _sort(value["value"], value["id"], into, depth + 1)
         else:
             into.lost[value["id"]] = value["status"], str(value.get("error") or "")
     elif isinstance(value.get("found"), bool):
         into.facts.append(Fact(node, value))
-    elif isinstance(value.get("expression"), str) and _is_number(value.get("value")):
+    elif isinstance(value.get("expression"), str) and isinstance(value.get("value"), int | float):
         into.results[node] = value["expression"], value["value"]
     elif passage is not None:
         into.passages.append(passage)
     elif isinstance(value.get("items"), list):
         into.truncated = into.truncated or value.get("truncated") is True
         _sort(value["items"], node, into, depth + 1)
-    elif isinstance(value.get("answer"), str):
-        _sort(value["answer"], node, into, depth + 1)
     else:
         for name, item in value.items():
-            if name not in ("query", "bytes", "path", "score", "count"):
+            if name not in ("query", "bytes", "path", "score", "count", "evidence"):
                 _sort(item, node, into, depth + 1)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -4,24 +4,22 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from activities.providers.offline.words import COMPARISONS, any_of
+
 EXACT, CLOSE, NONE = 2, 1, 0
 
-_ARTICLES = ("the", "a", "an")
+WORD = re.compile(r"[^\W_]+")
+_ARTICLE = re.compile(r"(?:the|an?)\s+", re.IGNORECASE)
 # Common nouns that come and go with a name: "Everest", "Mount Everest"; "the Nile", "the river Nile".
-_DESIGNATORS = (
-    *("river", "mount", "mountain", "mt", "lake", "planet", "island", "city", "town", "element", "language"),
-    *("ms", "mv", "ss", "rms", "hms", "uss"),
-)
-_CLASSES = ("tower", "bridge", "building", "sea", "ocean", "state", "street", "tree", "system", "project", "city")
+_DESIGNATORS = ("river", "mount", "mountain", "mt", "lake", "planet", "island", "city", "town", "element", "language")
+_CLASSES = ("tower", "bridge", "building", "sea", "ocean", "state", "street", "system", "project", "city")
 _PLAIN = {"ł": "l", "ø": "o", "đ": "d", "\u0131": "i", "ß": "s", "æ": "a"}
-_WORD = re.compile(r"[^\W_]+")
+_MOST = any_of(tuple(item.most for item in COMPARISONS.values()))
 _NOT_A_NAME = re.compile(
-    r"(?<![\w-])(?:is|are|was|were|do|does|did|has|have|had|can|which|what|who|whom|how|when|where|why|than|longest|"
-    r"shortest|it|its|they|them|their|this|that|there|ones?|others?|these|those|between|by|together|combined|every|each|"
-    r"any|plus|minus|times|takes?|to)(?![\w-])",
-    re.IGNORECASE,
+    r"(?<![\w-])(?:is|are|was|were|do|does|did|has|have|had|can|which|what|who|whom|how|when|where|why|than|"
+    r"it|its|they|them|their|this|that|there|ones?|others?|these|those|between|by|together|combined|every|each|all|any|"
+    rf"plus|minus|times|takes?|to|most|least|next|{_MOST})(?![\w-])"
 )
-_QUOTED = re.compile(r"[\"“”']([^\"“”]{1,80})[\"“”']")
 
 
 def fold(text: str) -> str:
@@ -35,34 +33,26 @@ def _folded(char: str) -> str:
     return _PLAIN.get(base, base) if len(base) == 1 else char
 
 
-def words_of(text: str) -> tuple[str, ...]:
-    """Return the folded words of a text."""
-    return tuple(_WORD.findall(fold(text)))
-
-
 def stem(word: str) -> str:
     """Return a word without its commonest endings, so that "designed" meets "designs"."""
     if word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > 3:
         word = f"{word[:-3]}y" if word.endswith("ies") else word[:-1]
     for ending in ("ing", "ed", "er", "e"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return _single(word.removesuffix(ending))
-    return _single(word)
+            word = word.removesuffix(ending)
+            break
+    return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
 
 
-def _single(word: str) -> str:
-    return word[:-1] if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiouls" else word
-
-
-def _plain(name: str) -> tuple[str, ...]:
-    found = words_of(name)
-    return found[1:] if found[:1] and found[0] in _ARTICLES and len(found) > 1 else found
+def bare(name: str) -> str:
+    """Return a name without its article."""
+    return _ARTICLE.sub("", name, count=1) if _ARTICLE.match(name) else name
 
 
 @lru_cache(maxsize=2048)
 def core(name: str) -> tuple[str, ...]:
     """Return the words that make a name, without article and designators unless nothing else is left."""
-    kept = _plain(name)
+    kept = WORD.findall(fold(bare(name)))
     if len(kept) > 1 and kept[0] in _DESIGNATORS:
         kept = kept[2:] if kept[1] == "of" and len(kept) > 2 else kept[1:]
     if len(kept) > 1 and kept[-1] in _DESIGNATORS:
@@ -101,27 +91,21 @@ def mention(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){prefix}{inner}(?:\s+(?:{around})\b)?(?!\w)")
 
 
-def names_in(text: str, most: int = 24) -> tuple[str, ...] | None:
-    """Return the names in "the Nile, the Amazon and the Rhine"; None when a part cannot be a name."""
-    quoted = _QUOTED.findall(text)
-    if quoted and not _WORD.search(re.sub(r"\b(?:and|or)\b", "", _QUOTED.sub("", text))):
-        return tuple(dict.fromkeys(quoted))
+def names_in(text: str, most: int = 24) -> tuple[str, ...]:
+    """Return the names in "the Nile, the Amazon and the Rhine"; none when a part cannot be a name."""
     parts = re.split(r"\s*[,;]\s*(?:(?:and|or|&)\s+)?|\s+(?:and|or|&|vs\.?|versus)\s+", text.strip(" ,;:"))
-    names = [re.sub(r"\s+", " ", part).strip(" .:-") for part in parts]
-    names = [re.sub(r"^(?:and|or|both|either)\s+", "", name) for name in names]
-    if not names or len(names) > most or not all(is_name(name) for name in names):
-        return None
-    return tuple(dict.fromkeys(names))
+    names = [re.sub(r"^(?:and|or|both|either)\s+", "", part.strip(" .:-")) for part in parts]
+    good = 0 < len(names) <= most and all(is_name(name) for name in names)
+    return tuple(dict.fromkeys(names)) if good else ()
 
 
 def is_name(text: str) -> bool:
     """Whether a text can be the name of one thing: up to eight words, none of them a question word or verb."""
-    count = len(text.split())
-    return 0 < count <= 8 and len(text) <= 100 and bool(core(text)) and not _NOT_A_NAME.search(text)
+    short = 0 < len(text.split()) <= 8 and len(text) <= 100
+    return short and bool(core(text)) and not _NOT_A_NAME.search(text.lower())
 
 
 def slug(name: str) -> str:
     """Return a name as the start of a node id: letters, digits and underscores, a letter first."""
-    ascii_words = [re.sub(r"[^a-z0-9]", "", word) for word in core(name) or words_of(name)]
-    text = "_".join(word for word in ascii_words if word)[:24].strip("_")
-    return text if text[:1].isalpha() else f"n{text}" if text else "n"
+    text = "_".join(word for part in core(name) if (word := re.sub(r"[^a-z0-9]", "", part)))[:24].strip("_")
+    return text if text[:1].isalpha() else f"n{text}"

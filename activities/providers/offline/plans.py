@@ -1,20 +1,39 @@
-"""Turns questions into a plan: look-ups side by side, arithmetic where it is needed, one join, one answer."""
+"""Turns questions into a plan: look-ups side by side, arithmetic where it is needed, one answer. Reads its prompts."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-from activities.providers.offline import prompts
+from activities.providers.offline.extract import Wanted
 from activities.providers.offline.names import core, slug
-from activities.providers.offline.questions import Question, Term
-from activities.providers.offline.words import Attribute
+from activities.providers.offline.questions import Question
+from activities.providers.offline.words import ATTRIBUTES, Attribute, named
 
 Node = dict[str, Any]
 
-_LOOKUP_PASSAGES = 5
-_WIDE_PASSAGES = 20
+_PASSAGES = 5
 _ITEMS = 200
+_FIRST_REFERENCE = re.compile(r"\$(?:\{[A-Za-z]|[A-Za-z])")
+_FIND = re.compile(
+    r"Find the (?P<what>.+?) in the (?:passages|document)"
+    r"(?:, in (?P<unit>[^\s,.]+))?(?:, for the year (?P<year>\d{4}))?\.(?=\s|$)",
+    re.DOTALL,
+)
+_DATED = re.compile(r"year in which (?P<subject>.+) was (?P<event>[a-z ]+)")
+_ANSWER = re.compile(r"(?P<goal>.+?)\n+Answer from these findings alone", re.DOTALL)
+_TEXT = {"type": "string"}
+_FACT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "found": {"type": "boolean"},
+        "value": {"type": "number"},
+        "year": {"type": ["integer", "null"]},
+        **dict.fromkeys(("subject", "attribute", "unit", "text", "quote", "source", "reason"), _TEXT),
+    },
+    "required": ["found"],
+}
 
 
 @dataclass(slots=True)
@@ -22,27 +41,18 @@ class Layout:
     """A plan under construction, and which node answers what; the joiner finds its inputs by the same names."""
 
     nodes: list[Node] = field(default_factory=list)
-    findings: list[str] = field(default_factory=list)
-    values: dict[tuple[int, str], str] = field(default_factory=dict)
-    results: dict[tuple[int, str], str] = field(default_factory=dict)
-    folders: dict[int, tuple[str, str]] = field(default_factory=dict)
-    searches: dict[tuple[str, ...], str] = field(default_factory=dict)
-    facts: dict[tuple[str, ...], str] = field(default_factory=dict)
-    listings: list[str] = field(default_factory=list)
-
-    def named(self, wish: str) -> str:
-        """Return a node id like `wish` that is still free."""
-        taken = {node["id"] for node in self.nodes} | {"input", "goal", "item", "doc"}
-        name = wish[:34]
-        count = 2
-        while name in taken:
-            name = f"{wish[:34]}_{count}"
-            count += 1
-        return name
+    inputs: list[str] = field(default_factory=list)
+    facts: dict[tuple[int, str], str] = field(default_factory=dict)
+    results: dict[int, str] = field(default_factory=dict)
+    sources: dict[int, str] = field(default_factory=dict)
+    known: dict[tuple[Any, ...], str] = field(default_factory=dict)
 
     def add(self, wish: str, **fields: Any) -> str:
-        """Append a node and return its id."""
-        name = self.named(wish)
+        """Append a node and return its id, one like `wish` that is still free."""
+        taken = {node["id"] for node in self.nodes} | {"input", "goal", "item", "doc", "answer"}
+        name, count = wish[:34], 2
+        while name in taken:
+            name, count = f"{wish[:34]}_{count}", count + 1
         self.nodes.append({"id": name, **fields})
         return name
 
@@ -51,164 +61,152 @@ def layout(questions: Sequence[Question]) -> Layout:
     """Lay out the nodes that find what the questions need; equal questions give equal ids."""
     plan = Layout()
     for index, question in enumerate(questions):
-        if question.family:
-            _folder(plan, index, question)
-        elif question.shape == "passage":
-            _passage(plan, index, question)
+        attribute = question.attribute
+        if attribute is None:
+            args = {"query": escaped(question.text)[:400], "k": _PASSAGES}
+            plan.sources[index] = plan.add("passages", kind="tool", tool="search", args=args)
+            plan.inputs.append(plan.sources[index])
+        elif question.family:
+            _folder(plan, index, question, attribute)
         else:
             for subject in question.subjects:
-                _fact(plan, index, question, subject)
-            for name, expression in calculations(question, plan, index):
-                _calculation(plan, index, question, name, expression)
+                plan.facts[(index, subject)] = _fact(plan, question, attribute, subject)
+            _calculation(plan, index, question)
     return plan
 
 
 def plan_of(goal: str, questions: Sequence[Question]) -> dict[str, Any]:
     """Return the plan that answers the questions."""
     plan = layout(questions)
-    gathered = plan.named("findings")
-    plan.nodes.append({"id": gathered, "kind": "join", "inputs": plan.findings, "policy": "settled"})
-    cut = "".join(f" ${{{name}.truncated}}" for name in plan.listings)
-    prompt = f"{prompts.give_answer(goal)}\n\n${gathered}{cut}"
-    answer = plan.add("answer", kind="llm", role="joiner", prompt=prompt)
-    return {"goal": goal, "nodes": plan.nodes, "answer": f"${answer}"}
+    prompt = f"{escaped(goal)}\n\nAnswer from these findings alone, with a mark [n] for each source."
+    answer = {"id": "answer", "kind": "llm", "role": "joiner", "prompt": prompt, "inputs": plan.inputs}
+    return {"goal": goal, "nodes": [*plan.nodes, answer], "answer": "$answer"}
 
 
-def _fact(plan: Layout, index: int, question: Question, subject: str) -> None:
-    attribute = _attribute(question)
-    key = (*core(subject), attribute.name, str(question.year))
-    if key not in plan.facts:
-        search = plan.searches.get((*core(subject), attribute.name)) or plan.add(
-            slug(subject),
-            kind="tool",
-            tool="search",
-            args={"query": query_of(attribute, subject), "k": _LOOKUP_PASSAGES},
-        )
-        plan.searches[(*core(subject), attribute.name)] = search
-        plan.facts[key] = plan.add(
-            f"{slug(subject)}_{slug_of(attribute)}",
-            kind="llm",
-            role="worker",
-            prompt=f"{prompts.find_fact(attribute, subject, question.year)}\n\n${search}",
-            output_schema=prompts.FACT_SCHEMA,
-        )
-        plan.findings.append(plan.facts[key])
-    plan.values[(index, subject)] = plan.facts[key]
-
-
-def _attribute(question: Question) -> Attribute:
-    if question.attribute is None:
-        raise ValueError(f"a {question.shape} question has an attribute")
-    return question.attribute
-
-
-def query_of(attribute: Attribute, subject: str) -> str:
-    """Return the search words for a fact; a dollar sign is no reference."""
-    words = prompts.event_of(attribute) if attribute.dated else attribute.name
-    if attribute.accepts == ("origin",):
-        words = "founded completed opened built old"
-    return prompts.escaped(f"{words} of {subject}")[:400]
-
-
-def slug_of(attribute: Attribute) -> str:
-    """Return an attribute as part of a node id: `melting_point`."""
-    return slug(attribute.name.removeprefix("number of ").removeprefix("year "))[:15].strip("_")
-
-
-def calculations(question: Question, plan: Layout, index: int) -> Iterator[tuple[str, str]]:
-    """Yield (name, expression) of the arithmetic a question needs, each after those it refers to."""
-    if question.shape in ("difference", "ratio"):
-        for side, term in zip(("left_total", "right_total"), question.terms, strict=True):
-            if len(term) > 1:
-                yield side, _sum(plan, index, term)
-        left, right = (
-            f"${{{plan.results[(index, side)]}.value}}" if (index, side) in plan.results else _sum(plan, index, term)
-            for side, term in zip(("left_total", "right_total"), question.terms, strict=True)
-        )
-        yield question.shape, f"{left} {'-' if question.shape == 'difference' else '/'} {right}"
-    elif question.shape == "sum":
-        yield "total", _sum(plan, index, question.terms[0])
-    elif question.shape == "average":
-        yield "average", f"({_sum(plan, index, question.terms[0])}) / {len(question.terms[0])}"
-    elif question.shape == "compare" and question.by:
-        terms = [_sum(plan, index, term) for term in question.terms]
-        ends = ", ".join(terms)
-        yield "lead", f"max({ends}) - min({ends})" if question.by == "least" else _lead(terms, question)
-
-
-def _sum(plan: Layout, index: int, term: Term) -> str:
-    return " + ".join(f"${{{plan.values[(index, name)]}.value}}" for name in term)
-
-
-def _lead(terms: Sequence[str], question: Question) -> str:
-    """The winner's distance to the next: the second largest is the largest of the smaller of each pair."""
-    if len(terms) == 2:
-        return f"abs({terms[0]} - {terms[1]})"
-    best, other = ("max", "min") if question.sign > 0 else ("min", "max")
-    pairs = ", ".join(f"{other}({left}, {right})" for left, right in combinations(terms, 2))
-    ends = f"{best}({', '.join(terms)})"
-    return f"{ends} - {best}({pairs})" if question.sign > 0 else f"{best}({pairs}) - {ends}"
-
-
-def _calculation(plan: Layout, index: int, question: Question, name: str, expression: str) -> None:
-    """Calculate once every value the expression reads was found; a missing one skips the sum and fails nothing."""
-    values = [value for value in plan.facts.values() if f"${{{value}." in expression]
-    tests = [{"ref": f"${value}.found", "op": "eq", "value": True} for value in values]
-    if name == "ratio" and len(question.terms[1]) == 1:
-        tests.append({"ref": f"${values[-1]}.value", "op": "ne", "value": 0})
-    when = {"when": {"and": tests}} if tests else {}
-    node = plan.add(name, kind="tool", tool="calculate", args={"expression": expression}, **when)
-    plan.findings.append(node)
-    plan.results[(index, name)] = node
-
-
-def _passage(plan: Layout, index: int, question: Question) -> None:
-    text = prompts.escaped(question.text)
-    search = plan.add("passages", kind="tool", tool="search", args={"query": text[:400], "k": 8})
-    node = plan.add(
-        "sentence",
+def _fact(plan: Layout, question: Question, attribute: Attribute, subject: str) -> str:
+    look = (*core(subject), attribute.name)
+    key = (*look, question.unit, question.year)
+    if key in plan.known:
+        return plan.known[key]
+    if look not in plan.known:
+        args = {"query": escaped(f"{_query(attribute)} of {subject}")[:400], "k": _PASSAGES}
+        plan.known[look] = plan.add(slug(subject), kind="tool", tool="search", args=args)
+    what = f"{attribute.name} of {subject}"
+    if attribute.dated and attribute.name not in ATTRIBUTES:
+        what = f"year in which {subject} was {attribute.event}"
+    unit = _in_unit(question, attribute)
+    when = f", for the year {question.year}" if question.year is not None else ""
+    plan.known[key] = plan.add(
+        f"{slug(subject)}_{_slug(attribute)}",
         kind="llm",
         role="worker",
-        prompt=f"{prompts.find_sentence(question.text)}\n\n${search}",
-        output_schema=prompts.QUOTE_SCHEMA,
+        prompt=f"Find the {escaped(what)} in the passages{unit}{when}.\n\n${plan.known[look]}",
+        output_schema=_FACT_SCHEMA,
     )
-    plan.findings.append(node)
-    plan.values[(index, "")] = node
+    plan.inputs.append(plan.known[key])
+    return plan.known[key]
 
 
-def _folder(plan: Layout, index: int, question: Question) -> None:
-    """Read the folder named after the kind; only if there is none, whatever a search for the word finds."""
-    kind, name = question.family, slug(question.family)
-    files = plan.add(f"{name}_files", kind="tool", tool="list_files", args={"glob": _glob(kind), "max_items": _ITEMS})
-    none = {"ref": f"${files}.count", "op": "eq", "value": 0}
-    hits = plan.add(
-        f"{name}_search", kind="tool", tool="search", args={"query": kind[:400], "k": _WIDE_PASSAGES}, when=none
+def _in_unit(question: Question, attribute: Attribute) -> str:
+    return f", in {unit}" if (unit := question.unit or attribute.unit) else ""
+
+
+def _query(attribute: Attribute) -> str:
+    return "founded completed opened built" if attribute.name == "year of origin" else attribute.event
+
+
+def _slug(attribute: Attribute) -> str:
+    return slug(attribute.event.removeprefix("number of "))[:15].strip("_")
+
+
+def _calculation(plan: Layout, index: int, question: Question) -> None:
+    """Calculate once every value was found; a missing one skips the arithmetic and fails nothing."""
+    finds = list(dict.fromkeys(plan.facts[(index, subject)] for subject in question.subjects))
+    values = [f"${{{node}.value}}" for node in finds]
+    tests: list[Node] = [{"ref": f"${node}.found", "op": "eq", "value": True} for node in finds]
+    if question.shape == "difference":
+        name, expression = "difference", " - ".join(values)
+    elif question.shape == "ratio":
+        name, expression = "ratio", " / ".join(values)
+        tests.append({"ref": f"${finds[-1]}.value", "op": "ne", "value": 0})
+    elif question.shape == "sum":
+        name, expression = "total", " + ".join(values)
+    elif question.by and len(values) > 1:
+        name, expression = "lead", _lead(values, question)
+    else:
+        return
+    plan.results[index] = plan.add(
+        name, kind="tool", tool="calculate", args={"expression": expression}, when={"and": tests}
     )
-    what = slug_of(question.attribute) if question.attribute else "name"
-    nodes = []
-    for source, prefix in ((files, name), (hits, f"found_{name}")):
-        read = {"kind": "tool", "tool": "read", "args": {"path": "$item.path"}, "on_error": "skip"}
-        texts = plan.add(
-            f"{prefix}_texts", kind="map", over=f"${source}.items", **{"as": "item"}, do=read, max_items=_ITEMS
-        )
-        prompt = f"{prompts.find_of_kind(question.attribute, kind)}\n\n$doc"
-        find = {
-            "kind": "llm",
-            "role": "worker",
-            "prompt": prompt,
-            "output_schema": prompts.FACT_SCHEMA,
-            "on_error": "skip",
-        }
-        nodes.append(
-            plan.add(f"{prefix}_{what}", kind="map", over=f"${texts}", **{"as": "doc"}, do=find, max_items=_ITEMS)
-        )
-    plan.findings += nodes
-    plan.listings.append(files)
-    plan.folders[index] = (nodes[0], nodes[1])
+    plan.inputs.append(plan.results[index])
 
 
-def _glob(kind: str) -> str:
-    """Return a pattern for folders named after a kind, singular or plural, capital or not."""
-    words = [word.removesuffix("y") for word in kind.split()]
-    parts = [f"[{word[0].lower()}{word[0].upper()}]{word[1:]}" for word in words if word]
-    return f"**/{'?'.join(parts)}*/**"
+def _lead(values: Sequence[str], question: Question) -> str:
+    """The winner's distance to the next: the second largest is the largest of the smaller of each pair."""
+    ends = ", ".join(values)
+    if question.by == "last":
+        return f"max({ends}) - min({ends})"
+    if len(values) == 2:
+        return f"abs({values[0]} - {values[1]})"
+    best, other = ("max", "min") if question.sign > 0 else ("min", "max")
+    pairs = ", ".join(f"{other}({left}, {right})" for left, right in combinations(values, 2))
+    return f"abs({best}({ends}) - {best}({pairs}))"
+
+
+def _folder(plan: Layout, index: int, question: Question, attribute: Attribute) -> None:
+    """Read the folder that is named after the kind, and find the property in each of its documents."""
+    name = slug(question.family)
+    words = [f"[{word[0].lower()}{word[0].upper()}]{word[1:].removesuffix('y')}" for word in question.family.split()]
+    glob = {"glob": f"**/{'?'.join(words)}*/**", "max_items": _ITEMS}
+    files = plan.add(f"{name}_files", kind="tool", tool="list_files", args=glob)
+    read = {"kind": "tool", "tool": "read", "args": {"path": "$item.path"}, "on_error": "skip"}
+    texts = plan.add(f"{name}_texts", kind="map", over=f"${files}.items", **{"as": "item"}, do=read, max_items=_ITEMS)
+    unit = _in_unit(question, attribute)
+    find = {
+        "kind": "llm",
+        "role": "worker",
+        "prompt": f"Find the {escaped(attribute.name)} of $doc.title in the document{unit}.\n\n$doc",
+        "output_schema": _FACT_SCHEMA,
+        "on_error": "skip",
+    }
+    plan.sources[index] = plan.add(
+        f"{name}_{_slug(attribute)}", kind="map", over=f"${texts}", **{"as": "doc"}, do=find, max_items=_ITEMS
+    )
+    plan.inputs += [files, plan.sources[index]]
+
+
+def escaped(text: str) -> str:
+    """Return text as a prompt writes it: a dollar sign is no reference."""
+    return text.replace("$", "$$")
+
+
+def instruction(template: str) -> str:
+    """Return what a prompt says before its first reference, dollar signs as they were meant."""
+    text = ""
+    for part in re.split(r"(\$\$)", template):
+        found = _FIRST_REFERENCE.search(part) if part != "$$" else None
+        if found:
+            return f"{text}{part[: found.start()]}".strip()
+        text += "$" if part == "$$" else part
+    return text.strip()
+
+
+def read_order(instruction: str) -> Wanted | None:
+    """Return the fact that a worker's prompt asks for, if it is worded as the planner words it."""
+    found = _FIND.match(instruction)
+    if not found:
+        return None
+    year = int(found["year"]) if found["year"] else None
+    if (event := _DATED.fullmatch(found["what"])) and (attribute := named(f"year {event['event']}")):
+        return Wanted(attribute, event["subject"], "", year)
+    cuts = [(found["what"][: cut.start()], found["what"][cut.end() :]) for cut in re.finditer(" of ", found["what"])]
+    pairs = [(attribute, subject) for name, subject in cuts if (attribute := named(name))]
+    # `length of a day of Mars`: the longest property that is known, else the first that may be one.
+    known = [pair for pair in pairs if pair[0].name in ATTRIBUTES and found["what"].startswith(f"{pair[0].name} of ")]
+    return Wanted(*(known[-1:] or pairs[:1])[0], found["unit"] or "", year) if pairs else None
+
+
+def read_goal(instruction: str) -> str:
+    """Return the goal inside a joiner's prompt, if it is worded as the planner words it, else nothing."""
+    found = _ANSWER.match(instruction)
+    return found["goal"].strip() if found else ""

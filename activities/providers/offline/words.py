@@ -1,22 +1,21 @@
-"""What can be asked of a thing: attributes with the words that name them, and how they are compared."""
+"""What can be asked of a thing, as data: attributes with the words that name them, and how they are compared."""
 
 import re
-from dataclasses import dataclass, replace
-
-from activities.providers.offline import vocabulary
+from dataclasses import dataclass
+from functools import lru_cache
 
 Words = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One measurable property.
+    """One property.
 
     `nouns` name it in questions and stand before a figure ("a length of 5 km"); `before` are further words before a
     figure ("stretches 5 km"); `after` stand right behind one ("5 km long"). `dimensions` are those a value may have
     (empty: any) and `unit` the one all values are converted to (empty: the dimension's usual one). `avoid` marks other
-    kinds of the property, `requires` words that must be there; `accepts` names attributes whose figure answers too,
-    best first. `dated` is a year, and without `scale` a sum or ratio has no meaning.
+    kinds of the property; `accepts` names attributes whose figure answers too, best first. `dated` is a year, and
+    without `scale` a sum or ratio has no meaning.
     """
 
     name: str
@@ -26,119 +25,163 @@ class Attribute:
     before: Words = ()
     after: Words = ()
     avoid: Words = ()
-    requires: Words = ()
     accepts: Words = ()
     dated: bool = False
     scale: bool = True
 
+    @property
+    def event(self) -> str:
+        """What happened, of a dated attribute: `completed`."""
+        return self.name.removeprefix("year ")
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A comparative or superlative: which attribute, and whether more (1) or less (-1) of it is meant."""
+    """A comparative and its superlative: which attribute, and whether more (1) or less (-1) of it is meant."""
 
     attribute: str
     sign: int
-    superlative: bool
+    more: str
+    most: str
+
+
+# name | dimensions | unit | nouns | before | after | further fields
+_ATTRIBUTES = """
+length | length, time | km | | stretches, stretch, extends, flows, runs, measures, lasts, lasted | long, in length
+height | length | m | | rises, rising, stands, soars | high, tall, in height | accepts: elevation
+elevation | length | m | altitude | | above sea level, above mean sea level, above the sea | accepts: height
+depth | length | m | | | deep, in depth | avoid: average, mean, averages
+width | length | m | breadth | | wide, broad, in width
+diameter | length | km | | | across, in diameter
+drainage basin | area | km² | basin, catchment, drainage area, watershed | drains
+area | area | km² | surface area, surface, land area, total area | covers, covering, occupies, spans | in area \
+| avoid: METRO
+volume | volume | km³ | | holds, contains | of water
+discharge | flow | m³/s | flow rate, flow | discharges, carries
+mass | mass | kg | weight, body mass, body weight | weigh, weighs, weighed, weighing | heavy, in weight, in mass
+speed | speed | km/h | top speed, velocity | reach, reaches, run at, runs at, sprint, fly at | fast \
+| avoid: average, mean, averages, wind, winds
+temperature | temperature | °C | | | hot, cold, warm | no scale
+melting point | temperature | °C | melting temperature | melts, melt, melted | | no scale
+boiling point | temperature | °C | boiling temperature | boils, boil | | no scale
+density | density | g/cm³ | | | dense
+population density | people by area, count
+population | count | | number of inhabitants, number of people | home to, inhabited by \
+| people, inhabitants, residents, citizens | avoid: METRO, day, year, killed, died, worked, visitors, passengers
+number of native speakers | count | | native speakers | | native speakers
+number of speakers | count | | speakers, total speakers | | speakers, people speak | avoid: native, second, mother
+number of floors | count | | floors, storeys, stories | | floors, storeys, stories
+life span | time | years | lifespan, life expectancy | live, lives, living
+orbital period | time | days | orbit | orbits | to orbit, to circle, to go around, to go round, to complete an orbit
+length of a day | time | hours | length of day, day length, a day, day | day lasts, rotates, rotation
+price | US dollars, euros, British pounds | | cost, costs, budget | cost, costs, sells
+size | length, area | | | measures | | accepts: area, diameter
+year of origin | date | | age | completed, opened, founded, built, established, born | | dated, no scale
+"""
+_METRO = "metropolitan, metro, urban, agglomeration, greater, conurbation, suburbs"
+
+# More and most of an attribute, then less and least of it; `-` is an attribute of which less is meant first.
+_COMPARED = """
+length: longer longest, shorter shortest
+height: taller tallest higher highest, lower lowest
+depth: deeper deepest, shallower shallowest
+width: wider widest broader broadest, narrower narrowest
+size: bigger biggest larger largest, smaller smallest
+mass: heavier heaviest, lighter lightest
+speed: faster fastest quicker quickest, slower slowest
+temperature: hotter hottest warmer warmest, colder coldest cooler coolest
+density: denser densest, sparser sparsest
+population: more_populous most_populous, less_populous least_populous
+price: more_expensive most_expensive, cheaper cheapest
+-year of origin: older oldest, younger youngest newer newest
+distance: farther farthest further furthest, closer closest nearer nearest
+"""
+POSITIVES = {
+    word: name
+    for name, words in {
+        "length": "long", "height": "tall high", "depth": "deep", "width": "wide broad", "size": "big large small",
+        "mass": "heavy", "speed": "fast", "temperature": "hot cold warm", "density": "dense", "year of origin": "old",
+        "population": "populous", "price": "expensive",
+    }.items()
+    for word in words.split()
+}  # fmt: skip
+EVENTS = {
+    "completed": ("completed", "finished", "built"),
+    "built": ("built", "constructed", "completed", "erected"),
+    "opened": ("opened", "inaugurated"),
+    "founded": ("founded", "established"),
+}
+"""The words that may tell of an event; of any other, only its own."""
+_NEUTRAL = ("total", "overall", "full", "maximum", "top", "exact", "official", "current", "approximate", "typical")
+_PHRASE = re.compile(r"[a-z][a-z' -]*[a-z]$")
+_NO_ATTRIBUTE = re.compile(
+    r"\b(?:is|are|was|were|do|does|did|has|have|which|what|who|how|when|where|why|and|or|than|it|that|this|of|there|"
+    r"between|names?|meaning|capital|reason|history|difference|ratio|sum)\b"
+)
 
 
 def _words(text: str) -> Words:
-    return tuple(word.strip() for word in text.replace("METRO", vocabulary.METRO).split(",") if word.strip())
+    return tuple(word.strip() for word in text.replace("METRO", _METRO).split(",") if word.strip())
 
 
 def _attributes() -> dict[str, Attribute]:
     found = {}
-    for stanza in vocabulary.ATTRIBUTES.strip().split("\n\n"):
-        head, *lines = stanza.splitlines()
-        name, dimensions, unit = (part.strip() for part in head.split("|"))
-        fields = [field.partition(": ") for line in lines for field in line.split("; ")]
-        lists = {key: _words(text) for key, mark, text in fields if mark}
-        flags = [key for key, mark, _ in fields if not mark]
-        attribute = Attribute(name, _words(dimensions), unit, dated="dated" in flags, scale="no scale" not in flags)
-        found[name] = replace(attribute, **lists)  # type: ignore[arg-type]  # the stanzas name only lists of words
+    for line in _ATTRIBUTES.replace("\\\n", "").strip().splitlines():
+        name, dimensions, unit, nouns, before, after, *more = ([part.strip() for part in line.split("|")] + [""] * 6)[
+            :8
+        ]
+        said = " ".join(more)
+        dated, scale = "dated" in said, "no scale" not in said
+        lists = {
+            key: _words(said.removeprefix(f"{key}:")) if said.startswith(key) else () for key in ("avoid", "accepts")
+        }
+        own = () if dated or name == "size" else (name,)
+        found[name] = Attribute(
+            name, _words(dimensions), unit, (*own, *_words(nouns)), _words(before), _words(after),
+            lists["avoid"], lists["accepts"], dated, scale,
+        )  # fmt: skip
     return found
 
 
 def _comparisons() -> dict[str, Comparison]:
     found: dict[str, Comparison] = {}
-    for line in vocabulary.COMPARED.strip().splitlines():
+    for line in _COMPARED.strip().splitlines():
         attribute, _, words = line.partition(": ")
-        for sign, part in zip((1, -1), words.split(", "), strict=True):
-            for index, word in enumerate(part.split()):
-                found.setdefault(word.replace("_", " "), Comparison(attribute, sign, index % 2 == 1))
+        name = attribute.removeprefix("-")
+        for sign, part in zip((1, -1), words.replace("_", "\u00a0").split(", "), strict=True):
+            spelled = [word.replace("\u00a0", " ") for word in part.split(" ")]
+            for more, most in zip(spelled[::2], spelled[1::2], strict=True):
+                one = Comparison(name, sign if name == attribute else -sign, more, most)
+                found |= {more: one, most: one}
     return found
-
-
-def _events() -> tuple[dict[str, Words], dict[str, str]]:
-    told: dict[str, Words] = {}
-    nouns: dict[str, str] = {}
-    for line in vocabulary.EVENTS.strip().splitlines():
-        event, _, rest = line.partition(": ")
-        words, _, named_by = rest.partition("; ")
-        told[event] = _words(words)
-        nouns |= dict.fromkeys(_words(named_by), event)
-    return told, nouns
 
 
 ATTRIBUTES = _attributes()
 COMPARISONS = _comparisons()
-POSITIVES = {
-    word: name
-    for entry in vocabulary.POSITIVE.strip().replace("\n", "; ").split("; ")
-    for name, _, words in [entry.partition(": ")]
-    for word in words.split()
-}
-EVENTS, _EVENT_NOUNS = _events()
-_NEUTRAL = (
-    "total",
-    "overall",
-    "full",
-    "maximum",
-    "max",
-    "top",
-    "exact",
-    "official",
-    "current",
-    "approximate",
-    "typical",
-)
 _SYNONYMS = {noun: item.name for item in reversed(ATTRIBUTES.values()) for noun in (item.name, *item.nouns)} | {
     "inhabitants": "population",
     "people": "population",
     "residents": "population",
-    "native speakers": "number of native speakers",
-    "speakers": "number of speakers",
-    "floors": "number of floors",
-    "storeys": "number of floors",
-    "stories": "number of floors",
 }
-_PHRASE = re.compile(r"[a-z][a-z' -]*[a-z]$")
-_NO_ATTRIBUTE = re.compile(
-    r"\b(?:is|are|was|were|do|does|did|has|have|which|what|who|how|when|where|why|and|or|than|it|that|this|of|there|between|"
-    r"names?|meaning|capital|reason|history|difference|ratio|sum)\b"
-)
 
 
 def named(phrase: str) -> Attribute | None:
     """Return the attribute that a noun phrase names; an unknown phrase of up to five words names its own."""
-    text = re.sub(r"^(?:the|its|their) ", "", _plain(phrase))
-    if found := _known(text):
-        return found
+    text = re.sub(r"\s+", " ", phrase.strip().lower())
+    text = re.sub(r"^(?:the|its|their) ", "", text)
     first, _, rest = text.partition(" ")
-    if first in _NEUTRAL and (found := _known(rest)):
+    found = _known(text) or (_known(rest) if first in _NEUTRAL else None)
+    if found:
         return found
     if target := re.fullmatch(r"(?:average |mean )?distance (?:from|to) (.+)", text):
         return distance(target[1])
+    if text.startswith("year "):
+        return dated(text.removeprefix("year "))
     if text.startswith("number of "):
         return counted(text.removeprefix("number of "))
-    if event := _EVENT_NOUNS.get(re.sub(r"^year of (?:its )?", "", text)):
-        return dated(event)
     if not _PHRASE.match(text) or len(text.split()) > 5 or _NO_ATTRIBUTE.search(text) or text == "number":
         return None
-    return Attribute(text, nouns=(text,), after=(text,) if text.endswith("s") else ())
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"\s+", " ", text.strip().lower())
+    return Attribute(text, nouns=(text,))
 
 
 def _known(text: str) -> Attribute | None:
@@ -154,20 +197,29 @@ def singular(noun: str) -> str:
     return noun[:-1] if noun.endswith("s") and not noun.endswith(("ss", "us", "is")) else noun
 
 
+def plural(noun: str) -> str:
+    """Return the plural of a common noun."""
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
+
+
 def counted(noun: str) -> Attribute | None:
     """Return the attribute of how many `noun` something has."""
-    text = _plain(noun)
-    if not _PHRASE.match(text) or len(text.split()) > 4 or _NO_ATTRIBUTE.search(text):
-        return None
+    text = re.sub(r"\s+", " ", noun.strip().lower())
     known = ATTRIBUTES.get(_SYNONYMS.get(text, ""))
     if known is not None and known.dimensions == ("count",):
         return known
-    return Attribute(f"number of {text}", ("count",), "", (f"number of {text}", text), (), (text, singular(text)))
+    if not _PHRASE.match(text) or len(text.split()) > 4 or _NO_ATTRIBUTE.search(text):
+        return None
+    return Attribute(f"number of {text}", ("count",), "", (f"number of {text}",), (), (text, singular(text)))
 
 
 def dated(event: str) -> Attribute | None:
     """Return the attribute of the year in which something was `event`, such as "completed"."""
-    text = _plain(event)
+    text = re.sub(r"\s+", " ", event.strip().lower())
+    if text == "of origin":
+        return ATTRIBUTES["year of origin"]
     if not _PHRASE.match(text) or len(text.split()) > 4:
         return None
     return Attribute(f"year {text}", ("date",), before=EVENTS.get(text, (text,)), dated=True, scale=False)
@@ -175,17 +227,22 @@ def dated(event: str) -> Attribute | None:
 
 def distance(target: str) -> Attribute:
     """Return the attribute of how far something is from `target`."""
-    asked = _plain(target)
-    bare = asked.removeprefix("the ")
-    aims = tuple(f"{word} {the}{bare}" for word in ("from", "to") for the in ("the ", ""))
-    name = (
-        f"distance from {'the ' if asked != bare else ''}{bare.title() if bare in ('sun', 'moon', 'earth') else bare}"
-    )
-    return Attribute(name, ("length",), "km", ("distance",), before=("lies", "orbits"), after=aims, requires=(bare,))
+    aim = re.sub(r"\s+", " ", target.strip().lower()).removeprefix("the ")
+    aims = tuple(f"{word} {the}{aim}" for word in ("from", "to") for the in ("the ", ""))
+    the = "the " if target.strip().lower() != aim else ""
+    name = f"distance from {the}{aim.title() if aim in ('sun', 'moon', 'earth') else aim}"
+    return Attribute(name, ("length",), "km", after=aims)
 
 
-def is_known(attribute: Attribute) -> bool:
-    """Whether the rules know the words for this attribute, so that a missing figure is really missing."""
-    return (
-        attribute.name in ATTRIBUTES or attribute.name.startswith(("number of ", "distance from ")) or attribute.dated
-    )
+@lru_cache(maxsize=512)
+def any_of(words: Words) -> str:
+    """Return a pattern for any of the words, the longest first; it matches nothing where there are none."""
+    spaced = (r"[\s-]+".join(re.escape(part) for part in re.split(r"[\s-]+", word.lower())) for word in words)
+    return f"(?:{'|'.join(sorted(spaced, key=lambda word: (-len(word), word)))})" if words else "(?!)"
+
+
+def of(attribute: str, name: str) -> str:
+    """Return `length of the Nile`, `distance of Mars from the Sun`, `length of a day on Mars`."""
+    if attribute.startswith("distance from "):
+        return f"distance of {name} {attribute.removeprefix('distance ')}"
+    return f"{attribute} {'on' if attribute.endswith('a day') else 'of'} {name}"

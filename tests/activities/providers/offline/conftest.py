@@ -13,7 +13,7 @@ from activities.toolbox.calculate import evaluate
 from workflows.plan.conditions import holds
 from workflows.plan.facts import MISSING, facts_of
 from workflows.plan.model import Role
-from workflows.plan.references import BindError, bind, parse_reference, references_in
+from workflows.plan.references import BindError, as_text, bind, parse_reference, references_in, resolve, rewrite
 
 Notes = dict[str, str]
 Ask = Callable[..., Awaitable[dict[str, Any]]]
@@ -59,19 +59,21 @@ async def run_plan(plan: dict[str, Any], notes: Notes, goal: str) -> dict[str, A
         if node["kind"] == "tool":
             return use_tool(node["tool"], bind(node["args"], known.__getitem__), notes)
         inputs = {name: known[name] for name in dict.fromkeys(ref.node for ref in references_in(node["prompt"]))}
+        if "inputs" in node:
+            inputs[node["id"]] = [ending(name, values) for name in node["inputs"]]
         schema = node.get("output_schema")
-        call = request(node["role"], node["prompt"], inputs, goal=goal, output_schema=schema)
+        worded = rewrite(
+            node["prompt"],
+            lambda ref: (
+                as_text(resolve(ref, item[ref.node])) if f"{ref}" != f"${ref.node}" and ref.node in item else None
+            ),
+        )
+        call = request(node["role"], worded, inputs, goal=goal, output_schema=schema)
         return json.loads(json.dumps((await Offline().complete(call)).output))
 
     for node in plan["nodes"]:
         try:
-            if node["kind"] == "join":
-                found = {name: "succeeded" if name in values else "skipped" for name in node["inputs"]}
-                settled_join = [
-                    {"id": name, "status": found[name], "value": values.get(name), "error": None} for name in found
-                ]
-                values[node["id"]] = settled_join
-            elif "when" not in node or holds(node["when"], lambda test: fact(test["ref"], values)):
+            if "when" not in node or holds(node["when"], lambda test: fact(test["ref"], values)):
                 items = (
                     [{node["as"]: item} for item in bind(node["over"], values.__getitem__)] if "over" in node else []
                 )
@@ -81,6 +83,16 @@ async def run_plan(plan: dict[str, Any], notes: Notes, goal: str) -> dict[str, A
         except (KeyError, BindError):
             continue
     return values
+
+
+def ending(name: str, values: dict[str, Any]) -> dict[str, Any]:
+    """How an input of a node ended, as the node is told."""
+    return {
+        "id": name,
+        "status": "succeeded" if name in values else "skipped",
+        "value": values.get(name),
+        "error": None,
+    }
 
 
 def fact(ref: str, values: dict[str, Any]) -> Any:

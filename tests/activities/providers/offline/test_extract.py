@@ -2,7 +2,7 @@
 
 import pytest
 
-from activities.providers.offline.extract import Wanted, extract, of_kind
+from activities.providers.offline.extract import Wanted, extract
 from activities.providers.offline.sentences import Passage
 from activities.providers.offline.words import named
 
@@ -38,37 +38,8 @@ def find(attribute: str, subject: str, title: str, text: str, year: int | None =
         ("length", "the Oder", "Oder", "The Oder Delta is 60 km long. The length of the Oder is 854 km.", 854, "km"),
         ("length", "the Oder", "Oder", "The length of the Warta is 808 km. The Oder's length is 854 km.", 854, "km"),
         ("length", "the Oder", "Rivers", "The Warta is 808 km long, while the Oder is 854 km long.", 854, "km"),
-        ("length", "the Warta", "Rivers", "The Oder (854 km long) is joined by the Warta (808 km long).", 808, "km"),
-        ("length", "the Warta", "Oder", "The Oder is joined by the Warta, which is 808 km long.", 808, "km"),
-        ("length", "the Oder", "Warta", "The Warta, unlike the Oder with its 854 km long course, is short.", 854, "km"),
         ("length", "the Oder", "Oder", "**Length:** 854 km\n**Basin:** 119,074 km2", 854, "km"),
-        (
-            "length",
-            "the Oder",
-            "Oder",
-            "| Property | Value |\n|---|---|\n| Length | 854 km |\n| Basin | 5 km² |",
-            854,
-            "km",
-        ),
-        (
-            "length",
-            "the Oder",
-            "Rivers",
-            "| River | Length (km) | Basin (km²) |\n|---|---|---|\n| Warta | 808 | 54,529 |\n| Oder | 854 | 119,074 |",
-            854,
-            "km",
-        ),
-        (
-            "drainage basin",
-            "the Oder",
-            "Oder",
-            "The Oder basin covers 119,074 km². The Oder is 854 km long.",
-            119074,
-            "km²",
-        ),
-        ("length", "the Oder", "Oder", "The Oder is between 850 and\n858 km long.", 854, "km"),
         ("length", "the Oder", "Oder", "The Oder was 900 km long in 1800. It is 854 km long as of 2020.", 854, "km"),
-        ("height", "Rysy", "Rysy", "At 2,501 metres (8,205 ft), Rysy is the highest mountain of Poland.", 2501, "m"),
         (
             "height",
             "Mount Rysy",
@@ -138,7 +109,6 @@ def find(attribute: str, subject: str, title: str, text: str, year: int | None =
         ),
         ("population", "Lodz", "Łódź", "Łódź had a population of 670,642 in 2021, after 793,217 in 2002.", 670642, ""),
         ("population", "Hel", "Hel", "Hel is home to 1.5 million people (2020 census).", 1500000, ""),
-        ("population", "Hel", "Hel", "1500 people live in Hel.", 1500, ""),
         (
             "population",
             "Hel",
@@ -155,8 +125,6 @@ def find(attribute: str, subject: str, title: str, text: str, year: int | None =
             150,
             "people/km²",
         ),
-        ("number of moons", "Venus", "Venus", "Venus has no moons.", 0, ""),
-        ("number of legs", "a spider", "Spider", "Spiders have eight legs.", 8, ""),
         ("number of floors", "the Palace", "Palace", "The Palace has 42 floors above the ground.", 42, ""),
         (
             "mass",
@@ -197,22 +165,17 @@ def find(attribute: str, subject: str, title: str, text: str, year: int | None =
         ("wingspan", "the condor", "Andean condor", "The Andean condor has a wingspan of up to 3.3 m.", 3.3, "m"),
         ("price", "the Palace", "Palace", "The Palace cost $5.2 million to build.", 5200000, "$"),
         (
-            "completion",
+            "year completed",
             "the Palace",
             "Palace",
             "Work began in 1870. The Palace was completed in 1883 and opened in 1884.",
             1883,
             "year",
         ),
-        ("completion", "the Palace", "Palace", "The Palace was built between 1870 and 1883.", 1883, "year"),
-        ("opening", "the Palace", "Palace", "It was inaugurated on 27 May 1937.", 1937, "year"),
-        ("founding", "Hel", "Hel", "Hel was founded in AD 47, give or take a few years.", 47, "year"),
-        ("first ascent", "Rysy", "Rysy", "The mountain was first climbed in 1840.", 1840, "year"),
-        ("age", "the Palace", "Palace", "The Palace is 120 years old.", 120, "years"),
+        ("year opened", "the Palace", "Palace", "It was inaugurated on 27 May 1937.", 1937, "year"),
+        ("year founded", "Hel", "Hel", "Hel was founded in AD 47, give or take a few years.", 47, "year"),
+        ("year first climbed", "Rysy", "Rysy", "The mountain was first climbed in 1840.", 1840, "year"),
         ("age", "the Palace", "Palace", "The Palace was completed in 1955.", 1955, "year"),
-        ("height", "the Ariel 5", "Rockets", "The Ariel 5 rocket is 46 metres tall.", 46, "m"),
-        ("mass", "rex", "Pets", "Our small dog Rex weighs 8 kg.", 8, "kg"),
-        ("speed", "the Batory", "MS Batory", "- Length: 160.3 m\n- Speed: 20 knots", 37.04, "km/h"),
         ("height", "Hel", "Hel", "Hel lies at an elevation of about 3 metres.", 3, "m"),
     ],
 )
@@ -239,8 +202,29 @@ def test_the_figure_of_the_thing_itself_is_found(
         ("population", "Lodz", "Łódź", "The metropolitan area has 1.1 million inhabitants."),
         ("population", "the Palace", "Palace", "About 1,500 people worked on the project for 40 months."),
         ("depth", "Lake Blue", "Lake Blue", "Lake Blue has an average depth of 30 m."),
-        ("completion", "the Palace", "Palace", "The Palace burnt down in 1912."),
+        ("year completed", "the Palace", "Palace", "The Palace burnt down in 1912."),
         ("number of moons", "Ganymede", "Jupiter", "Jupiter has 97 known moons."),
+        ("length", "the Warta", "Rivers", "The Oder (854 km long) is joined by the Warta (808 km long)."),
+        ("length", "the Oder", "Warta", "The Warta, unlike the Oder with its 854 km long course, is short."),
+        ("length", "the Oder", "Oder", "| Property | Value |\n|---|---|\n| Length | 854 km |\n| Basin | 5 km² |"),
+        (
+            "length",
+            "the Oder",
+            "Rivers",
+            "| River | Length (km) | Basin (km²) |\n|---|---|---|\n| Warta | 808 | 54,529 |\n| Oder | 854 | 119,074 |",
+        ),
+        ("drainage basin", "the Oder", "Oder", "The Oder basin covers 119,074 km². The Oder is 854 km long."),
+        ("length", "the Oder", "Oder", "The Oder is between 850 and\n858 km long."),
+        ("height", "Rysy", "Rysy", "At 2,501 metres (8,205 ft), Rysy is the highest mountain of Poland."),
+        ("population", "Hel", "Hel", "1500 people live in Hel."),
+        ("number of moons", "Venus", "Venus", "Venus has no moons."),
+        ("number of legs", "a spider", "Spider", "Spiders have eight legs."),
+        ("year completed", "the Palace", "Palace", "The Palace was built between 1870 and 1883."),
+        ("age", "the Palace", "Palace", "The Palace is 120 years old."),
+        ("height", "the Ariel 5", "Rockets", "The Ariel 5 rocket is 46 metres tall."),
+        ("mass", "rex", "Pets", "Our small dog Rex weighs 8 kg."),
+        ("speed", "the Batory", "MS Batory", "- Length: 160.3 m\n- Speed: 20 knots"),
+        ("height", "Nida", "Nida", "Nida stands in the plain, some 15 kilometres from the border."),
     ],
 )
 def test_a_figure_of_something_else_is_never_taken(attribute: str, subject: str, title: str, text: str) -> None:
@@ -281,19 +265,3 @@ def test_two_things_that_could_be_meant_are_named_instead_of_guessed() -> None:
     ]
     found = extract(Wanted(known, "elephant"), passages)
     assert found["reason"] == "several documents could be meant: African elephant, Asian elephant"
-
-
-@pytest.mark.parametrize(
-    ("path", "title", "text", "kind", "is_one"),
-    [
-        ("rivers/oder.md", "Oder", "The Oder is 854 km long.", "river", True),
-        ("Big Cities/hel.md", "Hel", "Hel is old.", "big city", True),
-        ("notes/oder.md", "Oder", "The Oder is a long and quiet river in Poland.", "river", True),
-        ("notes/hel.md", "Hel", "Hel is the seat of a county and a town on the river Oder.", "river", False),
-        ("notes/hel.md", "Hel", "The Oder is a river.", "river", False),
-    ],
-)
-def test_a_kind_is_known_by_folder_or_by_what_the_document_says(
-    path: str, title: str, text: str, kind: str, *, is_one: bool
-) -> None:
-    assert of_kind(Passage(path, title, text), kind) is is_one

@@ -24,19 +24,6 @@ HITS = {
 }
 
 
-async def test_a_plain_question_gets_the_sentence_with_its_source(call: Call) -> None:
-    assert await call("worker", "How long is the Oder? $a", {"a": HITS}) == "The Oder is 854 km long. [o.md]"
-    assert (
-        await call("worker", "How deep is the Oder? $a", {"a": HITS})
-        == "Not found: no passage gives the depth of the Oder."
-    )
-
-
-async def test_a_plain_question_with_a_schema_gets_the_fact(call: Call) -> None:
-    schema = {"type": "object", "properties": {"value": {"type": "number"}}, "required": ["value"]}
-    assert (await call("worker", "How long is the Oder? $a", {"a": HITS}, output_schema=schema))["value"] == 854
-
-
 @pytest.mark.parametrize("role", ["worker", "critic", "judge"])
 async def test_any_other_prompt_gets_the_nearest_sentences_and_is_told_so(call: Call, role: str) -> None:
     assert await call(role, "Write a dramatic report of the floods. $a", {"a": HITS}) == (

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from activities.providers.offline.extract import Wanted
-from activities.providers.offline.plans import plan_of
-from activities.providers.offline.prompts import OfKind, Sentence, read_order
-from activities.providers.offline.shapes import questions
+from activities.providers.offline.plans import instruction, plan_of, read_order
+from activities.providers.offline.questions import questions
 from activities.toolbox import load_tools
 from workflows.plan.model import Plan
 from workflows.plan.validate import problems_of
@@ -20,14 +19,13 @@ GOALS = [
     "Which is longer, the Oder or the Warta, and by how much?",
     "Which of A, B, C and D is the longest, and how much longer is it than the shortest?",
     "Which of A, B, C and D is the shortest, and how much shorter is it than the next?",
-    "How much longer are A and B together than C and D together?",
+    "How much longer is A than B?",
     "What is the combined length of 1st, 2nd and Łódź?",
-    "What is the average height of A, B and C?",
     "How many times longer is A than B?",
     "What is the population of Goal, Input, Answer and Findings together?",
     "List the lengths of A, a and B.",
     "What is the longest river?",
-    "Which river is the longest? Which city is the oldest? List the rivers.",
+    "Which river is the longest? Which city is the oldest? List the lengths of the rivers.",
     "How far is Ceres from the Sun, and how many moons does Ceres have?",
 ]
 
@@ -52,26 +50,19 @@ def test_every_prompt_is_read_back_as_it_was_meant(goal: str) -> None:
         call = node.get("do", node)
         if call["kind"] != "llm" or call["role"] != "worker":
             continue
-        order = read_order(call["prompt"])
-        if isinstance(order, Wanted):
-            wanted = [(question.attribute, subject) for question in asked for subject in question.subjects]
-            assert (order.attribute, order.subject) in wanted
-        elif isinstance(order, OfKind):
-            assert (order.attribute, order.kind) in [(question.attribute, question.family) for question in asked]
-        else:
-            assert isinstance(order, Sentence)
-            assert order.question in [question.text for question in asked]
+        order = read_order(instruction(call["prompt"].replace("$doc.title", "Doc")))
+        assert isinstance(order, Wanted)
+        wanted = [(question.attribute, subject) for question in asked for subject in question.subjects or ("Doc",)]
+        assert (order.attribute, order.subject) in wanted
 
 
 def test_searches_wait_for_nothing_and_look_ups_only_for_their_own() -> None:
-    found = nodes("How much longer are A and B together than C and D together?")
-    assert [name for name, node in found.items() if node.get("tool") == "search"] == ["a", "b", "c", "d"]
-    assert all("$" not in str(found[name]) for name in "abcd")
+    found = nodes("How much longer is A than B?")
+    assert [name for name, node in found.items() if node.get("tool") == "search"] == ["a", "b"]
+    assert all("$" not in str(found[name]) for name in "ab")
     assert found["a_length"]["prompt"] == "Find the length of A in the passages, in km.\n\n$a"
-    assert found["left_total"]["args"] == {"expression": "${a_length.value} + ${b_length.value}"}
-    assert found["difference"]["args"] == {"expression": "${left_total.value} - ${right_total.value}"}
-    assert found["findings"]["policy"] == "settled"
-    assert found["answer"]["prompt"].endswith("\n\n$findings")
+    assert found["difference"]["args"] == {"expression": "${a_length.value} - ${b_length.value}"}
+    assert found["answer"]["inputs"] == ["a_length", "b_length", "difference"]
 
 
 def test_arithmetic_runs_only_when_every_figure_was_found() -> None:
@@ -89,7 +80,7 @@ def test_the_lead_over_the_next_needs_no_knowledge_of_the_winner() -> None:
     expression = nodes("Which of A, B and C is the longest, and by how much?")["lead"]["args"]["expression"]
     for name, value in {"a": 3, "b": 10, "c": 7}.items():
         expression = expression.replace(f"${{{name}_length.value}}", str(value))
-    assert expression == "max(3, 10, 7) - max(min(3, 10), min(3, 7), min(10, 7))"
+    assert expression == "abs(max(3, 10, 7) - max(min(3, 10), min(3, 7), min(10, 7)))"
 
 
 def test_one_thing_is_looked_up_once() -> None:
@@ -97,7 +88,7 @@ def test_one_thing_is_looked_up_once() -> None:
     assert [name for name in found if name.startswith("oder")] == ["oder", "oder_length"]
 
 
-def test_a_kind_without_a_folder_is_searched_for() -> None:
+def test_a_kind_is_the_folder_with_its_name() -> None:
     found = nodes("What is the highest city?")
     assert found["city_files"]["args"] == {"glob": "**/[cC]it*/**", "max_items": 200}
-    assert found["city_search"]["when"] == {"ref": "$city_files.count", "op": "eq", "value": 0}
+    assert found["answer"]["inputs"] == ["city_files", "city_height"]

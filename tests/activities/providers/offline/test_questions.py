@@ -2,10 +2,9 @@
 
 import pytest
 
-from activities.providers.offline.questions import Question
-from activities.providers.offline.shapes import NotUnderstood, questions
+from activities.providers.offline.questions import NotUnderstood, Question, questions
 
-AB = (("the Oder",), ("the Warta",))
+AB = ("the Oder", "the Warta")
 
 
 def one(goal: str) -> Question:
@@ -24,9 +23,8 @@ def one(goal: str) -> Question:
         ("How long is the Bridge of Sighs?", "length", "the Bridge of Sighs"),
         ("How high is Rysy?", "height", "Rysy"),
         ("How deep is Lake Blue?", "depth", "Lake Blue"),
-        ("How old is the Palace?", "age", "the Palace"),
+        ("How old is the Palace?", "year of origin", "the Palace"),
         ("How many people live in Hel?", "population", "Hel"),
-        ("How big is the population of Hel?", "population", "Hel"),
         ("How much does a wisent weigh?", "mass", "a wisent"),
         ("How fast can a wisent run?", "speed", "a wisent"),
         ("How long does a wisent live?", "life span", "a wisent"),
@@ -39,7 +37,6 @@ def one(goal: str) -> Question:
         ("What is the melting point of tin?", "melting point", "tin"),
         ("When was the Palace completed?", "year completed", "the Palace"),
         ("In which year was Hel founded?", "year founded", "Hel"),
-        ("When did the Palace open?", "year opened", "the Palace"),
         ("What is the average depth of Lake Blue?", "average depth", "Lake Blue"),
     ],
 )
@@ -56,13 +53,11 @@ def test_a_look_up_names_a_property_and_a_thing(goal: str, attribute: str, subje
         ("Which river is shorter: the Oder or the Warta?", "length", -1),
         ("Which of the Oder and the Warta is the longest?", "length", 1),
         ("Of the Oder and the Warta, which is longer?", "length", 1),
-        ("the Oder or the Warta: which is longer?", "length", 1),
         ("Which has more bridges, the Oder or the Warta?", "number of bridges", 1),
         ("Which has the larger drainage basin, the Oder or the Warta?", "drainage basin", 1),
         ("Which is closer to the sea, the Oder or the Warta?", "distance from the sea", -1),
         ("Which was completed first, the Oder or the Warta?", "year completed", -1),
-        ("Which weighs less, the Oder or the Warta?", "mass", -1),
-        ("Which melts at a higher temperature, the Oder or the Warta?", "melting point", 1),
+        ("Which is older, the Oder or the Warta?", "year of origin", -1),
         ("Which is more populous, the Oder or the Warta?", "population", 1),
         ("Compare the lengths of the Oder and the Warta.", "length", 1),
         ("Compare the length of the Oder with that of the Warta.", "length", 1),
@@ -72,38 +67,34 @@ def test_a_look_up_names_a_property_and_a_thing(goal: str, attribute: str, subje
 def test_a_comparison_names_what_decides_and_which_way(goal: str, attribute: str, sign: int) -> None:
     found = one(goal)
     assert found.attribute is not None
-    assert (found.shape, found.attribute.name, found.terms, found.sign) == ("compare", attribute, AB, sign)
+    assert (found.shape, found.attribute.name, found.subjects, found.sign) == ("compare", attribute, AB, sign)
 
 
 @pytest.mark.parametrize(
-    ("goal", "shape", "terms"),
+    ("goal", "shape", "subjects"),
     [
         ("How much longer is the Oder than the Warta?", "difference", AB),
         ("By how much is the Oder longer than the Warta?", "difference", AB),
         ("How many kilometres longer is the Oder than the Warta?", "difference", AB),
         ("What is the difference between the lengths of the Oder and the Warta?", "difference", AB),
         ("What is the difference in length between the Oder and the Warta?", "difference", AB),
-        ("How much higher is the melting point of tin than that of lead?", "difference", (("tin",), ("lead",))),
-        ("How many more moons does Ceres have than Vesta?", "difference", (("Ceres",), ("Vesta",))),
-        ("How much longer are A and B together than C and D together?", "difference", (("A", "B"), ("C", "D"))),
-        ("How much longer is the Oder than B and C together?", "difference", (("the Oder",), ("B", "C"))),
-        ("Is the Oder longer than the Warta?", "check", AB),
+        ("How much higher is the melting point of tin than that of lead?", "difference", ("tin", "lead")),
+        ("How many more moons does Ceres have than Vesta?", "difference", ("Ceres", "Vesta")),
         ("How many times longer is the Oder than the Warta?", "ratio", AB),
         ("How many times as long as the Warta is the Oder?", "ratio", AB),
         ("How many times as long is the Oder as the Warta?", "ratio", AB),
         ("What is the ratio of the length of the Oder to that of the Warta?", "ratio", AB),
-        ("What is the combined length of A, B and C?", "sum", (("A", "B", "C"),)),
-        ("How long are A and B together?", "sum", (("A", "B"),)),
-        ("What is the total number of moons of A and B?", "sum", (("A", "B"),)),
-        ("How many people live in A and B together?", "sum", (("A", "B"),)),
-        ("What is the average height of A, B and C?", "average", (("A", "B", "C"),)),
-        ("List the lengths of A, B and C.", "list", (("A",), ("B",), ("C",))),
-        ("How long are A, B and C?", "list", (("A",), ("B",), ("C",))),
+        ("What is the combined length of A, B and C?", "sum", ("A", "B", "C")),
+        ("How long are A and B together?", "sum", ("A", "B")),
+        ("What is the total number of moons of A and B?", "sum", ("A", "B")),
+        ("How many people live in A and B together?", "sum", ("A", "B")),
+        ("List the lengths of A, B and C.", "list", ("A", "B", "C")),
+        ("How long are A, B and C?", "list", ("A", "B", "C")),
     ],
 )
-def test_reckoning_keeps_the_order_and_the_groups(goal: str, shape: str, terms: tuple[tuple[str, ...], ...]) -> None:
+def test_reckoning_keeps_the_order(goal: str, shape: str, subjects: tuple[str, ...]) -> None:
     found = one(goal)
-    assert (found.shape, found.terms) == (shape, terms)
+    assert (found.shape, found.subjects) == (shape, subjects)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +102,7 @@ def test_reckoning_keeps_the_order_and_the_groups(goal: str, shape: str, terms: 
     [
         ("Which is longer, the Oder or the Warta, and by how much?", "next"),
         ("Which is longer, the Oder or the Warta, and what is the difference?", "next"),
-        ("Which of A, B and C is the longest, and how much longer is it than the shortest?", "least"),
+        ("Which of A, B and C is the longest, and how much longer is it than the shortest?", "last"),
         ("Which of A, B and C is the longest, and how much longer is it than the next?", "next"),
         ("Which of A, B and C is the longest, and how long is it?", ""),
     ],
@@ -121,29 +112,22 @@ def test_the_tail_asks_for_the_lead(goal: str, by: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("goal", "shape", "family", "attribute", "place"),
+    ("goal", "shape", "family", "attribute", "rank"),
     [
-        ("What is the longest river?", "superlative", "river", "length", (1, 1)),
-        ("Which river is the shortest?", "superlative", "river", "length", (1, 1)),
-        ("Which planet has the most moons?", "superlative", "planet", "number of moons", (1, 1)),
-        ("What is the second highest mountain in the documents?", "superlative", "mountain", "height", (2, 1)),
-        ("What are the three highest mountains?", "superlative", "mountain", "height", (1, 3)),
-        ("How tall is the tallest building?", "superlative", "building", "height", (1, 1)),
-        ("What is the largest city by population?", "superlative", "city", "population", (1, 1)),
-        ("Which element was discovered first?", "superlative", "element", "year discovered", (1, 1)),
-        ("Rank the rivers by length.", "superlative", "river", "length", (1, 50)),
-        ("List the lengths of the rivers.", "list", "river", "length", (1, 1)),
-        ("How high are the mountains?", "list", "mountain", "height", (1, 1)),
-        ("List the rivers.", "members", "river", None, (1, 1)),
-        ("How many cities are there?", "members", "city", None, (1, 1)),
+        ("What is the longest river?", "superlative", "river", "length", 1),
+        ("Which river is the shortest?", "superlative", "river", "length", 1),
+        ("Which planet has the most moons?", "superlative", "planet", "number of moons", 1),
+        ("What is the second highest mountain in the documents?", "superlative", "mountain", "height", 2),
+        ("What is the largest city by population?", "superlative", "city", "population", 1),
+        ("Which element was discovered first?", "superlative", "element", "year discovered", 1),
+        ("List the lengths of the rivers.", "list", "river", "length", 1),
+        ("What are the heights of all mountains?", "list", "mountain", "height", 1),
     ],
 )
-def test_a_kind_of_thing_ranges_over_the_folder(
-    goal: str, shape: str, family: str, attribute: str | None, place: tuple[int, int]
-) -> None:
+def test_a_kind_of_thing_ranges_over_the_folder(goal: str, shape: str, family: str, attribute: str, rank: int) -> None:
     found = one(goal)
-    assert (found.shape, found.family, (found.rank, found.top)) == (shape, family, place)
-    assert (found.attribute.name if found.attribute else None) == attribute
+    assert found.attribute is not None
+    assert (found.shape, found.family, found.attribute.name, found.rank) == (shape, family, attribute, rank)
 
 
 def test_a_unit_and_a_year_are_part_of_the_question() -> None:
@@ -159,9 +143,15 @@ def test_a_unit_and_a_year_are_part_of_the_question() -> None:
         "What is the capital of Poland?",
         "What is the longest river in Africa?",
         "Tell me about the Oder.",
+        "Is the Oder longer than the Warta?",
+        "Which rivers are longer than 500 km?",
+        "Which planets have no moons?",
+        "How many times hotter is A than B?",
+        "Which is longer, the Oder?",
+        "How many cities are there?",
     ],
 )
-def test_other_questions_are_answered_by_quotation(goal: str) -> None:
+def test_any_other_question_gets_the_passages_found(goal: str) -> None:
     assert one(goal).shape == "passage"
 
 
@@ -179,13 +169,9 @@ def test_several_questions_are_all_read_and_a_pronoun_is_resolved() -> None:
     [
         ("Write a poem about the Oder.", "Write a poem about the Oder.", True),
         ("Compare the Oder and the Warta.", "Compare the Oder and the Warta.", True),
-        ("Which is longer, the Oder?", "Which is longer, the Oder?", True),
-        ("Which rivers are longer than 500 km?", "Which rivers are longer than 500 km?", True),
-        ("How many times hotter is A than B?", "How many times hotter is A than B?", True),
-        ("Which planets have no moons?", "Which planets have no moons?", True),
+        ("What?", "What?", True),
+        ("List the rivers.", "List the rivers.", True),
         ("How long is the Oder? Write a poem.", "Write a poem.", False),
-        ("How long is the Oder and who is nicer than B?", "who is nicer than B", False),
-        ("What is the longest river and how deep is it?", "how deep is it", False),
         ("...", "...", True),
     ],
 )

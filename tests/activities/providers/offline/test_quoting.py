@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from activities.providers.offline.quoting import summary, wanted_length
 from activities.providers.offline.sentences import Passage
-from activities.providers.offline.summaries import summary, wanted_length
 
 Call = Callable[..., Awaitable[Any]]
 
