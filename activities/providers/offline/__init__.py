@@ -16,7 +16,7 @@ from activities.providers.offline.extract import extract
 from activities.providers.offline.material import Material, material_of
 from activities.providers.offline.plans import instruction, plan_of, read_goal, read_order
 from activities.providers.offline.questions import NotUnderstood, Question, questions
-from activities.providers.offline.quoting import cited, nearest, quoted, summary, wanted_length
+from activities.providers.offline.quoting import cited, nearest, summary, wanted_length
 from activities.providers.offline.sentences import Passage
 from workflows.plan.schema import faults
 from workflows.usage import Usage
@@ -79,10 +79,9 @@ def _plan(request: ModelRequest) -> dict[str, Any]:
 def _refusal(error: NotUnderstood) -> str:
     part = error.part.rstrip("?.! ")
     said = part if len(part) <= 70 else f"{part[:67]}..."
-    which = "the goal" if error.whole else "this part of the goal"
     why = f" ({error.why})" if error.why else ""
     return (
-        f'The offline rules do not understand {which}: "{said}"{why}. They are rules, no model, and can plan: '
+        f'The offline rules do not understand "{said}"{why}. They are rules, no model, and can plan: '
         f"{_EXAMPLES}. Anything else needs a language model: set WEFT_MODEL."
     )
 
@@ -149,7 +148,7 @@ def _open(asked: str, material: Material, citations: Citations) -> dict[str, Any
             lines.append(f"{quote} {citations.mark(fact.node, quote, fact.text('source'), quote)}")
         elif fact.text("reason"):
             lines.append(f"Not found: {fact.text('reason')}.")
-    lines += quoted(asked, material.readable, citations)
+    lines += cited(nearest(asked, material.readable), citations)
     lines += [*sums(material), *(f"{material.why_lost(node)}." for node in material.lost)]
     return {"answer": "\n".join(lines) or "The inputs hold nothing to answer from.", "evidence": citations.evidence}
 

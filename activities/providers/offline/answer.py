@@ -9,7 +9,7 @@ from activities.providers.offline.material import Fact, Material
 from activities.providers.offline.names import same_name
 from activities.providers.offline.plans import Layout, layout
 from activities.providers.offline.questions import Question
-from activities.providers.offline.quoting import quoted
+from activities.providers.offline.quoting import cited, nearest
 from activities.providers.offline.telling import Part, tell
 from activities.providers.offline.words import Attribute, named, of
 
@@ -43,7 +43,7 @@ def _passages(node: str, question: Question, material: Material, citations: Cita
         return f"The search did not finish: {material.why_lost(node)}."
     found = [item for item in material.passages if item.node == node] or material.passages
     said = f"I cannot tell from the documents; the offline rules do not read “{question.text}”."
-    lines = quoted(question.text, found, citations)
+    lines = cited(nearest(question.text, found), citations)
     return "\n".join([f"{said} Nearest sentences:", *lines]) if lines else f"{said} The search found no passage."
 
 

@@ -15,7 +15,12 @@ _RELATIVE = re.compile(
     rf"\s*(?:\([^)]*\)\s*)?(?:times\b|(?:{_COMPARATIVES}|more|less|fewer|above|below|after|before|later|earlier|ago|"
     r"from (?=\w+ to))\b(?!\s+(?:mean )?(?:sea|the sea)))"
 )
-_CHANGE = re.compile(r"\b(?:by|within|every|each|first|last|another|per) (?:about |some |roughly |over |nearly )?$")
+_CHANGE = re.compile(
+    r"\b(?:by|within|every|each|first|last|another|per|than|at least|at most) (?:about |some |roughly )?$"
+)
+_DENIED = re.compile(r"\b(?:not|never)\b|n't\b")
+_ANOTHER = re.compile(r"(?<!\bis )(?<!\bwas )\b(?:its|their|an?|the|of|with) (?:about |roughly )?$")
+_AWAY = re.compile(r"\s*(?:from|away|off|north|south|east|west|inland|along|within|inside|of (?:its?|which|them))\b")
 _AFTER_NOUN = re.compile(r"[^,;]*")
 _AFTER_VERB = re.compile(
     r"\W*(?:(?:to|for|over|about|roughly|around|some|nearly|almost|up|at|an?|the|total|of|on|average|approximately|more|"
@@ -35,7 +40,7 @@ def bound(text: str, asked: Attribute, names: Iterable[tuple[int, int]] = ()) ->
     for item in found:
         before = folded[: item.start]
         year = item.unit is YEAR or (asked.dated and re.fullmatch(r"\d{3}", item.text) is not None)
-        if item.vague or year != asked.dated:
+        if item.vague or year != asked.dated or _DENIED.search(before):
             continue
         if asked.dated:
             if cue := re.search(rf"(?<!\w)({any_of(asked.before)}){_IN_YEAR}", before):
@@ -47,9 +52,14 @@ def bound(text: str, asked: Attribute, names: Iterable[tuple[int, int]] = ()) ->
 
 
 def _after(text: str, item: Quantity, asked: Attribute) -> tuple[str, str] | None:
-    """The name of an attribute and its cue right behind the figure: `5 km long`, `95 known moons`."""
-    gap = r"(?:[\s-]+(?!of\b|the\b|and\b|in\b|or\b|to\b|a\b|than\b)[\w'-]+){0,2}?[\s-]+"
+    """The name of an attribute and its cue right behind the figure: `5 km long`, `95 known moons`.
+
+    `A 5 km long tunnel` gives that of something else.
+    """
+    gap = r"(?:[\s-]+(?:known|confirmed|official|main|native|whole|different))?[\s-]+"
     if item.unit is not COUNT:
+        if _ANOTHER.search(text[: item.start]):
+            return None
         gap = r"(?:\s*\([^)]*\))?(?:\s+(?:or so|more or less|\w+ly))?[\s,-]+"
     best: tuple[str, str] | None = None
     for attribute in _rivals(asked):
@@ -61,6 +71,8 @@ def _after(text: str, item: Quantity, asked: Attribute) -> tuple[str, str] | Non
 
 def _before(text: str, item: Quantity, others: list[Quantity], asked: Attribute) -> tuple[str, str] | None:
     """The nearest cue before the figure, with no other figure but a year between."""
+    if _AWAY.match(text, item.end):
+        return None
     blocks = [other.end for other in others if other.end <= item.start and other.unit is not YEAR]
     start = max([item.start - _REACH, 0, *blocks])
     best: tuple[int, int, int, str, str] | None = None

@@ -27,17 +27,9 @@ Groups = dict[str, str | None]
 _MOST_GOAL = 2_000
 _MOST_PARTS = 6
 _VERBS = {
-    "weigh": "mass",
-    "cost": "price",
-    "live": "life span",
-    "run": "speed",
-    "swim": "speed",
-    "fly": "speed",
-    "melt": "melting point",
-    "boil": "boiling point",
-    "take to orbit": "orbital period",
-    "take to circle": "orbital period",
-}
+    "weigh": "mass", "cost": "price", "live": "life span", "run": "speed", "swim": "speed", "fly": "speed",
+    "melt": "melting point", "boil": "boiling point", "take to orbit": "orbital period",
+}  # fmt: skip
 _RANKS = {"second": 2, "third": 3, "fourth": 4, "fifth": 5}
 _LESS = ("fewer", "fewest", "less", "least", "lower", "lowest", "smaller", "smallest", "shorter", "shortest")
 _GREATER = ("more", "most", "higher", "highest", "larger", "largest", "greater", "greatest", "longer", "longest")
@@ -156,12 +148,11 @@ class Question:
 
 
 class NotUnderstood(Exception):
-    """A goal, or a part of it, that asks nothing. `part` is that part, `whole` whether there is no other."""
+    """A goal, or a part of it, that asks nothing, and why."""
 
-    def __init__(self, part: str, *, whole: bool, why: str = "") -> None:
-        super().__init__(part)
+    def __init__(self, part: str, why: str = "") -> None:
+        super().__init__(part, why)
         self.part = part
-        self.whole = whole
         self.why = why
 
 
@@ -169,30 +160,29 @@ def questions(goal: str) -> tuple[Question, ...]:
     """Return the questions a goal asks, in order. Raises NotUnderstood where a part of it is no question."""
     text = goal.strip()
     if len(text) > _MOST_GOAL:
-        raise NotUnderstood(text[:80], whole=True, why=f"rules read goals of at most {_MOST_GOAL:,} characters")
+        raise NotUnderstood(text[:80], f"rules read goals of at most {_MOST_GOAL:,} characters")
     pieces = re.split(r"(?<=\?)\s+|\n\s*\n?", text)
     parts = [part for piece in pieces for part in split(piece.strip()) if re.search(r"\w", part)]
     found: list[Question] = []
     for part in parts:
-        found += _sentence(part, found, whole=len(parts) == 1)
+        found += _sentence(part, found)
     if not found:
-        raise NotUnderstood(text[:80], whole=True)
+        raise NotUnderstood(text[:80])
     if len(found) > _MOST_PARTS:
-        raise NotUnderstood(text[:80], whole=True, why=f"rules answer at most {_MOST_PARTS} questions at once")
+        raise NotUnderstood(text[:80], f"rules answer at most {_MOST_PARTS} questions at once")
     return tuple(found)
 
 
-def _sentence(text: str, before: list[Question], *, whole: bool) -> list[Question]:
+def _sentence(text: str, before: list[Question]) -> list[Question]:
     one = question(_resolved(text, before))
     if one is not None:
         return [one]
-    pieces = _PARTS.split(_clean(text))
     found: list[Question] = []
-    for piece in pieces:
+    for piece in _PARTS.split(_clean(text)):
         said = _resolved(piece, [*before, *found])
         each = question(said)
         if each is None and (not _ASKS.match(said) or len(re.findall(r"\w+", said)) < 3):
-            raise NotUnderstood(text if len(pieces) == 1 else piece, whole=whole and len(pieces) == 1)
+            raise NotUnderstood(piece)
         found.append(each or Question("passage", said))
     return found
 

@@ -60,11 +60,6 @@ def nearest(prompt: str, passages: Sequence[Passage]) -> list[Sentence]:
     return [items[index] for index in sorted(chosen)]
 
 
-def quoted(prompt: str, passages: Sequence[Passage], citations: Citations) -> list[str]:
-    """Return the sentences nearest to a prompt, each with its mark."""
-    return cited(nearest(prompt, passages), citations)
-
-
 def cited(chosen: Sequence[Sentence], citations: Citations) -> list[str]:
     """Return sentences, each with its mark."""
     lines = []

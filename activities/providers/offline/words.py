@@ -45,66 +45,86 @@ class Comparison:
     most: str
 
 
-# name | dimensions | unit | nouns | before | after | further fields
-_ATTRIBUTES = """
-length | length, time | km | | stretches, stretch, extends, flows, runs, measures, lasts, lasted | long, in length
-height | length | m | | rises, rising, stands, soars | high, tall, in height | accepts: elevation
-elevation | length | m | altitude | | above sea level, above mean sea level, above the sea | accepts: height
-depth | length | m | | | deep, in depth | avoid: average, mean, averages
-width | length | m | breadth | | wide, broad, in width
-diameter | length | km | | | across, in diameter
-drainage basin | area | km² | basin, catchment, drainage area, watershed | drains
-area | area | km² | surface area, surface, land area, total area | covers, covering, occupies, spans | in area \
-| avoid: METRO
-volume | volume | km³ | | holds, contains | of water
-discharge | flow | m³/s | flow rate, flow | discharges, carries
-mass | mass | kg | weight, body mass, body weight | weigh, weighs, weighed, weighing | heavy, in weight, in mass
-speed | speed | km/h | top speed, velocity | reach, reaches, run at, runs at, sprint, fly at | fast \
-| avoid: average, mean, averages, wind, winds
-temperature | temperature | °C | | | hot, cold, warm | no scale
-melting point | temperature | °C | melting temperature | melts, melt, melted | | no scale
-boiling point | temperature | °C | boiling temperature | boils, boil | | no scale
-density | density | g/cm³ | | | dense
-population density | people by area, count
-population | count | | number of inhabitants, number of people | home to, inhabited by \
-| people, inhabitants, residents, citizens | avoid: METRO, day, year, killed, died, worked, visitors, passengers
-number of native speakers | count | | native speakers | | native speakers
-number of speakers | count | | speakers, total speakers | | speakers, people speak | avoid: native, second, mother
-number of floors | count | | floors, storeys, stories | | floors, storeys, stories
-life span | time | years | lifespan, life expectancy | live, lives, living
-orbital period | time | days | orbit | orbits | to orbit, to circle, to go around, to go round, to complete an orbit
-length of a day | time | hours | length of day, day length, a day, day | day lasts, rotates, rotation
-price | US dollars, euros, British pounds | | cost, costs, budget | cost, costs, sells
-size | length, area | | | measures | | accepts: area, diameter
-year of origin | date | | age | completed, opened, founded, built, established, born | | dated, no scale
-"""
-_METRO = "metropolitan, metro, urban, agglomeration, greater, conurbation, suburbs"
+def _words(text: str) -> Words:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
 
-# More and most of an attribute, then less and least of it; `-` is an attribute of which less is meant first.
-_COMPARED = """
-length: longer longest, shorter shortest
-height: taller tallest higher highest, lower lowest
-depth: deeper deepest, shallower shallowest
-width: wider widest broader broadest, narrower narrowest
-size: bigger biggest larger largest, smaller smallest
-mass: heavier heaviest, lighter lightest
-speed: faster fastest quicker quickest, slower slowest
-temperature: hotter hottest warmer warmest, colder coldest cooler coolest
-density: denser densest, sparser sparsest
-population: more_populous most_populous, less_populous least_populous
-price: more_expensive most_expensive, cheaper cheapest
--year of origin: older oldest, younger youngest newer newest
-distance: farther farthest further furthest, closer closest nearer nearest
-"""
-POSITIVES = {
-    word: name
-    for name, words in {
-        "length": "long", "height": "tall high", "depth": "deep", "width": "wide broad", "size": "big large small",
-        "mass": "heavy", "speed": "fast", "temperature": "hot cold warm", "density": "dense", "year of origin": "old",
-        "population": "populous", "price": "expensive",
-    }.items()
-    for word in words.split()
+
+def _one(
+    name: str, dimensions: str, unit: str = "", nouns: str = "", before: str = "", after: str = "", avoid: str = "",
+    accepts: str = "", *, dated: bool = False, scale: bool = True, own: bool = True,
+) -> Attribute:  # fmt: skip
+    named = ((name,) if own else ()) + _words(nouns)
+    lists = (_words(before), _words(after), _words(avoid), _words(accepts))
+    return Attribute(name, _words(dimensions), unit, named, *lists, dated, scale)
+
+
+_METRO = "metropolitan, metro, urban, agglomeration, greater, conurbation, suburbs"
+_PASSING = "day, year, killed, died, worked, visitors, passengers"
+_STRETCHES = "stretches, stretch, extends, flows, runs, measures, lasts, lasted"
+_ORBITS = "to orbit, to circle, to go around, to go round, to complete an orbit"
+_SINCE = "completed, opened, founded, built, established, born"
+ATTRIBUTES = {
+    item.name: item
+    for item in (
+        _one("length", "length, time", "km", "", _STRETCHES, "long, in length"),
+        _one("height", "length", "m", "", "rises, rising, stands, soars", "high, tall, in height", accepts="elevation"),
+        _one("elevation", "length", "m", "altitude", "", "above sea level, above the sea", accepts="height"),
+        _one("depth", "length", "m", "", "", "deep, in depth", "average, mean, averages"),
+        _one("width", "length", "m", "breadth", "", "wide, broad, in width"),
+        _one("diameter", "length", "km", "", "", "across, in diameter"),
+        _one("drainage basin", "area", "km²", "basin, catchment, drainage area, watershed", "drains"),
+        _one("area", "area", "km²", "surface area, surface, land area, total area", "covers, occupies, spans",
+             "in area", _METRO),
+        _one("volume", "volume", "km³", "", "holds, contains", "of water"),
+        _one("discharge", "flow", "m³/s", "flow rate, flow", "discharges, carries"),
+        _one("mass", "mass", "kg", "weight, body weight", "weigh, weighs, weighing", "heavy, in weight, in mass"),
+        _one("speed", "speed", "km/h", "top speed, velocity", "reach, reaches, run at, runs at, fly at", "fast",
+             "average, mean, averages, wind, winds"),
+        _one("temperature", "temperature", "°C", "", "", "hot, cold, warm", scale=False),
+        _one("melting point", "temperature", "°C", "melting temperature", "melts, melt, melted", scale=False),
+        _one("boiling point", "temperature", "°C", "boiling temperature", "boils, boil", scale=False),
+        _one("density", "density", "g/cm³", "", "", "dense"),
+        _one("population density", "people by area, count"),
+        _one("population", "count", "", "number of inhabitants, number of people", "home to, inhabited by",
+             "people, inhabitants, residents, citizens", f"{_METRO}, {_PASSING}"),
+        _one("number of native speakers", "count", "", "native speakers", "", "native speakers"),
+        _one("number of speakers", "count", "", "speakers, total speakers", "", "speakers, people speak",
+             "native, second, mother"),
+        _one("number of floors", "count", "", "floors, storeys, stories", "", "floors, storeys, stories"),
+        _one("life span", "time", "years", "lifespan, life expectancy", "live, lives, living"),
+        _one("orbital period", "time", "days", "orbit", "orbits", _ORBITS),
+        _one("length of a day", "time", "hours", "length of day, a day, day", "day lasts, rotates, rotation"),
+        _one("price", "US dollars, euros, British pounds", "", "cost, costs, budget", "costs, sells"),
+        _one("size", "length, area", "", "", "", "", "", "area, diameter", own=False),
+        _one("year of origin", "date", "", "age", _SINCE, dated=True, scale=False, own=False),
+    )
 }  # fmt: skip
+
+# The word for much of an attribute; more and most of it, then less and least.
+_COMPARED = """
+length: long; longer longest, shorter shortest
+height: tall high; taller tallest higher highest, lower lowest
+depth: deep; deeper deepest, shallower shallowest
+width: wide broad; wider widest broader broadest, narrower narrowest
+size: big large small; bigger biggest larger largest, smaller smallest
+mass: heavy; heavier heaviest, lighter lightest
+speed: fast; faster fastest quicker quickest, slower slowest
+temperature: hot cold warm; hotter hottest warmer warmest, colder coldest cooler coolest
+density: dense; denser densest, sparser sparsest
+population: populous; more_populous most_populous, less_populous least_populous
+price: expensive; more_expensive most_expensive, cheaper cheapest
+year of origin: old; younger youngest newer newest, older oldest
+distance: ; farther farthest further furthest, closer closest nearer nearest
+"""
+COMPARISONS: dict[str, Comparison] = {}
+POSITIVES: dict[str, str] = {}
+for _line in _COMPARED.strip().splitlines():
+    _attribute, _much, _ends = re.split(r": |; ", _line)
+    POSITIVES |= dict.fromkeys(_much.split(), _attribute)
+    for _sign, _end in zip((1, -1), _ends.split(", "), strict=True):
+        _spelled = [word.replace("_", " ") for word in _end.split()]
+        for _more, _most in zip(_spelled[::2], _spelled[1::2], strict=True):
+            COMPARISONS |= dict.fromkeys((_more, _most), Comparison(_attribute, _sign, _more, _most))
 EVENTS = {
     "completed": ("completed", "finished", "built"),
     "built": ("built", "constructed", "completed", "erected"),
@@ -118,46 +138,6 @@ _NO_ATTRIBUTE = re.compile(
     r"\b(?:is|are|was|were|do|does|did|has|have|which|what|who|how|when|where|why|and|or|than|it|that|this|of|there|"
     r"between|names?|meaning|capital|reason|history|difference|ratio|sum)\b"
 )
-
-
-def _words(text: str) -> Words:
-    return tuple(word.strip() for word in text.replace("METRO", _METRO).split(",") if word.strip())
-
-
-def _attributes() -> dict[str, Attribute]:
-    found = {}
-    for line in _ATTRIBUTES.replace("\\\n", "").strip().splitlines():
-        name, dimensions, unit, nouns, before, after, *more = ([part.strip() for part in line.split("|")] + [""] * 6)[
-            :8
-        ]
-        said = " ".join(more)
-        dated, scale = "dated" in said, "no scale" not in said
-        lists = {
-            key: _words(said.removeprefix(f"{key}:")) if said.startswith(key) else () for key in ("avoid", "accepts")
-        }
-        own = () if dated or name == "size" else (name,)
-        found[name] = Attribute(
-            name, _words(dimensions), unit, (*own, *_words(nouns)), _words(before), _words(after),
-            lists["avoid"], lists["accepts"], dated, scale,
-        )  # fmt: skip
-    return found
-
-
-def _comparisons() -> dict[str, Comparison]:
-    found: dict[str, Comparison] = {}
-    for line in _COMPARED.strip().splitlines():
-        attribute, _, words = line.partition(": ")
-        name = attribute.removeprefix("-")
-        for sign, part in zip((1, -1), words.replace("_", "\u00a0").split(", "), strict=True):
-            spelled = [word.replace("\u00a0", " ") for word in part.split(" ")]
-            for more, most in zip(spelled[::2], spelled[1::2], strict=True):
-                one = Comparison(name, sign if name == attribute else -sign, more, most)
-                found |= {more: one, most: one}
-    return found
-
-
-ATTRIBUTES = _attributes()
-COMPARISONS = _comparisons()
 _SYNONYMS = {noun: item.name for item in reversed(ATTRIBUTES.values()) for noun in (item.name, *item.nouns)} | {
     "inhabitants": "population",
     "people": "population",

@@ -17,6 +17,15 @@ def find(attribute: str, subject: str, title: str, text: str, year: int | None =
     ("attribute", "subject", "title", "text", "value", "unit"),
     [
         ("length", "the Oder", "Oder", "The Oder is 854 km long.", 854, "km"),
+        ("height", "the Palace", "Palace", "The Palace stands 2 km from the station and is 80 m tall.", 80, "m"),
+        (
+            "year completed",
+            "the Palace",
+            "Palace",
+            "The Palace was completed in 1955 and rebuilt in 1990.",
+            1955,
+            "year",
+        ),
         (
             "length",
             "the Oder",
@@ -225,6 +234,16 @@ def test_the_figure_of_the_thing_itself_is_found(
         ("mass", "rex", "Pets", "Our small dog Rex weighs 8 kg."),
         ("speed", "the Batory", "MS Batory", "- Length: 160.3 m\n- Speed: 20 knots"),
         ("height", "Nida", "Nida", "Nida stands in the plain, some 15 kilometres from the border."),
+        ("height", "the Palace", "Palace", "The Palace stands 2 km from the station."),
+        ("depth", "Lake Blue", "Lake Blue", "Lake Blue is not 90 m deep."),
+        ("year completed", "the Palace", "Palace", "The Palace was not completed in 1955."),
+        ("year completed", "the Palace", "Palace", "The Palace's west wing was completed in 1960."),
+        ("number of floors", "the Palace", "Palace", "The Palace has 3 underground floors."),
+        ("number of moons", "Mars", "Mars", "Mars has fewer than 3 moons."),
+        ("length", "the Oder", "Oder", "The Oder and the Warta are 1,662 km long together."),
+        ("length", "the Oder", "Oder", "Length of the delta: 60 km"),
+        ("area", "Hel", "Hel", "The lake near Hel covers 5 square kilometres."),
+        ("population", "Paris", "Paris", "The Paris region had a population of 12,000,000 in 2020."),
     ],
 )
 def test_a_figure_of_something_else_is_never_taken(attribute: str, subject: str, title: str, text: str) -> None:
