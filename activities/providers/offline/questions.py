@@ -30,7 +30,6 @@ _VERBS = {
     "weigh": "mass", "cost": "price", "live": "life span", "run": "speed", "swim": "speed", "fly": "speed",
     "melt": "melting point", "boil": "boiling point", "take to orbit": "orbital period",
 }  # fmt: skip
-_RANKS = {"second": 2, "third": 3, "fourth": 4, "fifth": 5}
 _LESS = ("fewer", "fewest", "less", "least", "lower", "lowest", "smaller", "smallest", "shorter", "shortest")
 _GREATER = ("more", "most", "higher", "highest", "larger", "largest", "greater", "greatest", "longer", "longest")
 
@@ -53,7 +52,6 @@ _THAT = "(?:that of |those of |the [a-z ]+? of )?"
 _TOGETHER = "(?:together|combined|in total|in all|altogether)"
 _MUCH = f"how (?:much|far|many (?P<unit>{PATTERN}))"
 _KIND = "(?P<family>[a-z][a-z -]*?)"
-_RANK = rf"(?P<rank>{any_of(tuple(_RANKS))})?[ -]?"
 _HERE = "(?: (?:in|of) (?:all )?(?:the |these |my )?(?:documents|notes|folder|files|corpus))?"
 _HEAT = "(?:at )?what temperature"
 _VERB = f"(?P<verb>{any_of(tuple(_VERBS))})"
@@ -83,9 +81,9 @@ _WORDINGS: tuple[tuple[Shape, str], ...] = (
     ("sum", f"{_WHAT}(?:combined|total|joint|sum of the) {_NOUN} of {_NAMES}"),
     ("sum", f"how {_LONG} {_BE} {_NAMES} {_TOGETHER}"),
     ("sum", f"how many {_NOUN} (?:do|{_HAS}|live in|are in) {_NAMES}(?: have)? {_TOGETHER}(?: have)?"),
-    ("superlative", f"(?:(?:what|which|who) {_BE} |name )?{_THE}{_RANK}{_MOST} {_KIND}{_HERE}(?: by {_NOUN})?"),
-    ("superlative", f"which {_KIND}{_HERE} {_BE} {_THE}{_RANK}{_MOST}{_AIM}(?: by {_NOUN})?"),
-    ("superlative", f"which {_KIND}{_HERE} {_HAS} {_THE}{_RANK}{_MORE} {_NOUN}"),
+    ("superlative", f"(?:(?:what|which|who) {_BE} |name )?{_THE}{_MOST} {_KIND}{_HERE}(?: by {_NOUN})?"),
+    ("superlative", f"which {_KIND}{_HERE} {_BE} {_THE}{_MOST}{_AIM}(?: by {_NOUN})?"),
+    ("superlative", f"which {_KIND}{_HERE} {_HAS} {_THE}{_MORE} {_NOUN}"),
     ("superlative", f"which {_KIND}{_HERE} {_BE} {_THE}{_EVENT} {_WHEN}"),
     ("list", f"(?:what are |list |give |show )?{_THE}{_NOUN} of (?:all (?:the )?|the |each |every ){_KIND}{_HERE}"),
     ("lookup", f"how long {_BE} (?:a|the) (?P<day>day) on {_NAMES}"),
@@ -131,7 +129,7 @@ class Question:
     """One question; a `passage` is one that no rule reads. `sign` is 1 where more of the attribute wins.
 
     `by` asks for the winner's lead over the next or the last; `family` is the kind of thing that a folder-wide question
-    ranges over, `rank` the place asked for; `unit` the symbol of the unit asked for.
+    ranges over; `unit` the symbol of the unit asked for.
     """
 
     shape: Shape
@@ -142,7 +140,6 @@ class Question:
     word: str = ""
     by: By = ""
     family: str = ""
-    rank: int = 1
     unit: str = ""
     year: int | None = None
 
@@ -249,8 +246,7 @@ def _read(shape: Shape, groups: Groups) -> Question | None:
     one = Question(shape, "", attribute, (), sign, word, unit=unit.symbol if unit else "")
     if "family" in groups:
         family = _kind(groups["family"] or "", plural=shape == "list")
-        rank = _RANKS.get((groups.get("rank") or "").lower(), 1)
-        return replace(one, family=family, rank=rank) if family else None
+        return replace(one, family=family) if family else None
     listed = names_in(re.sub(f" {_TOGETHER}$", "", groups.get("names") or "", flags=re.IGNORECASE))
     sides = [names_in(groups.get(side) or "") for side in ("first", "second")]
     subjects = listed or ((*sides[0], *sides[1]) if [len(side) for side in sides] == [1, 1] else ())

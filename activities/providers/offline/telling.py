@@ -10,7 +10,6 @@ from activities.providers.offline.units import YEAR, Unit
 from activities.providers.offline.words import COMPARISONS, Attribute, of, plural
 
 _MORE = {"more": "larger", "most": "largest", "less": "smaller", "least": "smallest", "": "greater"}
-_PLACES = ("", "", "second ", "third ", "fourth ", "fifth ")
 
 
 @dataclass(slots=True)
@@ -64,7 +63,8 @@ def tell(part: Part) -> str:
 def _refused(part: Part) -> str:
     """Why figures that were found do not answer; empty when they do."""
     figures, question = part.figures, part.question
-    if len({item.unit.symbol for item in figures}) > 1 or len({item.fact.text("attribute") for item in figures}) > 1:
+    alike = ("", part.attribute.name, *part.attribute.accepts)
+    if len({item.unit for item in figures}) > 1 or any(item.fact.text("attribute") not in alike for item in figures):
         return f"These figures measure different things and cannot be set against each other: {part.named(figures)}."
     whole = question.shape in ("difference", "ratio", "sum") and len(figures) < len(question.subjects)
     if whole or (question.shape == "compare" and len(figures) < 2):
@@ -101,24 +101,22 @@ def _compare(part: Part) -> str:
 
 
 def _wins(part: Part) -> str:
-    """`is longer`, `is the second longest`, `has more moons`, `has the highest melting point`."""
+    """`is longer`, `is the longest`, `has more moons`, `has the highest melting point`."""
     question, attribute = part.question, part.attribute
-    word, place = question.word, _PLACES[question.rank]
+    word = question.word
     most = len(part.figures) > 2 or bool(question.family)
     known = COMPARISONS.get(word)
     if known is not None and attribute.name.split(" from ")[0] == known.attribute:
-        return f"is the {place}{known.most}" if most or word == known.most else f"is {known.more}"
+        return f"is the {known.most}" if most or word == known.most else f"is {known.more}"
     if attribute.dated:
-        return f"was {attribute.event} {place}{word}"
+        return f"was {attribute.event} {word}"
     if attribute.name.startswith("number of ") and word in ("more", "most", "fewer", "fewest"):
-        amount = {"more": "most", "fewer": "fewest"}.get(word, word) if most else word
-        return (
-            f"has {f'the {place}' if amount.endswith('st') else ''}{amount} {attribute.name.removeprefix('number of ')}"
-        )
+        amount = {"more": "the most", "fewer": "the fewest"}.get(word, f"the {word}") if most else word
+        return f"has {amount} {attribute.name.removeprefix('number of ')}"
     more = _MORE.get(word, word)
     degree = COMPARISONS.get(more)
     shown = more if degree is None else degree.most if most else degree.more
-    return f"has the {place}{'greatest' if shown == 'greater' and most else shown} {attribute.name}"
+    return f"has the {'greatest' if shown == 'greater' and most else shown} {attribute.name}"
 
 
 def _lead(part: Part, order: list[Figure]) -> str:
@@ -128,12 +126,9 @@ def _lead(part: Part, order: list[Figure]) -> str:
     more = f"{known.more} than" if known else "ahead of"
     if part.question.by == "next":
         return f" It is {part.change(part.result)} {more} the next, {order[1].name}."
-    ends = [
-        item.most
-        for item in COMPARISONS.values()
-        if known and item.attribute == known.attribute and item.sign != known.sign
-    ]
-    return f" It is {part.change(part.result)} {more} the {ends[0] if ends else 'last'}, {order[-1].name}."
+    ends = (item for item in COMPARISONS.values() if known and item.attribute == known.attribute)
+    least = next((item.most for item in ends if known and item.sign != known.sign), "last")
+    return f" It is {part.change(part.result)} {more} the {least}, {order[-1].name}."
 
 
 def _difference(part: Part) -> str:
@@ -179,13 +174,10 @@ def _superlative(part: Part) -> str:
     if len(order) == 1:
         return f"The documents give the {given} of one {question.family} only: {part.named(order)}."
     among = f"the {len(order)} {plural(question.family)} whose {given} the documents give"
-    if question.rank > len(order):
-        return f"There are only {among}: {part.named(order)}."
-    item = order[question.rank - 1]
-    level = listed([other.name for other in order if other.value == item.value and other is not item])
-    near, label = (order[1:3], "Next") if question.rank == 1 else (order[: question.rank - 1], "Before it")
-    said = f"Of {among}, {item.name} {_wins(part)}: {part.cite(item)}."
-    return f"{said}{f' It is level with {level}.' if level else ''} {label}: {part.named(near)}."
+    best = order[0]
+    level = listed([other.name for other in order[1:] if other.value == best.value])
+    said = f"Of {among}, {best.name} {_wins(part)}: {part.cite(best)}."
+    return f"{said}{f' It is level with {level}.' if level else ''} Next: {part.named(order[1:3])}."
 
 
 def _dissent(part: Part) -> list[str]:
