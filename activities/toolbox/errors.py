@@ -1,30 +1,6 @@
-"""What can go wrong with a tool, as a tree.
+"""What can go wrong with a tool: a ToolError when one call fails, a ToolSetupError when a worker starts.
 
-Exception
-├── ToolError                 one call failed; in a run the class name is the error's type
-│   ├── UnknownTool           no tool has that name
-│   ├── ToolArgumentError     the arguments do not fit the tool
-│   ├── ToolResultError       the tool returned what JSON cannot carry
-│   ├── DocsNotFound          this worker does not see the folder of documents
-│   ├── PathRefused           a path leaves the folder, is hidden, or is no regular file
-│   ├── DocumentNotFound      nothing has that path
-│   ├── DocumentUnreadable    the file is not text, or cannot be opened
-│   ├── TooManyFiles          the folder holds more than a scan allows
-│   ├── IndexUnusable         the search index can be neither read nor rebuilt
-│   ├── ExpressionRefused     `calculate` does not accept the expression
-│   ├── CalculationFailed     the expression has no finite real value
-│   ├── AddressRefused        the guard does not allow that address
-│   ├── FetchFailed           no complete answer came back
-│   ├── HttpStatusError       the server answered with an error status
-│   ├── ContentRefused        the answer is not text, or is encoded in a way that is not read
-│   ├── McpUnavailable        an MCP server does not start, does not answer, or went away
-│   ├── McpToolFailed         an MCP server says that its tool failed
-│   ├── UnknownOutcome        a write may have taken effect, and nobody knows
-│   ├── SandboxLimit          confined code was stopped by one of its limits
-│   └── SandboxFailed         code could not be run in the sandbox
-└── ToolSetupError            a worker cannot offer its tools; found when it starts
-    ├── ToolDefinitionError   `@tool` is misused
-    └── ToolModuleError       a module of tools cannot be loaded
+In a run the class name of a ToolError is the error's type.
 """
 
 from typing import Final

@@ -10,6 +10,7 @@ from activities.providers.offline.units import COUNT, YEAR, Unit, convert, unit_
 from activities.providers.offline.words import of
 
 _CONVERTED_DIGITS = 5
+_TOO_MUCH = 1e300
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +25,9 @@ class Figure:
 
 
 def figure_of(name: str, fact: Fact) -> Figure | None:
-    """Return the figure of a found fact; None when it has no number."""
+    """Return the figure of a found fact; None when it has no number that can be reckoned with."""
     value, symbol = fact.value.get("value"), fact.text("unit")
-    if not fact.found or not isinstance(value, int | float) or isinstance(value, bool):
+    if not fact.found or not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < _TOO_MUCH:
         return None
     unit = YEAR if symbol == YEAR.symbol else COUNT if not symbol else unit_of(symbol) or Unit(symbol, symbol)
     said = quantities(fact.text("text"))

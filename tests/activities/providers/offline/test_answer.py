@@ -180,3 +180,14 @@ async def test_findings_of_another_model_are_used_as_they_are(call: Call) -> Non
     findings = [{"id": "oder_length", "status": "succeeded", "value": fact, "error": None}]
     found = await call("joiner", "How long is the Oder?\n\nAnswer from these findings alone. $f", {"f": findings})
     assert found["answer"] == "The length of the Oder is 854 km [1]."
+
+
+@pytest.mark.parametrize("value", [10**400, True, "854"])
+async def test_what_is_no_number_to_reckon_with_is_not_found(call: Call, value: Any) -> None:
+    fact = {"found": True, "value": value, "unit": "km", "quote": "It is long.", "source": "o.md"}
+    findings = [{"id": "oder_length", "status": "succeeded", "value": fact, "error": None}]
+    found = await call("joiner", "How long is the Oder?\n\nAnswer from these findings alone. $f", {"f": findings})
+    assert found == {
+        "answer": "The length of the Oder was not found: the search found no passage.",
+        "evidence": [],
+    }
