@@ -42,7 +42,7 @@ def _passages(node: str, question: Question, material: Material, citations: Cita
     if node in material.lost:
         return f"The search did not finish: {material.why_lost(node)}."
     found = [item for item in material.passages if item.node == node] or material.passages
-    said = f"I cannot tell from the documents; the offline rules do not read “{question.text}”."
+    said = f"I cannot tell from the documents; the offline rules do not understand “{question.text}”."
     lines = cited(nearest(question.text, found), citations)
     return "\n".join([f"{said} Nearest sentences:", *lines]) if lines else f"{said} The search found no passage."
 

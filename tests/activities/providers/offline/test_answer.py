@@ -93,7 +93,7 @@ NOTES = {
         (
             "Who designed the Palace?",
             (
-                "I cannot tell from the documents; the offline rules do not read “Who designed the Palace”. "
+                "I cannot tell from the documents; the offline rules do not understand “Who designed the Palace”. "
                 "Nearest sentences:\nThe Palace is 237 metres tall. [1]\nIt has 42 floors. [2]\n"
                 "Lev Rudnev designed the Palace in the style of his time. [3]"
             ),
