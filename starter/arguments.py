@@ -43,7 +43,7 @@ weft ask "Which is longer, the Nile or the Amazon?" --docs examples/corpus""",
     "finish": "weft finish nightly-1\nweft finish nightly-1 --output none",
     "plan": "weft plan check plan.yaml\nweft plan draw plan.yaml --format svg",
     "tools": "weft tools\nWEFT_TOOLS=mytools weft tools --output json",
-    "setup": "weft setup\nweft setup --address temporal.example.com:7233 --namespace agents",
+    "setup": "weft setup --address temporal.example.com:7233 --namespace agents\nweft setup --rates openai=600",
     "dev": "weft dev\nweft dev --stop",
     "worker": "weft worker tools\nweft worker all --address temporal.example.com:7233",
 }
@@ -257,7 +257,10 @@ def _add_offline(commands: _Commands) -> None:
         "--format", choices=("text", "mermaid", "svg"), default="text", help="how to draw (default: text)"
     )
     _command(commands, "tools", "list the tools there are; needs no server")
-    _command(commands, "setup", "create the search attributes that the namespace lacks")
+    setup = _command(commands, "setup", "create the search attributes that the namespace lacks; cap model providers")
+    setup.add_argument(
+        "--rates", metavar="PROVIDER=N,...", help="calls a minute that all workers together may make of it"
+    )
     dev = _command(commands, "dev", "run the local Temporal server and all workers in the foreground")
     dev.add_argument("--stop", action="store_true", help="stop the local stack that runs in the background")
     worker = _command(commands, "worker", "run a worker in the foreground", "ROLE")

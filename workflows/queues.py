@@ -1,5 +1,7 @@
 """Task queues: one for workflows, one for tools, one for each model provider, so that each scales on its own."""
 
+import re
+
 WORKFLOW = "weft.workflow"
 TOOLS = "weft.tools"
 SANDBOX = "weft.sandbox"
@@ -9,3 +11,17 @@ LLM_PREFIX = "weft.llm."
 def llm_queue(model: str) -> str:
     """Return the queue of the provider in `provider:model`; a bare provider name is one too."""
     return LLM_PREFIX + model.partition(":")[0]
+
+
+def rates_in(text: str) -> dict[str, int]:
+    """Return how many calls a minute each provider takes, from `openai=600,anthropic=50`.
+
+    Raises ValueError with a sentence about the part that is wrong.
+    """
+    rates: dict[str, int] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        provider, _, calls = (piece.strip() for piece in part.partition("="))
+        if not re.fullmatch(r"[a-z]\w{0,40}", provider) or not re.fullmatch(r"[0-9]{1,9}", calls):
+            raise ValueError(f"{part[:60]!r}: is no rate; give calls a minute, like openai=600,anthropic=50")
+        rates[provider] = int(calls)
+    return rates

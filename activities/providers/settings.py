@@ -10,6 +10,7 @@ from typing import Self, get_args
 from urllib.parse import urlsplit
 
 from workflows.plan.model import Role
+from workflows.queues import rates_in
 
 PROVIDERS = ("offline", "openai", "anthropic")
 OFFICIAL = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
@@ -94,12 +95,14 @@ def _models(variable: str, env: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _rates(env: Mapping[str, str]) -> dict[str, int]:
-    rates = {}
-    for part in filter(None, (part.strip() for part in env.get("WEFT_RATES", "").split(","))):
-        provider, _, calls = (piece.strip() for piece in part.partition("="))
-        if provider not in PROVIDERS or not re.fullmatch(r"[1-9][0-9]{0,8}", calls):
-            raise ValueError(f"WEFT_RATES={part!r}: is no rate; give calls a minute, like openai=600,anthropic=50")
-        rates[provider] = int(calls)
+    try:
+        rates = rates_in(env.get("WEFT_RATES", ""))
+    except ValueError as error:
+        raise ValueError(f"WEFT_RATES={error}") from None
+    for provider, calls in rates.items():
+        if provider not in PROVIDERS or not calls:
+            told = "is no rate; give calls a minute, like openai=600,anthropic=50"
+            raise ValueError(f"WEFT_RATES='{provider}={calls}': {told}")
     return rates
 
 

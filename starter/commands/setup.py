@@ -1,10 +1,14 @@
-"""`weft setup`: create the search attributes that a namespace lacks, and name the lists they make possible."""
+"""`weft setup`: create the search attributes that a namespace lacks, name the lists they make possible, and cap what
+all workers together ask of a model provider.
+"""
 
 import argparse
 from collections.abc import Mapping
 
-from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.enums.v1 import IndexedValueType, TaskQueueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
+from temporalio.api.taskqueue.v1 import RateLimit
+from temporalio.api.workflowservice.v1 import UpdateTaskQueueConfigRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -15,6 +19,7 @@ from starter.faults import meaning
 from starter.launch import connect
 from starter.terminal import Terminal
 from workflows.attributes import KINDS
+from workflows.queues import llm_queue, rates_in
 
 # A terminated run keeps the WeftStatus it had, so a list of open runs has to ask Temporal's own status too.
 _OPEN = f'`WorkflowType`="{WORKFLOW_TYPE}" AND `ExecutionStatus`="Running"'
@@ -29,6 +34,10 @@ VIEWS = {
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Create what is missing and say what was done; running it again changes nothing."""
+    try:
+        rates = rates_in(args.rates or "")
+    except ValueError as error:
+        raise Refused(f"--rates {error}; 0 lifts a cap") from None
     weft = await connect(args, terminal)
     there = await _attributes(weft)
     wrong = mistyped(there)
@@ -38,12 +47,14 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     missing = {name: kind for name, kind in KINDS.items() if name not in there}
     if missing:
         await _create(weft, missing)
+    for provider, calls in rates.items():
+        await _cap(weft, provider, calls)
     if terminal.output in ("json", "jsonl"):
         views = {name: {"query": query, "url": weft.place.list_link(query)} for name, query in VIEWS.items()}
-        done = {"namespace": weft.place.namespace, "created": list(missing), "kept": _kept(missing)}
+        done = {"namespace": weft.place.namespace, "created": list(missing), "kept": _kept(missing), "rates": rates}
         terminal.answer_json({**done, "views": views})
     else:
-        terminal.answer("\n".join([*told(weft.place.namespace, missing), "", *listed(weft.place)]))
+        terminal.answer("\n".join([*told(weft.place.namespace, missing), *capped(rates), "", *listed(weft.place)]))
     return Exit.ANSWER
 
 
@@ -56,6 +67,14 @@ def told(namespace: str, missing: Mapping[str, str]) -> list[str]:
     if _kept(missing):
         lines.append(f"already in {namespace}: " + ", ".join(_kept(missing)))
     return lines
+
+
+def capped(rates: Mapping[str, int]) -> list[str]:
+    """Return what was set, a line for each provider."""
+    return [
+        f"{llm_queue(provider)}: {f'at most {calls:,} calls a minute' if calls else 'no cap'}, of all workers together"
+        for provider, calls in rates.items()
+    ]
 
 
 def listed(place: Place) -> list[str]:
@@ -97,6 +116,25 @@ async def _create(weft: Weft, missing: Mapping[str, str]) -> None:
         await weft.client.operator_service.add_search_attributes(request)
     except RPCError as error:
         raise _refusal(weft.client, error) from None
+
+
+async def _cap(weft: Weft, provider: str, calls: int) -> None:
+    """Have the server give out so many calls of a provider a minute; 0 lifts the cap. Workers need no restart."""
+    update = UpdateTaskQueueConfigRequest.RateLimitUpdate(
+        rate_limit=RateLimit(requests_per_second=calls / 60) if calls else None, reason="weft setup --rates"
+    )
+    request = UpdateTaskQueueConfigRequest(
+        namespace=weft.place.namespace,
+        task_queue=llm_queue(provider),
+        task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+        update_queue_rate_limit=update,
+    )
+    try:
+        await weft.client.workflow_service.update_task_queue_config(request)
+    except RPCError as error:
+        if error.status == RPCStatusCode.UNIMPLEMENTED:
+            raise Refused("this server knows no rates of task queues; a newer Temporal server does") from None
+        raise meaning(error) from None
 
 
 def _refusal(client: Client, error: RPCError) -> Stop:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from google.protobuf.duration_pb2 import Duration
-from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.enums.v1 import IndexedValueType, TaskQueueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
-from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, RegisterNamespaceRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -56,6 +57,34 @@ async def test_what_is_missing_is_created_once(
             await setup.run(args, terminal)
             created.append(json.loads(terminal.out.getvalue())["created"])
     assert created == [list(KINDS), []]
+
+
+@pytest.mark.parametrize("rates", ["openai", "openai=-1", "openai=1.5", "=60", "openai:m=60"])
+async def test_a_rate_that_is_none_is_named(make_terminal: Callable[..., Any], rates: str) -> None:
+    with pytest.raises(Refused, match="is no rate; give calls a minute, like openai=600"):
+        await setup.run(parse(["setup", "--rates", rates]), make_terminal("text"))
+
+
+@pytest.mark.server
+async def test_a_provider_is_capped_for_all_workers_together_and_let_go(
+    server_address: str, client: Client, make_terminal: Callable[..., Any]
+) -> None:
+    async def rate() -> float | None:
+        asked = DescribeTaskQueueRequest(
+            namespace="default",
+            task_queue=TaskQueue(name="weft.llm.anthropic"),
+            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+            report_config=True,
+        )
+        found = (await client.workflow_service.describe_task_queue(asked)).config.queue_rate_limit
+        return found.rate_limit.requests_per_second if found.HasField("rate_limit") else None
+
+    for text, expected in (("anthropic=90", 1.5), ("anthropic=0", None)):
+        terminal = make_terminal("text")
+        await setup.run(parse(["setup", "--address", server_address, "--rates", text]), terminal)
+        assert await rate() == expected
+        said = "at most 90 calls a minute" if expected else "no cap"
+        assert f"weft.llm.anthropic: {said}, of all workers together" in terminal.out.getvalue()
 
 
 @pytest.mark.server
