@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from activities.providers.offline.names import names_in
+from activities.providers.offline.names import core, names_in
 from activities.providers.offline.sentences import split
 from activities.providers.offline.units import PATTERN, unit_of
 from activities.providers.offline.words import (
@@ -214,10 +214,10 @@ def question(text: str) -> Question | None:
         asked = unit_of(one.unit or symbol)
         sizes = ("time",) if one.attribute.dated else one.attribute.dimensions
         fits = asked is None or not sizes or asked.dimension in sizes
-        ranked = len(one.subjects) <= _MOST_PARTS if by == "next" else one.shape == "compare" or not by
-        ranked = ranked and one.shape in ("compare", "superlative")
-        told = not repeated or POSITIVES.get(repeated) == one.attribute.name
-        if not fits or not told or ((by or repeated) and not ranked) or (year and (one.attribute.dated or one.family)):
+        leads = not by or (one.shape == "compare" and (by == "last" or len(one.subjects) <= _MOST_PARTS))
+        ranked = one.shape in ("compare", "superlative") and POSITIVES.get(repeated) == one.attribute.name
+        timed = not year or not (one.attribute.dated or one.family)
+        if not (fits and leads and timed and (ranked or not repeated)):
             return None
         symbol = asked.symbol if asked and not one.attribute.dated else ""
         return replace(one, text=text.strip(), by=by, unit=symbol, year=int(year[1]) if year else None)
@@ -249,7 +249,8 @@ def _read(shape: Shape, groups: Groups) -> Question | None:
         return replace(one, family=family) if family else None
     listed = names_in(re.sub(f" {_TOGETHER}$", "", groups.get("names") or "", flags=re.IGNORECASE))
     sides = [names_in(groups.get(side) or "") for side in ("first", "second")]
-    subjects = listed or ((*sides[0], *sides[1]) if [len(side) for side in sides] == [1, 1] else ())
+    both = (*sides[0], *sides[1]) if [len(side) for side in sides] == [1, 1] else ()
+    subjects = tuple({core(name): name for name in listed or both}.values())
     if shape == "lookup":
         return replace(one, shape="lookup" if len(subjects) == 1 else "list", subjects=subjects) if subjects else None
     return replace(one, subjects=subjects) if len(subjects) > 1 else None

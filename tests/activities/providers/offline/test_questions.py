@@ -148,11 +148,21 @@ def test_a_unit_and_a_year_are_part_of_the_question() -> None:
         "Which planets have no moons?",
         "How many times hotter is A than B?",
         "Which is longer, the Oder?",
+        "How much longer is the Oder than the river Oder?",
+        "How many kilograms longer is the Oder than the Warta?",
         "How many cities are there?",
     ],
 )
 def test_any_other_question_gets_the_passages_found(goal: str) -> None:
     assert one(goal).shape == "passage"
+
+
+def test_what_is_left_unread_of_a_question_is_not_dropped() -> None:
+    found = questions("What is the longest river, and by how much?")
+    assert [(item.shape, item.text) for item in found] == [
+        ("superlative", "What is the longest river"),
+        ("passage", "by how much"),
+    ]
 
 
 def test_several_questions_are_all_read_and_a_pronoun_is_resolved() -> None:
