@@ -4,7 +4,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from activities.providers.offline.words import COMPARISONS, any_of
+from activities.providers.offline.words import COMPARISONS, any_of, singular
 
 EXACT, CLOSE, NONE = 2, 1, 0
 
@@ -20,6 +20,7 @@ _NOT_A_NAME = re.compile(
     r"it|its|they|them|their|this|that|there|ones?|others?|these|those|between|by|together|combined|every|each|all|any|"
     rf"plus|minus|times|takes?|to|most|least|next|{_MOST})(?![\w-])"
 )
+_PROPERTY = re.compile(r"(?:the )?(?:[a-z]+ )?of ")
 
 
 def fold(text: str) -> str:
@@ -100,9 +101,13 @@ def names_in(text: str, most: int = 24) -> tuple[str, ...]:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text can be the name of one thing: up to eight words, none of them a question word or verb."""
-    short = 0 < len(text.split()) <= 8 and len(text) <= 100
-    return short and bool(core(text)) and not _NOT_A_NAME.search(text.lower())
+    """Whether a text can be the name of one thing: up to eight words, none of them a question word or verb.
+
+    `The rivers` are several things, and `the height of K2` is none.
+    """
+    several = text.startswith("the ") and text == text.lower() and singular(text) != text
+    short = 0 < len(text.split()) <= 8 and len(text) <= 100 and re.search(r"[^\W\d]", text)
+    return bool(short and core(text)) and not (several or _PROPERTY.match(text) or _NOT_A_NAME.search(text.lower()))
 
 
 def slug(name: str) -> str:
