@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 CHARGED = "refused-wishes-are-charged"
 """A patch of runs that booked the cost of a refused wish here; the scheduler books it now."""
+LETS_ON = "waiting-wishes-let-on"
+"""The patch by which a wish that waits for what runs lets others add meanwhile: what runs may have to, to end."""
 
 
 class Extender:
@@ -64,7 +66,8 @@ class Extender:
     async def check(self, draft: str, adds: Adds = "", unit: int = -1) -> Checked:
         """Check a plan that continues this one, or what `unit` adds to it, until every fact that it asks for is known.
 
-        What has ended is read here, and what starts later is asked; what runs was not, so its end is waited for.
+        What has ended is read here, and what starts later is asked; what runs was not, so its end is waited for. An
+        addition has its turn before and after, but not while it waits.
         """
         engine, state = self._engine, self._engine.state
         while True:
@@ -72,9 +75,22 @@ class Extender:
             node = state.address(unit) if adds else ""
             checked = await self._opening.check(draft, engine.plan, adds=adds, node=node, refs=refs)
             asked = [state.graph.by_id[name] for name in checked.awaits]
-            await workflow.wait_condition(partial(self._none_run, asked))
-            if not any(state.status[node] in (RUNNING, SUCCEEDED) for node in asked):
+            overtaken = await self._ends(asked, lets_on=unit >= 0)
+            if not overtaken and not any(state.status[node] in (RUNNING, SUCCEEDED) for node in asked):
                 return checked
+
+    async def _ends(self, nodes: list[int], *, lets_on: bool) -> bool:
+        """Wait until none of the nodes runs; return whether others may have added meanwhile."""
+        ended = partial(self._none_run, nodes)
+        if not lets_on or ended() or not workflow.patched(LETS_ON):
+            await workflow.wait_condition(ended)
+            return False
+        self._turn.release()
+        try:
+            await workflow.wait_condition(ended)
+        finally:
+            await self._turn.acquire()
+        return True
 
     def _outputs(self, draft: str, unit: int) -> dict[str, str]:
         """Return the outputs of what has ended; a wish for a replan is that of its node."""

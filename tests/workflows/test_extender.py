@@ -52,7 +52,7 @@ def outside(monkeypatch: pytest.MonkeyPatch) -> None:
             await asyncio.sleep(0)
 
     monkeypatch.setattr(engines, "milliseconds", lambda: 0)
-    monkeypatch.setattr(extenders, "workflow", SimpleNamespace(wait_condition=hold))
+    monkeypatch.setattr(extenders, "workflow", SimpleNamespace(wait_condition=hold, patched=bool))
     monkeypatch.setattr(Engine, "_drain", lambda _: None)
     for name in ("start", "start_waiting"):
         monkeypatch.setattr(Fanout, name, lambda *_: None)
@@ -137,6 +137,28 @@ async def test_only_what_runs_is_waited_for() -> None:
     checks.now.set()
     await settle()
     assert not engine.extender.busy
+
+
+async def test_a_wish_that_waits_for_a_loop_lets_the_loop_go_on() -> None:
+    """The call of the loop is added while the wish waits, and the wish is checked against the plan with that call."""
+    loop = node("f", kind="llm", instead="f_t2"), node("f_t2", kind="llm", lends=True)
+    wished = node("b", **when("f.count"))
+    checks = Checks(
+        longer(A, node("f", kind="llm"), wished, awaits=("f",)),
+        longer(A, *loop, plan="p2"),
+        longer(A, *loop, wished, plan="p3", facts={"f": {"count": 1}}),
+    )
+    engine = begun(checks, A, node("f", kind="llm"))
+    checks.now.set()
+    engine.extender.take(Settled(0, 1, Outcome()), WISH)
+    await settle()
+    assert engine.extender.busy
+    engine.extender.take(Settled(1, 1, Outcome()), CALLS)
+    await settle()
+    assert not engine.extender.busy
+    assert checks.asked == [("wish", "p0"), ("said", "p0"), ("wish", "p2")]
+    assert list(statuses(engine.state)) == ["a", "f", "f_t2", "b"]
+    assert engine.plan == "p3"
 
 
 async def test_a_plan_in_the_place_of_its_beginning_keeps_the_time_limit() -> None:
