@@ -146,7 +146,8 @@ class Host:
     @activity.defn(name=contracts.DELEGATE.name)
     async def delegate(self, call: NodeCall) -> Delegation:
         """Bind what a sub-agent is started with. Safe to repeat."""
-        return await _answered(self._nodes.delegation(call, home=_home(call.run)))
+        async with beating(tuple):
+            return await _answered(self._nodes.delegation(call, home=_home(call.run)))
 
     def _node_activity(self, name: str) -> Callable[[NodeCall], Awaitable[GroupReply]]:
         @activity.defn(name=name)

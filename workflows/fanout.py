@@ -147,7 +147,7 @@ class Fanout:
         kind = spec.item_kind if item else spec.kind
         contract = GROUP if len(units) > 1 else _CALLS[kind]
         options = node_options(
-            [state.spec_of(unit) for unit in units], item=item, own_work=item or kind in ("tool", "llm", "agent")
+            [state.spec_of(unit) for unit in units], item=item, own_work=item or kind in ("tool", "llm")
         )
         name = state.address(first) if len(units) == 1 else f"{state.address(first)}+{len(units) - 1}"
         options.setdefault("summary", self._summary(units, name, spec.summary))

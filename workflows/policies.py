@@ -37,7 +37,9 @@ class Options(TypedDict, total=False):
 
 
 def node_options(specs: list[Spec], *, item: bool, own_work: bool) -> Options:
-    """Return the options for one node or a group. `own_work` is false where only stored outputs are put together."""
+    """Return the options for one node or a group. `own_work` is false where only stored outputs are put together,
+    around a sub-agent too: what fails there is the store, and what its run has cost is not to be lost for that.
+    """
     first = specs[0]
     limit = OVERHEAD + timedelta(milliseconds=sum(spec.timeout for spec in specs))
     options = Options(

@@ -10,12 +10,18 @@ from doubles.model_rules import Reply
 from doubles.models import ModelServer
 from doubles.runs import call, status_of, until
 from doubles.serving import remembered_or_not
+from temporalio import activity
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import CancelledError
 
+from activities import heartbeat
+from activities.artifacts import StoreUnavailable
+from activities.directory_store import DirectoryStore
+from activities.node import NodeRunner
+
 pytestmark = [pytest.mark.server, remembered_or_not]
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
-PLANNER = "You plan work"
+PLANNER, JOINER = "You plan work", "You put results together"
 
 
 def agent(goal: str = "How long is the Nile?", **fields: Any) -> dict[str, Any]:
@@ -131,3 +137,54 @@ async def test_what_one_without_an_answer_has_used_is_paid_above(begin: Start, m
     report = await handle.result()
     assert report["nodes"][0]["error"].startswith("SubAgentFailed: the sub-agent gave no answer: n1: ")
     assert (await handle.query("costs"))["budget"]["tokens"] == {"limit": 5000, "spent": 100, "reserved": 0}
+
+
+async def test_an_answer_that_could_not_be_kept_at_once_is_not_lost(
+    begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store fails once as the goal is bound, and once after the sub-agent has answered."""
+    model_server.on(PLANNER, '1. calculate("1+1")\n2. answer($1)')
+    model_server.on(JOINER, "Two.")
+    down: list[str] = []
+
+    async def fails_once() -> None:
+        name = activity.info().activity_type
+        if name in ("delegate", "agent") and name not in down:
+            down.append(name)
+            raise StoreUnavailable("artifact store: no space left on device")
+
+    bind, mark = NodeRunner.delegation, DirectoryStore.mark
+
+    async def binds(self: NodeRunner, *args: Any, **options: Any) -> Any:
+        await fails_once()
+        return await bind(self, *args, **options)
+
+    async def marks(self: DirectoryStore, *args: Any) -> bytes:
+        await fails_once()
+        return await mark(self, *args)
+
+    monkeypatch.setattr(NodeRunner, "delegation", binds)
+    monkeypatch.setattr(DirectoryStore, "mark", marks)
+    report = await (await begin(plan={"nodes": [agent()], "answer": "$sub"}, on_failure="partial")).result()
+    assert down == ["delegate", "agent"]
+    assert (report["status"], report["answer"]) == ("done", "Two.")
+    assert len([asked for asked in model_server.asked if JOINER in asked.system]) == 1
+
+
+async def test_binding_a_long_goal_beats(
+    begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model_server.on(PLANNER, '1. calculate("1+1")\n2. answer($1)')
+    model_server.on(JOINER, "Two.")
+    beaten: list[str] = []
+    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(activity, "heartbeat", lambda *_: beaten.append(activity.info().activity_type))
+    bind = NodeRunner.delegation
+
+    async def binds(self: NodeRunner, *args: Any, **options: Any) -> Any:
+        await asyncio.sleep(0.2)
+        return await bind(self, *args, **options)
+
+    monkeypatch.setattr(NodeRunner, "delegation", binds)
+    await (await begin(plan={"nodes": [agent()], "answer": "$sub"})).result()
+    assert "delegate" in beaten
