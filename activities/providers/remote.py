@@ -1,11 +1,15 @@
 """A provider behind HTTP: one request, streamed, read into a reply. Temporal owns retries; none are made here.
 
 A call that a server refuses only for a parameter it does not know is put once more without it; such a refusal costs
-nothing. What was refused is remembered for that server's model as long as the process lives.
+nothing. What was refused is remembered for that server's model as long as the process lives; a schema that it does not
+take is remembered for itself alone.
 """
 
 import asyncio
+import hashlib
 import json
+import re
+from collections.abc import Set
 from typing import Any
 
 from pydantic_core import from_json
@@ -27,7 +31,7 @@ from activities.providers.prices import DEFAULTS, priced
 from activities.providers.settings import Server
 from activities.providers.sse import EventParser
 from activities.providers.transport import Incoming, Limits, Transport
-from activities.providers.wire import Wire
+from activities.providers.wire import Wire, Without
 from workflows.usage import Usage
 
 ERROR_BYTES = 64 * 1024
@@ -35,6 +39,11 @@ BYTES_A_TOKEN = 1024  # an event of the stream around a few letters
 LIST_SECONDS = 10.0
 LAST_SECONDS = 2.0
 SHOWN_MODELS = 8
+MOST_SCHEMAS = 1000
+"""Refused schemas that are remembered."""
+
+_UNKNOWN = re.compile(r"support|\b(un|not )(known|recogni[sz]ed|expected|allowed|permitted)|\bextra (inputs|fields)")
+_OF_SCHEMA = re.compile(r"\bschema\b|propert|pattern|keyword|grammar|feature")
 
 
 class Remote:
@@ -45,7 +54,8 @@ class Remote:
         self._server = server
         self._transport = Transport(server, wire.headers(server), limits)
         self._limits = self._transport.limits
-        self._refused: dict[str, set[str]] = {}
+        self._unknown: dict[str, set[str]] = {}
+        self._schemas: dict[tuple[str, bytes], None] = {}
 
     async def close(self) -> None:
         """Close the connections."""
@@ -55,10 +65,10 @@ class Remote:
         """Answer one call within `request.seconds`. Raises ProviderError."""
         self._check_key()
         ends = asyncio.get_running_loop().time() + request.seconds
-        without = self._refused.setdefault(request.model, set())
+        without = self._left_out(request)
         while True:
             try:
-                return await self._once(request, frozenset(without), ends)
+                return await self._once(request, without, ends)
             except CallRefused as refused:
                 named = {
                     name for name, words in self._wire.optional.items() if any(word in refused.said for word in words)
@@ -66,9 +76,25 @@ class Remote:
                 if not named - without:
                     raise
                 without |= named
+                self._learn(request, named, refused.said)
             except SchemaMismatch:
-                without.add(self._wire.schema)  # a server may take a schema and not heed it: next time in words too
+                self._learn(request, {self._wire.schema})  # it may take a schema and not heed it: next time in words
                 raise
+
+    def _left_out(self, request: ModelRequest) -> Without:
+        """Return the parameters that the request's model is known to refuse, for any call or for this schema."""
+        unknown = frozenset(self._unknown.get(request.model, ()))
+        return unknown | {self._wire.schema} if _form(request) in self._schemas else unknown
+
+    def _learn(self, request: ModelRequest, refused: Set[str], said: str = "") -> None:
+        """Remember what was refused. It is the schema that was, unless `said` is of a parameter that nobody knows."""
+        if not _UNKNOWN.search(said) or _OF_SCHEMA.search(said):
+            if self._wire.schema in refused:
+                self._schemas[_form(request)] = None
+            if len(self._schemas) > MOST_SCHEMAS:
+                del self._schemas[next(iter(self._schemas))]
+            refused = refused - {self._wire.schema}
+        self._unknown.setdefault(request.model, set()).update(refused)
 
     async def default_model(self) -> str:
         """Return the model of the data file for the provider's own server, else the only one that the server has.
@@ -191,3 +217,9 @@ class Remote:
             body = b""
         text = body.decode("utf-8", "replace")
         return error_of(self._server, model, incoming.status, incoming.headers, text)
+
+
+def _form(request: ModelRequest) -> tuple[str, bytes]:
+    """Return what a refusal of the request's schema is remembered by."""
+    written = json.dumps(request.output_schema, sort_keys=True).encode()
+    return request.model, hashlib.sha256(written).digest()

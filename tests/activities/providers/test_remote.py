@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from doubles.model_bench import Bench
+from doubles.model_bench import Bench, MakeRemote
 from doubles.model_rules import Call, Reply
 
 from activities.providers import Message, ToolRequest, Usage
@@ -18,6 +18,8 @@ from activities.providers.errors import (
     SchemaMismatch,
     ServerFailed,
 )
+from activities.providers.model import ModelRequest
+from activities.providers.remote import MOST_SCHEMAS
 
 TEXT = "Grüße aus dem Süden: 6,650 km — “long”, sagt man.\n"
 SCHEMA = {"type": "object", "properties": {"km": {"type": "number"}}, "required": ["km"]}
@@ -128,6 +130,48 @@ async def test_a_server_without_schemas_gets_it_in_words_and_is_remembered(bench
     assert (await bench.ask(output_schema=SCHEMA)).output == {"km": 1}
     assert [parameter in asked.body for asked in bench.server.asked] == [True, False, False]
     assert '"required":["km"]' in bench.server.asked[1].text
+
+
+async def test_a_refused_schema_is_put_in_words_and_others_are_still_given(bench: Bench) -> None:
+    odd = {"type": "object", "properties": {"km": {"type": "string", "pattern": "a"}}, "required": ["km"]}
+    told = {
+        "openai": "Invalid schema for response_format 'output': 'pattern' is not permitted.",
+        "anthropic": "output_config.format.schema: property 'pattern' is not supported",
+    }
+    bench.server.on(
+        lambda asked: asked.schema is not None and "pattern" in json.dumps(asked.schema),
+        Reply(status=400, text=told[bench.format]),
+    )
+    bench.server.on("", '{"km": "a"}')
+    for schema in (SCHEMA, odd, SCHEMA, odd):
+        assert (await bench.ask(output_schema=schema)).output == {"km": "a"}
+    assert [asked.schema is not None for asked in bench.server.asked] == [True, True, False, True, False]
+
+
+async def test_one_mismatch_leaves_other_schemas_to_the_server(bench: Bench) -> None:
+    bench.server.on("", "About 6,650 km.", "[1]")
+    with pytest.raises(SchemaMismatch):
+        await bench.ask(output_schema=SCHEMA)
+    await bench.ask(output_schema={"type": "array"})
+    assert bench.server.asked[1].schema is not None
+
+
+def test_refused_schemas_are_forgotten_in_the_end(make_remote: MakeRemote) -> None:
+    remote = make_remote("openai", "http://models.test/v1")
+    requests = [ModelRequest("worker", "openai:m", "", "", "", output_schema={"const": n}) for n in range(1200)]
+    for request in requests:
+        remote._learn(request, {"response_format"})
+    assert len(remote._schemas) == MOST_SCHEMAS
+    assert remote._left_out(requests[-1]) == {"response_format"}
+    assert remote._left_out(requests[0]) == set()
+
+
+async def test_calls_that_begin_together_are_each_put_again(bench: Bench) -> None:
+    """All of them have sent what the first refusal is of."""
+    bench.server.refuse["temperature"] = "Unsupported parameter: temperature"
+    replies = await asyncio.gather(*(bench.ask(temperature=0.2) for _ in range(10)))
+    assert len(replies) == 10
+    assert ["temperature" in asked.body for asked in bench.server.asked].count(True) > 1
 
 
 async def test_a_server_that_does_not_heed_the_schema_gets_it_in_words_next_time(bench: Bench) -> None:
