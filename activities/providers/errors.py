@@ -129,7 +129,7 @@ def error_of(server: Server, model: str, status: int, headers: Mapping[str, str]
     told = f"{code} {message}".lower()[:2000]
     quote = f": {quoted(message, server)}" if message else ""
     where = f"{server.provider} at {server.shown}"
-    if _USED_UP.search(told) and (status in (402, 429) or status < 404):
+    if _used_up(status, code.lower(), told):
         return QuotaUsedUp(f"{where} has no quota left for this account ({status}){quote}")
     if status in (401, 403):
         todo = f"check {server.key_variable}" if server.key else f"set {server.key_variable}"
@@ -148,6 +148,13 @@ def error_of(server: Server, model: str, status: int, headers: Mapping[str, str]
     refused = CallRefused(f"{where} refuses the call ({status}){quote}")
     refused.said = told
     return refused
+
+
+def _used_up(status: int, code: str, told: str) -> bool:
+    """Whether the account is empty. Of a 429 only its code says so: rate limits speak of quotas and billing too."""
+    if status == 429:
+        return "insufficient_quota" in code and "rate_limit" not in code
+    return status < 404 and bool(_USED_UP.search(told))
 
 
 def error_within(server: Server, model: str, data: Any) -> ProviderError:

@@ -67,6 +67,8 @@ CASES = [
     (400, "Your credit balance is too low", "", "QuotaUsedUp", False),
     (429, "You exceeded your current quota", "insufficient_quota", "QuotaUsedUp", False),
     (429, "Rate limit reached", "rate_limit_exceeded", "RateLimited", True),
+    (429, "Rate limit reached; add a payment method at https://x.test/billing", "", "RateLimited", True),
+    (429, "You exceeded your current quota. Please retry in 13.2s.", "RESOURCE_EXHAUSTED", "RateLimited", True),
     (408, "Timed out", "", "ServerFailed", True),
     (409, "Conflict", "", "ServerFailed", True),
     (425, "Too early", "", "ServerFailed", True),
@@ -117,6 +119,8 @@ def test_any_form_of_an_error_body_is_quoted_short(body: str, quote: str) -> Non
     ("data", "kind"),
     [
         ({"error": {"message": "slow down", "code": 429}}, "RateLimited"),
+        ({"error": {"message": "see billing", "type": "requests", "code": "rate_limit_exceeded"}}, "RateLimited"),
+        ({"error": {"message": "see billing", "type": "insufficient_quota"}}, "QuotaUsedUp"),
         ({"error": {"message": "no", "type": "overloaded_error"}}, "ServerFailed"),
         ({"error": {"message": "no", "type": "authentication_error"}}, "KeyRefused"),
         ({"error": "broke"}, "ServerFailed"),
