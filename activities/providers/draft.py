@@ -78,6 +78,9 @@ class Draft:
             raise ModelRefused(f"{self.request.model} declined to answer: {self.refusal or text or 'without a word'}")
         if self.stop is None:
             raise ReplyCut(f"the reply of {self.request.model} ended in its middle", retryable=True)
+        if calls and (not self.request.tools or self.request.role == "planner"):
+            name = calls[0].name
+            raise BadReply(f"{self.request.model} asks for the tool {name!r:.80}, and none was offered", retryable=True)
         schema = self.request.output_schema
         if self.stop == "length" and (calls or schema is not None or not text):
             most = f"{self.request.max_output_tokens:,}"

@@ -239,6 +239,15 @@ async def test_a_failed_call_tells_what_it_used(bench: Bench) -> None:
     assert failed.value.usage == Usage()
 
 
+async def test_a_call_of_a_tool_that_was_not_offered_is_no_answer(bench: Bench) -> None:
+    bench.server.on("", Reply(text="I look.", calls=(Call("search", {}),), usage=(9, 7)))
+    given: list[dict[str, Any]] = [{}, {"output_schema": SCHEMA}, {"role": "planner", "tools": (SEARCH,)}]
+    for fields in given:
+        with pytest.raises(BadReply, match="asks for the tool 'search', and none was offered") as caught:
+            await bench.ask(**fields)
+        assert (caught.value.retryable, caught.value.usage) == (True, Usage(9, 7))
+
+
 @pytest.mark.parametrize(("text", "schema"), [('{"km": 6', SCHEMA), ("", None)])
 async def test_half_of_json_or_nothing_at_all_is_an_error(bench: Bench, text: str, schema: Any) -> None:
     bench.server.on("", Reply(text=text, stop="length"))
