@@ -9,7 +9,7 @@ from activities.artifacts import digest_of, encode
 from activities.charter import CheckedPlan, Library
 from workflows.contracts import NodeCall
 from workflows.plan import edges
-from workflows.plan.model import MapNode, ModelCall, Node, ToolCall
+from workflows.plan.model import AgentCall, MapNode, ModelCall, Node, ToolCall
 from workflows.plan.references import BindError, Reference, as_text, bind, parse_reference, resolve, rewrite
 
 _LONGEST_WORDING = 400
@@ -123,9 +123,14 @@ class Binder:
         return self._values[name]
 
 
+def work_at(node: Node, address: Address) -> ToolCall | ModelCall | AgentCall | None:
+    """Return the call that is made there, or None: a map itself only puts the values of its items together."""
+    return edges.work_of(node) if address.item is not None or not isinstance(node, MapNode) else None
+
+
 def content_key(node: Node, address: Address, refs: dict[str, str], call: NodeCall, version: str) -> str:
     """Return the key of a node's outcome: equal calls of one generation share it, nothing else does."""
-    work = edges.work_of(node) if address.item is not None or not isinstance(node, MapNode) else None
+    work = work_at(node, address)
     read = {name: refs[name] for name in sorted(refs)}
     if isinstance(work, ToolCall | ModelCall):
         what: Any = work.model_dump(mode="json", by_alias=True)

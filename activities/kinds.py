@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from activities.binding import work_at
 from activities.charter import Library
 from activities.documents import DocumentRule
 from activities.faults import SubAgentFailed
@@ -14,7 +15,6 @@ from activities.providers import Usage
 from activities.toolbox import Registry, ToolContext
 from activities.turn import Made, Turn
 from workflows.contracts import Delegation
-from workflows.plan import edges
 from workflows.plan.model import AgentCall, AgentNode, JoinNode, ToolCall
 
 
@@ -31,14 +31,14 @@ class Kinds:
 
     def harmful(self, turn: Turn) -> bool:
         """Whether a second attempt may do what the first has done already."""
-        work = edges.work_of(turn.checked.node(turn.address.id))
+        work = work_at(turn.checked.node(turn.address.id), turn.address)
         return isinstance(work, ToolCall) and self.registry.get(work.tool).harmful
 
     async def run(self, turn: Turn) -> Made:
         """Return the node's output, with usage where a model was called. Raises whatever went wrong."""
         node = turn.checked.node(turn.address.id)
-        work = edges.work_of(node)
-        if work is not None and (turn.address.item is not None or node.kind != "map"):
+        work = work_at(node, turn.address)
+        if work is not None:
             await turn.binder.load(node, turn.address)
             if isinstance(work, AgentCall):
                 return _answered(turn.call.answer, turn.address.path)
@@ -51,7 +51,7 @@ class Kinds:
 
     def version(self, turn: Turn) -> str:
         """Return the version of the tool behind a node; part of its content key."""
-        work = edges.work_of(turn.checked.node(turn.address.id))
+        work = work_at(turn.checked.node(turn.address.id), turn.address)
         return self.registry.get(work.tool).version if isinstance(work, ToolCall) else ""
 
     async def _tool(self, turn: Turn, work: ToolCall) -> Made:

@@ -75,7 +75,7 @@ class NodeRunner:
         return None
 
     async def _called(self, turn: Turn) -> NodeReply:
-        seconds = turn.checked.spec(turn.address.id).timeout / 1000
+        seconds = turn.checked.spec(turn.address.id).limit(item=turn.address.item is not None) / 1000
         limit = asyncio.timeout(seconds)
         try:
             async with limit:

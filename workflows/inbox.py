@@ -11,7 +11,7 @@ from temporalio.exceptions import ApplicationError
 from workflows.admissible import event_of, said
 from workflows.alarm import ENDS_FIRST
 from workflows.engine import REFUSALS_WAKE, Engine
-from workflows.plan.decisions import GivenUp
+from workflows.plan.decisions import GivenUp, Retried
 from workflows.services import Opening
 from workflows.updates import (
     NOT_BUILT,
@@ -30,6 +30,8 @@ from workflows.updates import (
 
 WITH_CALLS = "skips-call-loops-off"
 """The patch of runs in which a model that is skipped takes the calls of its tool loop with it."""
+GATHERS = "retries-gather"
+"""The patch of runs in which a map whose items all went well only gathers them again when it is retried."""
 ABANDON = workflow.HandlerUnfinishedPolicy.ABANDON
 
 
@@ -147,5 +149,7 @@ class Inbox:
         told, event = said(engine.state, update), event_of(engine.state, update)
         if isinstance(event, GivenUp):
             event.calls = workflow.patched(WITH_CALLS)
+        elif isinstance(event, Retried):
+            event.gathers = workflow.patched(GATHERS)
         engine.post(event)
         return told

@@ -41,7 +41,7 @@ def node_options(specs: list[Spec], *, item: bool, own_work: bool) -> Options:
     around a sub-agent too: what fails there is the store, and what its run has cost is not to be lost for that.
     """
     first = specs[0]
-    limit = OVERHEAD + timedelta(milliseconds=sum(spec.timeout for spec in specs))
+    limit = OVERHEAD + timedelta(milliseconds=sum(spec.limit(item=item) for spec in specs))
     options = Options(
         task_queue=first.queue if own_work else queues.TOOLS,
         start_to_close_timeout=limit,

@@ -2,7 +2,7 @@
 
 from plan.play import Play, each, node
 
-from workflows.plan.decisions import Outcome
+from workflows.plan.decisions import Outcome, Retried
 
 
 def opened(length: int = 3, *, window: int = 100, **fields: object) -> Play:
@@ -62,6 +62,38 @@ def test_to_retry_a_map_runs_only_the_items_that_failed() -> None:
     assert run.retry("m") == ["start m[1]~2", "start m[2]~2"]
     run.ok("m[1]")
     assert run.ok("m[2]") == ["start m~2"]
+
+
+def test_to_retry_a_map_whose_gathering_failed_only_gathers_again() -> None:
+    run = opened(2, item_skip=True)
+    run.ok("m[0]")
+    run.fail("m[1]")
+    run.fail("m")
+    assert run.retry("m") == ["start m~2"]
+    assert run.ok("m") == ["start z"]
+    assert run.retry("m") == ["start m[0]~3", "start m[1]~3"], "one that has its value runs again"
+
+
+def test_a_map_that_falls_back_for_want_of_its_gathering_gathers_again_too() -> None:
+    run = opened(1, fallback=("none", 1, {}))
+    run.ok("m[0]")
+    assert run.fail("m") == ["start z"]
+    assert run.retry("m") == ["start m~2"]
+    assert run.ok("m") == ["cancel z", "start z~2"]
+
+
+def test_the_items_run_again_where_what_one_of_them_made_is_gone() -> None:
+    run = opened(1)
+    run.ok("m[0]")
+    run.fail("m", "BodyMissing")
+    assert run.retry("m") == ["start m[0]~2"]
+
+
+def test_the_items_run_again_where_a_run_was_told_so_before_it_could_gather() -> None:
+    run = opened(1)
+    run.ok("m[0]")
+    run.fail("m")
+    assert run.act(Retried(run.unit("m"), gathers=False)) == ["start m[0]~2"]
 
 
 def test_one_item_may_be_retried_also_after_the_map_has_succeeded() -> None:

@@ -1,5 +1,6 @@
 """Writes in real runs: what may have happened is never repeated unless a person says so, and nothing meets a write."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,14 @@ from typing import Any
 import pytest
 from doubles.runs import call, insist, until
 from doubles.tools import calls, posts
+from temporalio import activity
 from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
+
+from activities import node
+from activities.faults import OutputRefused
+from activities.kinds import Kinds
+from activities.outcomes import keep
+from activities.turn import Made, Turn
 
 pytestmark = pytest.mark.server
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
@@ -109,3 +117,31 @@ async def test_items_of_a_map_are_judged_one_by_one(start: Start, cache: Path) -
         with pytest.raises(WorkflowUpdateFailedError) as refused:
             await handle.execute_update("retry_node", given)
         assert "this may repeat what w wrote" in str(refused.value.cause)
+
+
+async def test_writes_of_a_map_are_not_repeated_when_only_their_gathering_failed(
+    start: Start, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It took longer than any item may, and then its list could not be kept."""
+    full = [True]
+
+    async def keeps(*args: Any, **options: Any) -> Any:
+        if activity.info().activity_id == "w" and full.pop():
+            raise OutputRefused("the output has too many bytes")
+        return await keep(*args, **options)
+
+    async def gathers(kinds: Kinds, turn: Turn) -> Made:
+        if turn.address.path == "w":
+            await asyncio.sleep(0.6)
+        return await run(kinds, turn)
+
+    run = Kinds.run
+    monkeypatch.setattr(node, "keep", keeps)
+    monkeypatch.setattr(Kinds, "run", gathers)
+    write = {"kind": "tool", "tool": "post", "args": {"text": "$item"}, "timeout": "500ms"}
+    nodes = [call("l", args={"value": ["a", "b"]}), {"id": "w", "kind": "map", "over": "$l.value", "do": write}]
+    handle = await start(plan={"nodes": nodes, "answer": "$w"}, approval="never")
+    await blocked_on(handle, "OutputRefused")
+    await insist(handle, "retry_node", {"node": "w"})
+    assert (await handle.result())["answer"] == [{"posted": "a"}, {"posted": "b"}]
+    assert sorted(written(cache, handle)[0]) == ["a", "b"]

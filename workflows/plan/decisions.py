@@ -87,9 +87,10 @@ class Judged:
 
 @dataclass(slots=True)
 class Retried:
-    """A person wants a node run again."""
+    """A person wants a node run again; `gathers`: of a map whose items all went well only their gathering."""
 
     unit: int
+    gathers: bool = True
 
 
 @dataclass(slots=True)

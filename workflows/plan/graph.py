@@ -16,6 +16,8 @@ from pydantic import TypeAdapter
 from workflows.plan.model import OnFailure
 
 MAX_UNPACKED_BYTES = 64 * 1024 * 1024
+GATHER_MILLIS = 120_000
+"""What a map may take to put the values of its items together: thousands of reads of the store."""
 
 Kind = Literal["tool", "llm", "agent", "map", "join", "gate"]
 Policy = Literal["all", "settled", "first", "quorum"]
@@ -65,6 +67,10 @@ class Spec:
     summary: str = ""
     keeps: bool = False
     tokens: int = 0
+
+    def limit(self, *, item: bool) -> int:
+        """Return how long one attempt may take. A map's timeout is that of its items; gathering them is the map's."""
+        return GATHER_MILLIS if self.kind == "map" and not item else self.timeout
 
     @property
     def calls_model(self) -> bool:

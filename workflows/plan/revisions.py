@@ -10,8 +10,9 @@ from workflows.plan.state import BLOCKED, CANCELLED, ENDED, FAILED, OPENED, PEND
 _GIVEN_UP = ("GivenUp", "a person gave it up")
 
 
-def retry(state: RunState, unit: int) -> None:
-    """Run a unit again, and what was called off above it. Of a map, the items that failed; if none did, the map.
+def retry(state: RunState, unit: int, *, gathers: bool = True) -> None:
+    """Run a unit again, and what was called off above it. Of a map, the items that failed; if none did and the map has,
+    it only gathers them again, where it `gathers`; else the whole map.
 
     An item takes with it those of its map that were called off.
     """
@@ -25,8 +26,15 @@ def retry(state: RunState, unit: int) -> None:
     items = [item for item in state.items.get(node, ()) if item == unit or state.status[item] in lost]
     if items:
         _retry_items(state, node, items)
+    elif gathers and state.items.get(node) and _did_not_gather(state, node):
+        _gather_again(state, node)
     else:
         reopening.reopen(state, node)
+
+
+def _did_not_gather(state: RunState, node: int) -> bool:
+    """Whether a map has failed itself, and not for want of a body that only its items can make again."""
+    return node in state.notes and state.notes[node][0] != "BodyMissing"
 
 
 def _called_off_above(state: RunState, node: int) -> list[int]:
@@ -91,9 +99,13 @@ def _give_up_item(state: RunState, item: int, node: int) -> None:
     state.status[item] = SKIPPED
     state.notes[item] = _GIVEN_UP
     if state.notes.get(node, ("", ""))[0] == "MapFailed":
-        _retry_items(state, node, [])
-        if not state.left[node]:
-            admission.gather(state, node)
+        _gather_again(state, node)
+
+
+def _gather_again(state: RunState, node: int) -> None:
+    _retry_items(state, node, [])
+    if not state.left[node]:
+        admission.gather(state, node)
 
 
 def revise(state: RunState, node: int) -> None:

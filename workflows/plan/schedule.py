@@ -162,7 +162,7 @@ def _go_on(state: RunState, node: int) -> None:
 
 
 def _retried(state: RunState, event: Retried) -> None:
-    revisions.retry(state, event.unit)
+    revisions.retry(state, event.unit, gathers=event.gathers)
 
 
 def _given_up(state: RunState, event: GivenUp) -> None:
