@@ -15,7 +15,7 @@ from workflows.plan.problems import listed, shown
 
 MOST_EVIDENCE = 50
 
-_MARK = re.compile(r"\s?\[(\d{1,3})\]")
+_MARK = re.compile(r"(?P<code>(`+).*?\2)|\s?\[(?P<n>\d{1,3})\]", re.DOTALL)
 _NODE = re.compile(r"[\s$\[{(]*(?P<name>[A-Za-z0-9_]{1,40})")
 _PLACES = ("path", "url", "source")
 _DEEPEST = 12
@@ -77,28 +77,37 @@ def _delta(said: Any, reader: LineReader) -> Joined:
 
 
 def _answer(answer: Any, said: Any, results: Mapping[str, Result]) -> Joined:
-    """Return the answer with the evidence that stands, numbered by its marks; the others' marks go."""
+    """Return the answer with the evidence that stands, numbered by its marks; the others' marks go.
+
+    Brackets that mark no entry, and what stands in code, are left as they are.
+    """
     entries = said if isinstance(said, list) else []
     warnings: list[str] = []
-    numbers: dict[int, int] = {}
+    numbers: dict[int, str] = {}
     evidence: list[dict[str, Any]] = []
-    for place, entry in enumerate(entries[:MOST_EVIDENCE], 1):
-        piece = _piece(entry, results, warnings)
+    for place, entry in enumerate(entries, 1):
+        piece = _piece(entry, results, warnings) if place <= MOST_EVIDENCE else None
+        own = entry.get("n") if isinstance(entry, dict) else None
+        number = own if isinstance(own, int) else place
+        numbers.setdefault(number, "")
         if piece is not None:
-            own = entry.get("n")
-            numbers[own if isinstance(own, int) else place] = len(evidence) + 1
             evidence.append({"n": len(evidence) + 1, **piece})
+            numbers[number] = str(len(evidence))
     if isinstance(answer, str) and entries:
-        answer = _MARK.sub(lambda mark: _numbered(mark, numbers), answer)
-        marked = {int(number) for number in _MARK.findall(answer)}
+        answer = _MARK.sub(lambda mark: _numbered(mark, numbers, len(evidence)), answer)
+        marked = {int(mark["n"]) for mark in _MARK.finditer(answer) if mark["n"]}
         unmarked = [f"[{piece['n']}]" for piece in evidence if piece["n"] not in marked]
         answer = " ".join([answer, "".join(unmarked)]) if unmarked else answer
     return Joined(output={"answer": answer, "evidence": evidence}, warnings=tuple(warnings))
 
 
-def _numbered(mark: re.Match[str], numbers: Mapping[int, int]) -> str:
-    number = numbers.get(int(mark[1]))
-    return mark[0].replace(mark[1], str(number)) if number is not None else ""
+def _numbered(mark: re.Match[str], numbers: Mapping[int, str], most: int) -> str:
+    """Return a mark as its evidence is numbered now. One of no entry is left, unless it would name another's."""
+    if mark["code"]:
+        return mark[0]
+    said = int(mark["n"])
+    number = numbers.get(said, "" if 0 < said <= most else mark["n"])
+    return mark[0].replace(mark["n"], number) if number else ""
 
 
 def _piece(entry: Any, results: Mapping[str, Result], warnings: list[str]) -> dict[str, str] | None:

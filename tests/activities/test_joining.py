@@ -55,12 +55,38 @@ def test_an_answer_comes_with_evidence_and_its_documents() -> None:
 def test_evidence_of_nothing_is_left_out_with_its_marks_and_the_rest_is_numbered_again() -> None:
     evidence = [{"node": "n9"}, "n1", {"node": "n1", "quote": "made up"}, {"node": 2}]
     joined = read({"answer": "A [1] b [2], c [3]; d [9].", "evidence": evidence})
-    assert joined.output == {"answer": "A b, c [1]; d. [2]", "evidence": [piece(1, "n1"), piece(2, "n2")]}
+    assert joined.output == {"answer": "A b, c [1]; d [9]. [2]", "evidence": [piece(1, "n1"), piece(2, "n2")]}
     assert joined.warnings == (
         'evidence of "n9" was left out: there is no such result',
         'evidence "n1" is no object and was left out',
         'a quotation of n1 was left out: "made up" does not stand in it',
     )
+
+
+@pytest.mark.parametrize(
+    ("answer", "entries", "told"),
+    [
+        ("Use `items[0]`, then `m[12]`; see page [404] [1].", [1], "Use `items[0]`, then `m[12]`; see page [404] [1]."),
+        ("`m[1]` [1], then [2].", [0, 1], "`m[1]`, then [1]."),
+        ("```py\nx[1] = x[2]\n``` [2]", [0, 1], "```py\nx[1] = x[2]\n``` [1]"),
+        ("x[0] is 5 [1].", [1], "x[0] is 5 [1]."),
+    ],
+)
+def test_brackets_that_are_no_marks_are_left(answer: str, entries: list[int], told: str) -> None:
+    evidence = [{"node": "n1" if stands else "n9"} for stands in entries]
+    assert read({"answer": answer, "evidence": evidence}).output == {"answer": told, "evidence": [piece(1, "n1")]}
+
+
+@pytest.mark.parametrize(
+    ("entries", "answer", "told"),
+    [
+        ([{"n": 7, "node": "n1"}], "A [7], b [1].", "A [1], b."),
+        ([{"n": 0, "node": "n9"}, {"n": 1, "node": "n1"}], "A [0], b [1].", "A, b [1]."),
+        ([{"node": "n1"}] * 51, "A [51].", f"A. {''.join(f'[{n}]' for n in range(1, 51))}"),
+    ],
+)
+def test_a_mark_never_names_what_it_did_not_mean(entries: list[Any], answer: str, told: str) -> None:
+    assert (read({"answer": answer, "evidence": entries}).output or {})["answer"] == told
 
 
 @pytest.mark.parametrize(
