@@ -36,6 +36,22 @@ def test_every_turn_that_runs_again_has_ids_of_its_own() -> None:
     assert len({node.id for node in later.nodes}) == len(later.nodes)
 
 
+def test_loops_whose_ids_begin_alike_have_ids_of_their_own() -> None:
+    names = [f"summarise_quarterly_report_{year}" for year in range(1900, 1950)]
+    nodes = [{"id": name, "kind": "llm", "prompt": "?", "tools": ["add"], "max_turns": 50} for name in names]
+    plan = parse_plan({"nodes": nodes, "answer": "$goal"})
+    for name in names:
+        plan = expanded(plan, name, 1, CALLS * 32, "digest", TOOLS)
+    plan = expanded(plan, names[0], 2, CALLS, "digest", TOOLS)
+    ids = [node.id for node in plan.nodes]
+    assert len(set(ids)) == len(ids)
+    assert max(map(len, ids)) <= 40
+    turns = [name for name in ids if name.endswith("t2")]
+    assert turns[:2] == ["summarise_quarterly_repo_t2", "summarise_quarterly_repo_xt2"]
+    assert turns[6:8] == ["summarise_quarterly_repo_xxxxxxt2", "summarise_quarterly_repo_7t2"]
+    assert grown(plan, turns[-1]).nodes[-1].id == f"{turns[-1][:-1]}3"
+
+
 def excerpt(part: int, text: str = "digest") -> Excerpt:
     return Excerpt(node="n", name="a.text", part=part, parts=2, text=f"{text}{part}", size=9_000, tokens=500)
 

@@ -19,6 +19,8 @@ from workflows.plan.turn import Turn
 MAX_CALLS = 32
 """Calls that one turn may make; the others are refused, and the model is told so."""
 RESULT_CHARACTERS = 20_000
+LONGEST_STEM = 31
+"""With the number of a turn and of a call behind it, it is still an id."""
 READER = "read_output"
 """The tool by which a model reads on in those of its inputs that its prompt only begins."""
 
@@ -85,10 +87,12 @@ def stem_of(plan: Plan, node: LlmNode, generation: int) -> str:
     """Return what the ids of a loop begin with. A loop, or a turn of it, that runs again begins a new one."""
     if node.turn is not None and generation == 1:
         return node.id[: node.id.rindex("t")]
-    taken = [other.id for other in plan.nodes]
-    stem = f"{node.id[:24]}_" if generation == 1 else f"{node.id[:20]}_g{generation}"
+    first = f"{node.id[:24]}_" if generation == 1 else f"{node.id[:20]}_g{generation}"
+    taken = [other.id for other in plan.nodes if other.id.startswith(node.id[:20])]
+    stem, count = first, 0
     while any(other.startswith(f"{stem}t") for other in taken):
-        stem = f"{stem[:30]}x"
+        count += 1
+        stem = first + "x" * count if len(first) + count <= LONGEST_STEM else f"{first[:24]}_{count}"
     return stem
 
 
