@@ -153,8 +153,19 @@ def _within(limit: float) -> float:
 
 
 def _transcript(messages: list[Message], reply: ModelReply) -> dict[str, Any]:
-    calls = tuple(replace(call, id=call.id or f"call_{index}") for index, call in enumerate(reply.calls))
-    said = [*messages, Message("assistant", reply.text, calls, thinking=reply.thinking)]
+    """Return what was said, with the calls to make. Their ids are told apart: servers repeat them, and results go by
+    them.
+    """
+    taken = {call.id for message in messages for call in message.calls}
+    calls: list[ToolRequest] = []
+    for call in reply.calls:
+        ident, count = call.id or "call", 1
+        while ident in taken:
+            count += 1
+            ident = f"{call.id or 'call'}_{count}"
+        taken.add(ident)
+        calls.append(replace(call, id=ident))
+    said = [*messages, Message("assistant", reply.text, tuple(calls), thinking=reply.thinking)]
     return {"messages": [asdict(message) for message in said], "calls": [asdict(call) for call in calls]}
 
 

@@ -133,6 +133,7 @@ class AnthropicFormat:
             raise BadRequest("max_tokens: Field required")
         turns: list[tuple[str, str]] = []
         open_calls: set[str] = set()
+        known_calls: set[str] = set()
         before = ""
         for message in body["messages"]:
             if message["role"] == before:
@@ -141,6 +142,9 @@ class AnthropicFormat:
             content = message["content"]
             for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
                 if block["type"] == "tool_use":
+                    if block["id"] in known_calls:
+                        raise BadRequest("messages: `tool_use` ids must be unique")
+                    known_calls.add(block["id"])
                     open_calls.add(block["id"])
                 elif block["type"] == "tool_result":
                     if block["tool_use_id"] not in open_calls:

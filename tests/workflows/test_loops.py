@@ -64,6 +64,22 @@ async def test_calls_are_nodes_and_the_last_turn_answers(begin: Begin, model_ser
     assert report["usage"]["calls"] == 3
 
 
+@pytest.mark.parametrize("model_host", ["openai", "anthropic"], indirect=True)
+async def test_calls_that_share_an_id_have_each_their_own_result(begin: Begin, model_server: ModelServer) -> None:
+    """In one reply, and in a later one."""
+    shared = (Call("rm", {}, "c"), Call("calculate", {"expression": "6 * 7"}, "c"), Call("calculate", {}, "c"))
+    model_server.on("How much", Reply(calls=shared), results=0)
+    model_server.on("How much", Reply(calls=(Call("calculate", {"expression": "40 + 4"}, "c"),)), results=3)
+    model_server.on("How much", "It is 42, then 44.", results=4)
+    handle = await begin(plan={"nodes": [loop()], "answer": "$n7"})
+    assert (await handle.result())["answer"] == "It is 42, then 44."
+    first, second, third, fourth = inside(model_server.asked[-1])
+    assert first.startswith("there is no tool 'rm'")
+    assert second == '{"expression": "6 * 7", "value": 42}'
+    assert "expression" in third
+    assert fourth == '{"expression": "40 + 4", "value": 44}'
+
+
 async def test_a_call_that_cannot_be_made_is_told_to_the_model(begin: Begin, model_server: ModelServer) -> None:
     bad = (
         Call("rm", {"path": "/"}),
