@@ -17,6 +17,7 @@ from activities.toolbox.context import ToolContext
 from activities.toolbox.definition import Effect, Tool
 from activities.toolbox.download import Download, Sending, exchange
 from activities.toolbox.errors import (
+    ContentRefused,
     FetchFailed,
     HttpStatusError,
     ToolArgumentError,
@@ -109,7 +110,7 @@ def _tool(endpoint: Endpoint, secrets: Secrets) -> Tool:
         try:
             async with asyncio.timeout(endpoint.timeout):
                 answer = await exchange(url, sending, endpoint.max_bytes)
-        except (TimeoutError, FetchFailed, HttpStatusError) as error:
+        except (TimeoutError, FetchFailed, HttpStatusError, ContentRefused) as error:
             raise _failure(endpoint, error, secrets) from None
         return _answer(answer, secrets)
 
@@ -160,11 +161,14 @@ def _failure(endpoint: Endpoint, error: Exception, secrets: Secrets) -> ToolErro
     told = f"no answer within {endpoint.timeout:g} s" if late else secrets.hidden(str(error))
     message = f"{endpoint.name}: {told}"
     status = error.status if isinstance(error, HttpStatusError) else 0
-    unknown = late or (isinstance(error, FetchFailed) and error.sent) or status >= 500 or status == 408
+    unread = isinstance(error, ContentRefused)  # the server did what it was asked; only its answer cannot be read
+    unknown = late or unread or (isinstance(error, FetchFailed) and error.sent) or status >= 500 or status == 408
     if unknown and not endpoint.safe:
         return UnknownOutcome(f"{message}; whether it took effect is not known")
     if isinstance(error, HttpStatusError):
         return HttpStatusError(message, status=status, retryable=error.retryable, retry_after=error.retry_after)
+    if unread:
+        return ContentRefused(message)
     return FetchFailed(message, retryable=late or (isinstance(error, FetchFailed) and error.retryable))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from activities.toolbox import Tool, ToolArgumentError, ToolContext, ToolError, ToolSetupError
-from activities.toolbox.errors import AddressRefused, FetchFailed, HttpStatusError, UnknownOutcome
+from activities.toolbox.errors import AddressRefused, ContentRefused, FetchFailed, HttpStatusError, UnknownOutcome
 from activities.toolbox.http_tools import http_tools
 
 if TYPE_CHECKING:
@@ -179,6 +179,17 @@ async def test_a_cut_or_late_answer_leaves_a_write_unknown_and_no_connection_doe
         with pytest.raises(FetchFailed) as failed:
             await declared(tmp_path, web.url(path), timeout="500ms").call({}, context)
         assert failed.value.retryable
+
+
+@pytest.mark.parametrize("encoding", ["br", "gzip"])
+async def test_a_write_whose_answer_cannot_be_read_is_unknown(
+    web: Web, tmp_path: Path, context: ToolContext, encoding: str
+) -> None:
+    url = web.page("/", b"\x0b\x02\x80ok\x03", extra=f"Content-Encoding: {encoding}\r\n")
+    with pytest.raises(UnknownOutcome, match="whether it took effect is not known"):
+        await declared(tmp_path, url, effect="write", method="POST").call({}, context)
+    with pytest.raises(ContentRefused, match="^ask: the answer "):
+        await declared(tmp_path, url).call({}, context)
 
 
 async def test_without_a_connection_nothing_was_written(
