@@ -64,23 +64,25 @@ class Destination:
     addresses: tuple[str, ...]
 
 
-async def admit(url: str) -> Destination:
+async def admit(url: str, *, declared: bool = False) -> Destination:
     """Check a URL and resolve its host once.
 
-    Raises AddressRefused for anything that is not plain http(s) to a public address, unless WEFT_HTTP_ALLOW (a
-    comma list of `host` or `host:port`) names the host; metadata services stay refused even then. Raises
-    FetchFailed when the name has no address.
+    Raises AddressRefused for anything that is not plain http(s) to a public address, unless an operator has `declared`
+    the host or WEFT_HTTP_ALLOW (a comma list of `host` or `host:port`) names it; metadata services stay refused even
+    then. Raises FetchFailed when the name has no address.
     """
     parsed = _parse(url)
     host = parsed.raw_host.decode("ascii").lower()
     literal = _literal(host)
     port = parsed.port or _DEFAULT_PORTS[parsed.scheme]
-    trusted = _is_allowed(host, port)
+    trusted = declared or _is_allowed(host, port)
     if not trusted and port not in _PORTS:
         raise AddressRefused(f"port {port} is refused; 80, 443, 8080 and 8443 are fetched, others by {ALLOW_VARIABLE}")
     found = [literal] if literal else await _lookup(host, port)
     for address in found:
-        if _is_metadata(address) or (not trusted and is_blocked(address)):
+        if _is_metadata(address):
+            raise AddressRefused(f"{host[:80]} is a cloud's metadata service; no tool may ask it")
+        if not trusted and is_blocked(address):
             raise AddressRefused(f"{host[:80]} is not a public address; an operator can allow it in {ALLOW_VARIABLE}")
     return Destination(parsed, host, tuple(str(address) for address in found[:_MOST_ADDRESSES]))
 

@@ -61,11 +61,12 @@ async def download(url: str, max_bytes: int) -> Download:
 
 
 async def exchange(url: str, sending: Sending, max_bytes: int) -> Download:
-    """Send one request to `url` and return the answer; a redirect is an answer, since headers may hold credentials.
+    """Send one request to `url`, whose host an operator has declared, and return the answer; a redirect is an answer,
+    since headers may hold credentials.
 
     Raises as `download` does. An error that carries `sent` came after the request may have reached the server.
     """
-    destination = await admit(url)
+    destination = await admit(url, declared=True)
     async with _answer(destination, sending) as response:
         return await _finish(destination, response, max_bytes, below=400)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from activities.toolbox import Tool, ToolArgumentError, ToolContext, ToolError, ToolSetupError
+from activities.toolbox.download import download
 from activities.toolbox.errors import AddressRefused, ContentRefused, FetchFailed, HttpStatusError, UnknownOutcome
 from activities.toolbox.http_tools import http_tools
 
@@ -89,15 +90,23 @@ async def test_wrong_arguments_send_nothing(
     assert web.requests == []
 
 
-async def test_the_guard_holds_unless_the_operator_lists_the_host(
+async def test_a_declared_host_is_open_to_its_endpoint_and_to_nothing_else(
     web: Web, tmp_path: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("WEFT_HTTP_ALLOW")
     tool = declared(tmp_path, web.page("/", b"{}", "application/json"))
     assert (await tool.call({}, context))["data"] == {}
-    monkeypatch.delenv("WEFT_HTTP_ALLOW")
     with pytest.raises(AddressRefused):
-        await tool.call({}, context)
+        await download(web.url("/"), 100)
     assert len(web.requests) == 1
+
+
+async def test_a_metadata_service_cannot_be_declared(
+    tmp_path: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEFT_HTTP_ALLOW", "169.254.169.254")
+    with pytest.raises(AddressRefused, match="metadata service"):
+        await declared(tmp_path, "http://169.254.169.254/latest").call({}, context)
 
 
 async def test_a_redirect_is_an_answer_and_takes_no_credentials_along(
@@ -195,7 +204,7 @@ async def test_a_write_whose_answer_cannot_be_read_is_unknown(
 async def test_without_a_connection_nothing_was_written(
     tmp_path: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("WEFT_HTTP_ALLOW", "127.0.0.1:9")
+    monkeypatch.delenv("WEFT_HTTP_ALLOW", raising=False)
     with pytest.raises(FetchFailed) as failed:
         await declared(tmp_path, "http://127.0.0.1:9/", effect="write", method="POST").call({}, context)
     assert failed.value.retryable
