@@ -152,7 +152,7 @@ async def test_a_wish_that_waits_for_a_loop_lets_the_loop_go_on() -> None:
     checks.now.set()
     engine.extender.take(Settled(0, 1, Outcome()), WISH)
     await settle()
-    assert engine.extender.busy
+    assert checks.asked == [("wish", "p0")], "it waits for the end of f"
     engine.extender.take(Settled(1, 1, Outcome()), CALLS)
     await settle()
     assert not engine.extender.busy

@@ -60,7 +60,7 @@ async def test_calls_of_tools_come_whole(bench: Bench) -> None:
 
 async def test_arguments_that_are_no_json_come_as_they_were_written(bench: Bench) -> None:
     bench.server.on("", Reply(calls=(Call("search", '{"query": '),)))
-    assert (await bench.ask()).calls[0].arguments == '{"query": '
+    assert (await bench.ask(tools=(SEARCH,))).calls[0].arguments == '{"query": '
 
 
 async def test_a_planner_is_given_no_tools_to_call(bench: Bench) -> None:
@@ -293,7 +293,7 @@ async def test_calls_without_an_index_of_their_own_are_told_apart(bench: Bench, 
     choices.append({"delta": {}, "finish_reason": "stop"})
     body = "".join(f"data: {json.dumps({'choices': [choice]})}\r\n\r\n" for choice in choices)
     bench.server.on("", Reply(body=body, headers={"content-type": "text/event-stream"}))
-    reply = await bench.ask()
+    reply = await bench.ask(tools=(SEARCH,))
     assert reply.calls == (ToolRequest("call_first", "first", {}), ToolRequest("call_second", "second", {}))
     assert reply.stop == "tools"
 

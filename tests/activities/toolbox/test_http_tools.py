@@ -197,7 +197,7 @@ async def test_a_write_whose_answer_cannot_be_read_is_unknown(
     url = web.page("/", b"\x0b\x02\x80ok\x03", extra=f"Content-Encoding: {encoding}\r\n")
     with pytest.raises(UnknownOutcome, match="whether it took effect is not known"):
         await declared(tmp_path, url, effect="write", method="POST").call({}, context)
-    with pytest.raises(ContentRefused, match="^ask: the answer "):
+    with pytest.raises(ContentRefused, match=r"^ask: the answer "):
         await declared(tmp_path, url).call({}, context)
 
 
