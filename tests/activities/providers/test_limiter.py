@@ -1,6 +1,6 @@
 """Back-pressure: one failure slows the others, for a while, and never for ever."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -79,26 +79,63 @@ def test_no_wait_is_longer_than_a_minute(limiter: Limiter) -> None:
     assert wait <= 60.0
 
 
-def test_under_pressure_fewer_run_at_once_and_more_again_as_it_falls(limiter: Limiter, clock: Clock) -> None:
-    def room() -> int:
-        with ExitStack() as stack:
-            for count in range(100):
-                try:
-                    stack.enter_context(limiter.admitted())
-                except ProviderBusy:
-                    return count
-        return 100
+class Over(Exception):
+    """Ends calls that prove nothing of the provider."""
 
+
+def room(limiter: Limiter) -> int:
+    """Return how many calls of a hundred may start now."""
+    count = 0
+    with suppress(Over, ProviderBusy), ExitStack() as stack:
+        for _ in range(100):
+            stack.enter_context(limiter.admitted())
+            count += 1
+        raise Over
+    return count
+
+
+def succeed(limiter: Limiter, calls: int) -> None:
+    for _ in range(calls):
+        with limiter.admitted():
+            pass
+
+
+def test_under_pressure_fewer_run_at_once_and_more_again_as_it_falls(limiter: Limiter, clock: Clock) -> None:
     with ExitStack() as stack:
         for _ in range(29):
             stack.enter_context(limiter.admitted())
         fail(limiter, RateLimited("x", retry_after=1.0))
     clock.now += 1.0
-    assert room() == 10
+    assert room(limiter) == 10
     clock.now += HALF_LIFE
-    assert room() == 15
+    assert room(limiter) == 15
     clock.now += 5 * HALF_LIFE
-    assert room() == 100
+    assert room(limiter) == 100
+
+
+def test_what_succeeds_under_pressure_makes_room_until_the_next_failure(limiter: Limiter, clock: Clock) -> None:
+    fail(limiter, RateLimited("x", retry_after=1.0))
+    clock.now += HALF_LIFE
+    assert room(limiter) == 4
+    succeed(limiter, 12)
+    assert room(limiter) == 10
+    fail(limiter, RateLimited("x", retry_after=1.0))
+    clock.now += 1.0
+    assert room(limiter) == 2
+
+
+def test_a_planner_that_failed_alone_leaves_room_for_the_nodes_after_it(limiter: Limiter, clock: Clock) -> None:
+    fail(limiter, ServerFailed("x"))
+    assert room(limiter) == 0
+    clock.now += 1.5
+    assert room(limiter) > 1
+
+
+def test_a_schema_that_was_not_kept_stops_nobody(limiter: Limiter) -> None:
+    for _ in range(10):
+        fail(limiter, SchemaMismatch("x"))
+    assert limiter.pressure > 1
+    assert room(limiter) == 100
 
 
 def test_refusals_come_back_spread_over_time(limiter: Limiter) -> None:
