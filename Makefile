@@ -11,8 +11,9 @@ help: ## show this list
 demo: venv ## answer a sample question with a local Temporal server, no key needed
 	@.venv/bin/weft demo $(ARGS)
 
+# The suite starts hundreds of Python processes: it keeps bytecode even where that is switched off.
 test: venv ## run the test suite against the pinned Temporal server (ARGS="-k name", PROCESSES=0 for one after the other)
-	@.venv/bin/pytest -q -n $(PROCESSES) $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -q -n $(PROCESSES) $(ARGS)
 
 dev: venv ## run the Temporal server and all workers in the foreground
 	@.venv/bin/weft dev $(ARGS)
