@@ -2,6 +2,7 @@
 
 from workflows.plan import schema
 from workflows.plan.decisions import Answered, Event, GivenUp, Judged, Raised, Retried, Stopped
+from workflows.plan.effects import repeated
 from workflows.plan.graph import Spec
 from workflows.plan.limits import ledger
 from workflows.plan.problems import place_of
@@ -80,31 +81,10 @@ def _retry(state: RunState, unit: int, update: RetryNode) -> str | None:
         return f"`{update.node}` wishes for more nodes; reject asks its model again, approve adds them"
     if status not in _RETRIABLE:
         return f"`{update.node}` is {SHOWN[status]}; only a node that has ended can be run again"
-    writes = [node for node in _downstream(state, state.node_of(unit)) if _wrote(state, node)]
-    if writes and not update.repeat_effect:
+    if not update.repeat_effect and (writes := repeated(state, unit)):
         names = ", ".join(state.path(node) for node in writes[:5])
         return f'this may repeat what {names} wrote; add "repeat_effect": true if that is right'
     return None
-
-
-def _downstream(state: RunState, node: int) -> list[int]:
-    """Return a node and everything that may run again when its output changes, in the order found."""
-    found = {node: True}
-    stack = [node]
-    while stack:
-        here = stack.pop()
-        for other in state.graph.behind(here):
-            if other not in found:
-                found[other] = True
-                stack.append(other)
-    return list(found)
-
-
-def _wrote(state: RunState, node: int) -> bool:
-    if state.graph.specs[node].effect != "write":
-        return False
-    notes = [state.notes.get(unit, ("",))[0] for unit in (node, *state.items.get(node, ()))]
-    return state.status[node] == SUCCEEDED or "UnknownOutcome" in notes
 
 
 def _skip(state: RunState, unit: int) -> str | None:

@@ -30,6 +30,8 @@ from workflows.updates import (
 
 WITH_CALLS = "skips-call-loops-off"
 """The patch of runs in which a model that is skipped takes the calls of its tool loop with it."""
+KNOWS_WRITES = "retries-know-writes"
+"""The patch of runs in which a retry needs `repeat_effect` also for writes that only may have happened."""
 GATHERS = "retries-gather"
 """The patch of runs in which a map whose items all went well only gathers them again when it is retried."""
 ABANDON = workflow.HandlerUnfinishedPolicy.ABANDON
@@ -141,7 +143,7 @@ class Inbox:
         engine.updates += 1
         if workflow.patched(ENDS_FIRST):
             await workflow.sleep(timedelta(milliseconds=1), summary=f"{model.name} after what ended before it")
-            why_not = engine.objection(update)
+            why_not = engine.objection(_as_admitted(update))
             if why_not:
                 if workflow.patched(REFUSALS_WAKE):
                     engine.wake()
@@ -153,3 +155,10 @@ class Inbox:
             event.gathers = workflow.patched(GATHERS)
         engine.post(event)
         return told
+
+
+def _as_admitted(update: Update) -> Update:
+    """Return the update as a run that began earlier judges it: what it has let through may repeat what it wrote."""
+    if not isinstance(update, RetryNode) or workflow.patched(KNOWS_WRITES):
+        return update
+    return update.model_copy(update={"repeat_effect": True})

@@ -38,7 +38,9 @@ class RetryNode(_OfNode):
     name = "retry_node"
     about = 'Run a failed or finished node again: {"node": "n7"}'
     example = '{"node": "n7"}'
-    repeat_effect: bool = Field(default=False, strict=True, description="needed to repeat a write that succeeded")
+    repeat_effect: bool = Field(
+        default=False, strict=True, description="needed to repeat what was written, or may have been"
+    )
 
 
 class SkipNode(_OfNode):

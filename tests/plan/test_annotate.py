@@ -119,6 +119,17 @@ def test_writes_need_approval_unless_the_run_says_otherwise() -> None:
     assert [spec.approval for spec in annotated(data, {"x": []}, approval="never").specs] == [False, False]
 
 
+def test_a_sub_agent_may_write_where_one_of_its_tools_may_and_asks_for_that_itself() -> None:
+    found = specs(
+        {"id": "any", "kind": "agent", "goal": "x"},
+        {"id": "some", "kind": "agent", "goal": "x", "tools": ["search", "note"]},
+        {"id": "reads", "kind": "agent", "goal": "x", "tools": ["search"]},
+        answer="$any",
+    )
+    assert [spec.effect for spec in found.values()] == ["write", "write", "read"]
+    assert not any(spec.approval for spec in found.values())
+
+
 def test_a_limit_never_rounds_to_none() -> None:
     found = specs(
         tool(timeout="1ms"),

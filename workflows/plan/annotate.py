@@ -138,7 +138,7 @@ class Annotator:
             seconds = tool.get("timeout", 30.0)
             tries = WRITE_ATTEMPTS if spec.effect == "write" and not tool.get("idempotent") else READ_ATTEMPTS
         elif isinstance(work, AgentCall):
-            seconds, tries, spec.effect = AGENT_SECONDS, 1, "read"
+            seconds, tries, spec.effect = AGENT_SECONDS, 1, self._effect(work)
         else:
             seconds, tries, spec.effect = MODEL_SECONDS, MODEL_ATTEMPTS, "read"
         spec.timeout = _milliseconds(work.timeout or seconds)
@@ -148,7 +148,12 @@ class Annotator:
         spec.tokens = budget or (work.estimate.tokens if work.estimate else None) or 0
         spec.locks = [(lock.name, lock.mode == "exclusive") for lock in work.locks]
         spec.locks += self._locks.get(spec.id, [])
-        spec.approval = spec.effect == "write" and self._approval == "writes"
+        spec.approval = isinstance(work, ToolCall) and spec.effect == "write" and self._approval == "writes"
+
+    def _effect(self, work: AgentCall) -> str:
+        """Return what a sub-agent may do; it asks for what it writes itself."""
+        names = self._tools if work.tools is None else work.tools
+        return "write" if any(self._tools.get(name, {}).get("effect") == "write" for name in names) else "read"
 
     def _on_error(self, spec: Spec, node: Node) -> None:
         spec.skip_on_error = node.on_error == "skip"

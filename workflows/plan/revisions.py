@@ -22,14 +22,27 @@ def retry(state: RunState, unit: int, *, gathers: bool = True) -> None:
     ending.unpark(state)
     for other in _called_off_above(state, node):
         reopening.reopen(state, other)
-    lost = (CANCELLED,) if state.is_item(unit) else (FAILED, CANCELLED)
-    items = [item for item in state.items.get(node, ()) if item == unit or state.status[item] in lost]
+    items = _lost(state, unit)
     if items:
         _retry_items(state, node, items)
     elif gathers and state.items.get(node) and _did_not_gather(state, node):
         _gather_again(state, node)
     else:
         reopening.reopen(state, node)
+
+
+def again(state: RunState, unit: int) -> list[int]:
+    """Return what of a unit's own node runs again with it: the node, or items of a map, none if it only gathers."""
+    node = state.node_of(unit)
+    items = state.items.get(node)
+    return (_lost(state, unit) or ([] if _did_not_gather(state, node) else list(items))) if items else [node]
+
+
+def _lost(state: RunState, unit: int) -> list[int]:
+    """Return the items of its map that run again with a unit: an item itself, and those that have no value."""
+    lost = (CANCELLED,) if state.is_item(unit) else (FAILED, CANCELLED)
+    items = state.items.get(state.node_of(unit), ())
+    return [item for item in items if item == unit or state.status[item] in lost]
 
 
 def _did_not_gather(state: RunState, node: int) -> bool:
