@@ -16,6 +16,7 @@ from activities.toolbox import Registry, ToolContext
 from activities.turn import Made, Turn
 from workflows.contracts import Delegation
 from workflows.plan.model import AgentCall, AgentNode, JoinNode, ToolCall
+from workflows.usage import Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +105,12 @@ def _answered(report: Any, node: str) -> Made:
     An answer with evidence is `{answer, evidence}`, as that of a joiner; `sub.n1` is node n1 of the sub-agent of sub.
     """
     told = report if isinstance(report, dict) else {}
-    used = told.get("usage") or {}
-    cost = round(used.get("cost_usd", 0) * 1_000_000)
-    usage = Usage(used.get("input_tokens", 0), used.get("output_tokens", 0), cost)
+    *used, calls = Spent.told(report)
+    usage = Usage(*used)
     if told.get("answer") is None:
         failed = SubAgentFailed(f"the sub-agent gave no answer: {told.get('problem') or 'it ended without one'}")
         failed.usage = usage
         raise failed
     evidence = [{**piece, "node": f"{node}.{piece['node']}"} for piece in told.get("evidence") or ()]
     output = {"answer": told["answer"], "evidence": evidence} if evidence else told["answer"]
-    return Made(output, usage, calls=used.get("calls", 0))
+    return Made(output, usage, calls=calls)

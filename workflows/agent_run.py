@@ -22,7 +22,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.reporting import report_of, usage_of
     from workflows.request import Carry, InvalidRequest, RunRequest, has_plan, has_work, parse_request
     from workflows.result import RunReport, RunStatus
-    from workflows.services import Opening, conclude, sound
+    from workflows.services import Opening, conclude, costed, sound
     from workflows.subagent import inherited
     from workflows.usage import Spent
     from workflows.view import RunView
@@ -81,6 +81,7 @@ class AgentRun(Inbox):
             elif isinstance(error, ApplicationError):
                 self._stillborn = "failed"
                 self._publish()
+                raise costed(error, self._spent()) from None
             raise
         return await self._end(engine)
 

@@ -1,5 +1,6 @@
 """From how an activity ended to the outcome the scheduler takes."""
 
+from dataclasses import replace
 from typing import Any
 
 from temporalio import exceptions, workflow
@@ -7,10 +8,14 @@ from temporalio.exceptions import ActivityError, ApplicationError, CancelledErro
 
 from workflows.contracts import NodeReply
 from workflows.plan.decisions import Outcome
-from workflows.usage import NOTHING, Usage
+from workflows.usage import NOTHING, Spent, Usage
 
 FAILURES_COUNT = "failed-nodes-count"
 """A patch of runs whose total, which lists show, has what failed nodes used."""
+
+
+BELOW_COUNTS = "failed-agents-count"
+"""A patch of runs which also pay for what a sub-agent used whose run failed."""
 
 
 def outcome_of(reply: NodeReply) -> Outcome:
@@ -31,6 +36,12 @@ def ends_of(handle: Any, count: int) -> list[tuple[Outcome, NodeReply | None]]:
     failed, used = failed_outcome(error), used_by(error)
     if count > 1:
         return [(Outcome(error=failed.error, attempts=0, again=True), None)] * count
+    below = _used_below(error)
+    if any(below) and workflow.patched(BELOW_COUNTS):
+        *amounts, calls = below
+        used = Usage(*amounts)
+        failed = replace(failed, spent=(used.tokens, used.cost), calls=calls)
+        return [(failed, NodeReply(attempt=failed.attempts, usage=used, calls=calls))]
     counts = any(used) and workflow.patched(FAILURES_COUNT)
     return [(failed, NodeReply(attempt=failed.attempts, usage=used) if counts else None)]
 
@@ -62,6 +73,13 @@ def used_by(error: BaseException | None) -> Usage:
     if not isinstance(used, list) or len(used) != len(NOTHING) or not all(isinstance(number, int) for number in used):
         return NOTHING
     return Usage(*used)
+
+
+def _used_below(error: BaseException | None) -> Spent:
+    """Return what a sub-agent's run that failed says that it used."""
+    cause = error.cause if isinstance(error, ChildWorkflowError) else None
+    told = [Spent.told(detail) for detail in cause.details] if isinstance(cause, ApplicationError) else []
+    return next(filter(any, told), Spent())
 
 
 def _ended(cause: BaseException | None) -> str:

@@ -22,14 +22,16 @@ from workflows.contracts import (
     Conclusion,
     LoadCall,
     PlanCall,
+    Planned,
     PrepareCall,
     Prepared,
 )
 from workflows.evidence import split_evidence
-from workflows.failures import failed_outcome
+from workflows.failures import failed_outcome, used_by
 from workflows.plan.state import SUCCEEDED, RunState
 from workflows.policies import as_keywords, service_options
 from workflows.queues import TOOLS
+from workflows.reporting import usage_of
 from workflows.request import Carry, RunRequest
 from workflows.usage import Spent
 
@@ -74,7 +76,7 @@ class Opening:
         self.attributes.publish("running", self.phase, None, self.spent)
         call = PlanCall(run=self.home, charter=self.charter, **({"stream": True} if prepared.streams else {}))
         for _ in range(1 + REPAIRS):
-            planned = await self._do(PLAN, call, "plan the goal", queue=prepared.planner, beats=True)
+            planned = await self._planned(call, prepared.planner)
             self.spent = self.spent.plus((*planned.usage, 1))
             wrong = planned.problems
             checked = Checked(problems=wrong) if wrong else await check(planned.draft)
@@ -85,6 +87,14 @@ class Opening:
         if planned.warnings:
             checked = checked.model_copy(update={"warnings": (*planned.warnings, *checked.warnings)})
         return sound(checked, "PlannerFailed", "the planner wrote no plan that can run: ")
+
+    async def _planned(self, call: PlanCall, queue: str) -> Planned:
+        try:
+            return await self._do(PLAN, call, "plan the goal", queue=queue, beats=True)
+        except ApplicationError as error:
+            used = used_by(error)
+            self.spent = self.spent.plus((*used, any(used)))
+            raise
 
     async def check(
         self, draft: str, base: str = "", *, adds: Adds = "", node: str = "", refs: dict[str, str] | None = None
@@ -106,6 +116,12 @@ def sound(checked: Checked, otherwise: str = "InvalidPlan", told: str = "") -> C
         problems = list(checked.problems)
         raise ApplicationError(told + "\n".join(problems), problems, type=otherwise, non_retryable=True)
     return checked
+
+
+def costed(error: ApplicationError, spent: Spent) -> ApplicationError:
+    """Return a run's failure with what the run has used: who started it as a sub-agent pays for it."""
+    told = ({"usage": usage_of(spent).model_dump()},) if any(spent) else ()
+    return ApplicationError(error.message, *error.details, *told, type=error.type, non_retryable=error.non_retryable)
 
 
 async def conclude(state: RunState, home: str, plan: str, inline: tuple[Any, str] | None) -> Conclusion:
@@ -139,7 +155,9 @@ async def do(
         if is_cancelled_exception(error):
             raise
         kind, message = failed_outcome(error).error or ("Failed", "")
-        raise ApplicationError(message, type=kind, non_retryable=True) from None
+        used = used_by(error)
+        details = (1, [*used]) if any(used) else ()
+        raise ApplicationError(message, *details, type=kind, non_retryable=True) from None
     return found
 
 

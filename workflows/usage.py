@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from operator import add
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Usage(NamedTuple):
@@ -32,6 +32,15 @@ class Spent(NamedTuple):
     output_tokens: int = 0
     cost: int = 0
     calls: int = 0
+
+    @classmethod
+    def told(cls, report: Any) -> "Spent":
+        """Return what a run says that it has used, in its report or in a detail of its failure."""
+        used = report.get("usage") if isinstance(report, dict) else None
+        if not isinstance(used, dict):
+            return cls()
+        cost = round(used.get("cost_usd", 0) * 1_000_000)
+        return cls(used.get("input_tokens", 0), used.get("output_tokens", 0), cost, used.get("calls", 0))
 
     def plus(self, other: Iterable[int]) -> "Spent":
         """Return the sum with another `Spent`, or with a usage and the number of its calls."""

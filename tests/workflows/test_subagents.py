@@ -188,3 +188,27 @@ async def test_binding_a_long_goal_beats(
     monkeypatch.setattr(NodeRunner, "delegation", binds)
     await (await begin(plan={"nodes": [agent()], "answer": "$sub"})).result()
     assert "delegate" in beaten
+
+
+@pytest.mark.parametrize(
+    ("reply", "failed"),
+    [
+        (Reply("It is fine.", usage=(70, 30)), "PlannerFailed"),
+        (Reply(refusal="I would rather not.", usage=(70, 30)), "ModelRefused"),
+    ],
+)
+async def test_what_one_whose_run_failed_has_used_is_paid_above(
+    begin: Start, model_server: ModelServer, reply: Reply, failed: str
+) -> None:
+    model_server.on(PLANNER, reply)
+    given = {"plan": {"nodes": [agent()], "answer": "$sub"}, "on_failure": "partial", "budget": {"tokens": 5000}}
+    handle = await begin(**given)
+    report = await handle.result()
+    calls = len(model_server.asked)
+    assert report["nodes"][0]["error"].startswith(failed)
+    assert {name: report["usage"][name] for name in ("input_tokens", "output_tokens", "calls")} == {
+        "input_tokens": 70 * calls,
+        "output_tokens": 30 * calls,
+        "calls": calls,
+    }
+    assert (await handle.query("costs"))["budget"]["tokens"] == {"limit": 5000, "spent": 100 * calls, "reserved": 0}
