@@ -26,6 +26,10 @@ from activities.providers.limiter import ProviderBusy
 from workflows.usage import NOTHING, Usage
 
 LONGEST_BACKOFF = 30.0
+EAGER = 16
+"""Refusals after which a call waits the longer for the next try, the more there were."""
+LONGEST_PUT_OFF = 10.0
+"""Seconds of such a wait, unless the provider's own is longer."""
 
 
 async def _unrecorded(*_: Any) -> None:
@@ -116,6 +120,8 @@ class Attempts:
             activity.heartbeat(*self.beat())
         spent = self.spent.plus(self.cut)
         if isinstance(error, ProviderBusy):
+            asked = error.retry_after or 0.0
+            error.retry_after = max(asked, min(asked * self.refused / EAGER, LONGEST_PUT_OFF))
             return failure(error, attempt=self.own, spent=spent)
         # Temporal's own backoff has grown with the refusals
         wait = min(2.0 ** (self.own - 1), LONGEST_BACKOFF) if self.refused else None

@@ -45,6 +45,7 @@ from workflows.contracts import (
     PrepareCall,
     Prepared,
 )
+from workflows.plan.model import MOST_ATTEMPTS
 from workflows.policies import SERVICE_ATTEMPTS
 
 T = TypeVar("T")
@@ -161,7 +162,8 @@ class Host:
         attempts.left = call.left
         async with beating(attempts.beat):
             if activity.info().activity_type == contracts.LLM.name:
-                checked = await _answered(self._library.plan(_home(call.run), call.plan))
+                attempts.allow(MOST_ATTEMPTS)  # until the plan says how many
+                checked = await _answered(self._library.plan(_home(call.run), call.plan), attempts)
                 attempts.allow(checked.spec(parse_address(call.nodes[0]).id).attempts)
             reply = await _answered(self._run(call, call.nodes[0], call.refs, attempts), attempts)
         return GroupReply(nodes=(_with_all(reply, attempts),))

@@ -19,8 +19,8 @@ OVERHEAD = timedelta(seconds=5)
 PATIENCE = timedelta(hours=24)
 USUAL_PRIORITY = 3
 SERVICE_ATTEMPTS = 5
-REFUSALS = 60
-"""Times that a busy provider may put a model call off, beside its attempts."""
+REFUSALS = 10_000
+"""Times that a busy provider may put a model call off, beside its attempts: as many as there is patience for."""
 
 
 class Options(TypedDict, total=False):

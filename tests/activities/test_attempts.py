@@ -57,6 +57,15 @@ def test_a_refusal_is_passed_on_and_never_final() -> None:
     assert beats == [("", 4, NOTHING, NOTHING)]
 
 
+@pytest.mark.parametrize(
+    ("refused", "asked", "waits"), [(15, 0.5, 0.5), (63, 0.5, 2.0), (999, 0.5, 10.0), (999, 40.0, 40.0)]
+)
+def test_what_is_put_off_again_and_again_asks_less_often(refused: int, asked: float, waits: float) -> None:
+    error = ProviderBusy("busy", retryable=True, retry_after=asked)
+    failure, _ = within(refused + 1, ["", refused, [0, 0, 0]], failed(error, 1))
+    assert (failure.non_retryable, failure.next_retry_delay) == (False, timedelta(seconds=waits))
+
+
 def test_the_last_attempt_of_its_own_is_final_and_tells_what_all_used() -> None:
     error = ProviderError("x", retryable=True)
     error.usage = Usage(5, 6, 7)

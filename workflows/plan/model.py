@@ -39,10 +39,13 @@ OnFailure = Literal["park", "partial", "fail"]
 Priority = Annotated[int, Field(strict=True, ge=1, le=5)]
 
 
+MOST_ATTEMPTS = 20
+
+
 class Retry(Frozen):
     """How often a node is attempted in all before it fails."""
 
-    attempts: int = Field(strict=True, ge=1, le=20)
+    attempts: int = Field(strict=True, ge=1, le=MOST_ATTEMPTS)
 
 
 class Lock(Frozen):
