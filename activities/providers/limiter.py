@@ -2,9 +2,10 @@
 
 Each failure adds to a provider's pressure (a rate limit 2.0, missing capacity 1.5, a timeout 1.0, a schema that was
 not kept 0.5), which halves every ten seconds. After a failure none starts for as long as the server asked, else for a
-second a unit of pressure. While there is pressure, fewer calls run at once than did when it began: one more for each that
-has succeeded since, and not as few as one because one ran alone. A schema that was not kept says nothing of how much the
-server bears: it stops nobody. A call that may not start now is refused, which frees its slot; it uses up no attempt.
+second a unit of pressure. While there is pressure, fewer calls run at once than did when it began: one more for each
+that has succeeded since, and not as few as one because one ran alone. A schema that was not kept says nothing of how
+much the server bears: it stops nobody. A call that may not start now is refused, which frees its slot; it uses up no
+attempt.
 """
 
 import asyncio
