@@ -99,9 +99,8 @@ class Remote:
     async def default_model(self) -> str:
         """Return the model of the data file for the provider's own server, else the only one that the server has.
 
-        Raises UnknownModel, naming some, when there are several.
+        Needs no key where the server wants none for that. Raises UnknownModel, naming some, when there are several.
         """
-        self._check_key()
         provider = self._server.provider
         if self._server.official:
             return f"{provider}:{DEFAULTS[provider]}"

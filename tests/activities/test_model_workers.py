@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from doubles.crew import TESTS, Crew
 from doubles.model_bench import KEY
+from doubles.models import model_server
 from temporalio.client import Client
 
 from starter.dev.server import DevServer
@@ -62,3 +63,24 @@ async def test_workers_call_models_and_show_it_in_their_metrics(
     assert files
     assert not [path for path in files if KEY.encode() in path.read_bytes()]
     assert os.environ.get("OPENAI_API_KEY") is None
+
+
+async def test_keys_are_needed_by_the_llm_role_alone(client: Client, dev_server: DevServer, tmp_path: Path) -> None:
+    """The role that opens runs knows the models by name; one process has the key, the others have none."""
+    goal = "What is 6 times 7?"
+    async with model_server(key=KEY, models=("gpt-4o",)) as server:
+        server.on("You plan work", '1. calculate("6 * 7")\n2. answer($1)')
+        server.on("You put results together", "It is 42.")
+        named = {"WEFT_MODEL": "openai:gpt-4o"}
+        keyless = Crew(dev_server.address, tmp_path / "state", **named)
+        secret = {"OPENAI_BASE_URL": server.openai_url, "OPENAI_API_KEY": KEY}
+        keyed = Crew(dev_server.address, tmp_path / "state", **named, **secret)
+        keyless.hire("workflow", "tools")
+        keyed.hire("llm")
+        try:
+            run = client.execute_workflow("AgentRun", {"goal": goal}, id="agent-keyless", task_queue=queues.WORKFLOW)
+            result = await run
+        finally:
+            keyless.kill()
+            keyed.kill()
+    assert (result["status"], result["answer"], len(server.asked)) == ("done", "It is 42.", 2)

@@ -153,8 +153,8 @@ async def test_without_a_key_the_variable_is_named() -> None:
     assert (await models.chosen())["planner"] == ["offline"]
 
 
-async def test_the_own_servers_have_a_default_with_a_price() -> None:
-    settings = ModelSettings.read({"OPENAI_API_KEY": KEY, "WEFT_MODEL_JUDGE": "anthropic", "ANTHROPIC_API_KEY": KEY})
+async def test_the_own_servers_have_a_default_with_a_price_and_need_no_key_to_name_it() -> None:
+    settings = ModelSettings.read({"WEFT_MODEL": "openai", "WEFT_MODEL_JUDGE": "anthropic"})
     chosen = await Models.of(settings).chosen()
     assert chosen["worker"] == [f"openai:{DEFAULTS['openai']}"]
     assert chosen["judge"] == [f"anthropic:{DEFAULTS['anthropic']}"]
