@@ -117,7 +117,7 @@ class Keeper:
             return "memory"
         if self._seen > _DRAINED * self._limits["output"]:
             return "output"
-        return "disk" if leftovers.too_large(self._folder, self._limits["disk"]) else ""
+        return "disk" if leftovers.too_large(self._folder, self._limits["disk"], found) else ""
 
     def _read(self, seconds: float) -> bool:
         """Take what is there to read; whether the order still stands."""

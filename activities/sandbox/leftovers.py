@@ -4,7 +4,7 @@ only. The command may have made anything: links, pipes, folders a thousand deep 
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,9 +13,12 @@ _DEEPEST = 40
 _COLLECTED = 50
 
 
-def too_large(folder: Path, most: int) -> bool:
-    """Whether the folder holds more bytes than `most` or more entries than 10,000."""
-    total = 0
+def too_large(folder: Path, most: int, processes: Iterable[int]) -> bool:
+    """Whether the folder, with what `processes` hold open of files without a name, has more bytes than `most`; or more
+    entries than 10,000."""
+    total = _nameless(processes)
+    if total > most:
+        return True
     for count, entry in enumerate(_entries(folder)):
         with suppress(OSError):
             total += entry.stat(follow_symlinks=False).st_blocks * 512
@@ -89,6 +92,19 @@ def _entries(folder: Path) -> Iterator["os.DirEntry[str]"]:
                 yield entry
                 if depth < _DEEPEST and entry.is_dir(follow_symlinks=False):
                     rooms.append((entry.path, depth + 1))
+
+
+def _nameless(processes: Iterable[int]) -> int:
+    """Return the bytes of open files that have been unlinked: they fill the disk and are in no folder."""
+    sizes: dict[tuple[int, int], int] = {}
+    for process in processes:
+        with suppress(OSError), os.scandir(f"/proc/{process}/fd") as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    seen = entry.stat()
+                    if seen.st_nlink == 0:
+                        sizes[seen.st_dev, seen.st_ino] = seen.st_blocks * 512
+    return sum(sizes.values())
 
 
 def _plain(entry: "os.DirEntry[str]") -> bool:

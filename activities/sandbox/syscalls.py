@@ -1,7 +1,9 @@
 """The system calls that confined code does not get, as a seccomp program. Standard library only.
 
 Everything that reaches another process, the network, another namespace or a rarely tested corner of the kernel fails
-with EPERM. What only the ruleset of files would have to forbid and cannot (Landlock knows no chmod) does nothing.
+with EPERM. What programs do without, where a kernel lacks it, fails with ENOSYS: memory that is a file is no process's
+memory and in no folder, so no limit would count it. What only the ruleset of files would have to forbid and cannot
+(Landlock knows no chmod) does nothing.
 """
 
 import ctypes
@@ -72,7 +74,8 @@ _NOTHING = {
     "lremovexattr": (198, 15),
     "fremovexattr": (199, 16),
 }
-_CLONE, _CLONE3, _PRLIMIT = (56, 220), (435, 435), (302, 261)
+_LACKING = {"clone3": (435, 435), "memfd_create": (319, 279), "memfd_secret": (447, 447)}
+_CLONE, _PRLIMIT = (56, 220), (302, 261)
 _NEW_NAMESPACES = 0x7E020080
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
@@ -91,7 +94,7 @@ def program(*, signals: bool, metadata: bool) -> bytes:
     if column == 0:
         code += [_op(_AT_LEAST, _X32, 0, 1), _op(_RETURN, _ERRNO | _EPERM)]
     answers = dict.fromkeys([*_DENIED.values(), *(() if signals else _SIGNALS.values())], _EPERM)
-    answers |= {_CLONE3: _ENOSYS} | ({} if metadata else dict.fromkeys(_NOTHING.values(), 0))
+    answers |= dict.fromkeys(_LACKING.values(), _ENOSYS) | ({} if metadata else dict.fromkeys(_NOTHING.values(), 0))
     for numbers, answer in answers.items():
         number = numbers[column]
         if number is not None:

@@ -177,6 +177,11 @@ async def test_memory_is_bounded_for_one_and_for_all(sandbox: Sandbox) -> None:
         await run(sandbox, several, 15)
 
 
+async def test_no_memory_outside_of_the_limits(sandbox: Sandbox) -> None:
+    assert "Function not implemented" in await refused(sandbox, "import os; os.memfd_create('m')")
+    assert "AttributeError" not in await refused(sandbox, "import ctypes; assert ctypes.CDLL(None).syscall(447, 0) >= 0")
+
+
 async def test_output_and_disk_are_bounded(sandbox: Sandbox) -> None:
     report = await run(sandbox, "print('x' * 1_000_000)")
     assert (report.exit_code, len(report.stdout), report.truncated) == (0, LIMITS["output"], True)
@@ -185,7 +190,8 @@ async def test_output_and_disk_are_bounded(sandbox: Sandbox) -> None:
     assert "File too large" in await refused(sandbox, f"open('big', 'wb').write(b'x' * {2 * LIMITS['file']})")
     large = "for i in range(100): open(f'{i}', 'wb').write(b'x' * (16 << 20))\nwhile True: pass"
     many = "for i in range(20_000): open(f'{i}', 'w')\nwhile True: pass"
-    for code in (large, many):
+    nameless = "import os\nfor i in range(10): f = os.open('f', 66); os.unlink('f'); os.write(f, bytes(48 << 20))\n"
+    for code in (large, many, nameless + "while True: pass"):
         with pytest.raises(SandboxLimit, match="more than 128 MB or 10,000 files"):
             await run(sandbox, code, 60)
 
