@@ -130,8 +130,11 @@ class Session:
             try:
                 async with asyncio.timeout(START_SECONDS):
                     self._client = await asyncio.shield(ready)
-            except TimeoutError:
+            except BaseException as error:  # also when the call is cancelled: the next one starts a server of its own
                 self._owner.cancel()
+                ready.cancel()
+                if not isinstance(error, TimeoutError):
+                    raise
                 raise self._unavailable(f"it did not start within {START_SECONDS:g} s") from None
             return self._client
 

@@ -15,9 +15,12 @@ from typing import Any
 import pytest
 
 from activities.toolbox import Tool, ToolArgumentError, ToolContext, ToolSetupError
+from activities.toolbox.configured import Secrets
 from activities.toolbox.errors import McpToolFailed, McpUnavailable, UnknownOutcome
 
 pytest.importorskip("mcp", reason="needs the extra mcp")
+from activities.toolbox.mcp.configuration import ServerDeclaration
+from activities.toolbox.mcp.session import Session, SessionThread
 from activities.toolbox.mcp.tools import mcp_tools
 
 SERVER = str(Path(__file__).parents[3] / "doubles" / "mcp_server.py")
@@ -100,6 +103,21 @@ async def test_a_cancellation_reaches_the_server(tmp_path: Path, context: ToolCo
         await call
     await seen(tmp_path / "cancelled")
     assert reports == ["1/3 waiting"]
+
+
+async def test_a_cancelled_start_leaves_no_server(tmp_path: Path) -> None:
+    silent = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(60)"
+    started = tmp_path / "started"
+    declared = ServerDeclaration(command=sys.executable, args=("-c", silent, str(started)))
+    thread = SessionThread()
+
+    async def session() -> Session:
+        return Session("silent", declared, Secrets({}))
+
+    call = asyncio.ensure_future(thread.start(thread.wait(session()).call("x", {}, 5, print)))
+    await seen(started)
+    call.cancel()
+    await gone(int(started.read_text()))
 
 
 async def test_a_slow_call_ends_in_time(tmp_path: Path, context: ToolContext) -> None:
