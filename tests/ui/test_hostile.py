@@ -85,7 +85,7 @@ async def test_hostile_text_stays_text_on_every_page(ui: WebUI, stage: Stage, ki
     assert await flaws(ui.board) == []
     assert await outsiders(ui.page.frame_locator("#user-metadata-summary")) == []
     assert await ui.warnings() == []
-    await ui.open(run, "query")
+    await ui.turn("queries")
     assert '"status": "blocked"' in await ui.query("plan")
     await asyncio.sleep(0.2)  # what would have been executed or fetched has begun by then
 
