@@ -14,30 +14,36 @@ from workflows.wire import connect
 pytestmark = [pytest.mark.server, pytest.mark.chaos]
 
 
-@pytest.mark.parametrize(("update", "status", "in_all"), [("retry_node", "done", 2), ("skip_node", "partial", 1)])
-async def test_a_write_cut_off_by_a_kill_is_not_repeated(
-    dev_server: DevServer, tmp_path: Path, update: str, status: str, in_all: int
-) -> None:
+async def test_a_write_cut_off_by_a_kill_is_not_repeated(dev_server: DevServer, tmp_path: Path) -> None:
+    """Two runs lose their worker at once; one is told to write again, the other to go on without."""
+    plan = {"nodes": [call("w", "post", args={"text": "paid", "after": "hang"}), call("z")], "answer": ["$w", "$z"]}
+    given = {"plan": plan, "approval": "never"}
+    again, without = {"node": "w", "repeat_effect": True}, {"node": "w"}
+    expected = {"retry_node": (again, "done", 2), "skip_node": (without, "partial", 1)}
     crew = Crew(dev_server.address, tmp_path / "state")
     try:
         client = await connect(dev_server.address)
         (doomed,) = crew.hire("tools")
         crew.hire("workflow")
-        plan = {"nodes": [call("w", "post", args={"text": "paid", "after": "hang"}), call("z")], "answer": ["$w", "$z"]}
-        given = {"plan": plan, "approval": "never"}
-        handle = await client.start_workflow("AgentRun", given, id=f"agent-{update}", task_queue=queues.WORKFLOW)
-        run = handle.first_execution_run_id or ""
-        await crew.seen(run, "w", "z")
-        await until(handle, lambda _: posts(crew.index, run) == ["paid"])
+        handles = {
+            update: await client.start_workflow("AgentRun", given, id=f"agent-{update}", task_queue=queues.WORKFLOW)
+            for update in expected
+        }
+        for handle in handles.values():
+            run = handle.first_execution_run_id or ""
+            await crew.seen(run, "w", "z")
+            await until(handle, lambda _, run=run: posts(crew.index, run) == ["paid"])  # type: ignore[misc]
         crew.kill(doomed)
         crew.hire("tools")
-        view = await until(handle, lambda view: bool(view["status"] == "blocked"), limit=60)
-        (line,) = [line for line in view["nodes"] if line["id"] == "w"]
-        assert line["error"].startswith("UnknownOutcome: post: an earlier attempt was cut off; whether it took effect")
-        assert (posts(crew.index, run), crew.calls(run).count("w~1")) == (["paid"], 1)
-        await insist(handle, update, {"node": "w"} | ({"repeat_effect": True} if update == "retry_node" else {}))
-        report = await handle.result()
-        assert report["status"] == status
-        assert posts(crew.index, run) == ["paid"] * in_all
+        for update, handle in handles.items():
+            run = handle.first_execution_run_id or ""
+            view = await until(handle, lambda view: bool(view["status"] == "blocked"), limit=60)
+            (line,) = [line for line in view["nodes"] if line["id"] == "w"]
+            assert line["error"].startswith("UnknownOutcome: post: an earlier attempt was cut off; whether it took")
+            assert (posts(crew.index, run), crew.calls(run).count("w~1")) == (["paid"], 1)
+            order, status, in_all = expected[update]
+            await insist(handle, update, order)
+            assert (await handle.result())["status"] == status
+            assert posts(crew.index, run) == ["paid"] * in_all
     finally:
         crew.kill()
