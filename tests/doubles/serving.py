@@ -1,5 +1,6 @@
 """Workers of every role in this process, and the choice of how much they remember."""
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -20,6 +21,7 @@ from workflows.agent_run import AgentRun
 CACHED = 200
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
 BEAT = timedelta(milliseconds=500)
+SLOWEST_STOP = 60.0  # seconds: workers that wait for ever fail their test instead of holding up all others
 
 remembered_or_not = pytest.mark.parametrize("cached", [CACHED, 0], ids=["cached", "replayed"], indirect=True)
 """Runs a test twice: with workflows kept in memory, and with every workflow task a replay from the start."""
@@ -39,7 +41,8 @@ async def serving(
     Without memory there is one workflow task at a time: of a query and a task of the same run at once, the SDK then
     sometimes loses the task, which costs the 10 s after which the server gives it out again.
     """
-    async with AsyncExitStack() as stack:
+    stack = AsyncExitStack()
+    try:
         models = [(queues.llm_queue(provider), host.llm()) for provider in host.providers]
         for queue, work in [(queues.TOOLS, host.tools()), (queues.SANDBOX, host.sandbox()), *models]:
             worker = Worker(
@@ -60,6 +63,9 @@ async def serving(
         )
         await stack.enter_async_context(runs)
         yield
+    finally:
+        async with asyncio.timeout(SLOWEST_STOP):
+            await stack.aclose()
 
 
 @asynccontextmanager
