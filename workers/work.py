@@ -61,6 +61,9 @@ def load_registry(
     offered = _code(role, settings, missing) if role.serves("tools", "sandbox") else []
     if role.serves("tools"):
         offered += _declared(settings)
+    missing_folder = next((folder for folder in settings.tools_path if not folder.is_dir()), None)
+    if missing_folder:
+        raise WrongSetting(f"WEFT_TOOLS_PATH: there is no folder {missing_folder}")
     try:
         return load_tools(settings.tools, settings.tools_path, offered)
     except ToolSetupError as problem:

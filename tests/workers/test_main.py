@@ -101,6 +101,11 @@ def test_a_wrong_setting_names_variable_and_value() -> None:
     assert "WEFT_DRAIN='soon'" in line
 
 
+def test_a_folder_of_tools_that_is_not_there_is_named(tmp_path: Path) -> None:
+    line = _refusal(_workers("catalogue", WEFT_TOOLS_PATH=f"{tmp_path}{os.pathsep}/nope"))
+    assert "WEFT_TOOLS_PATH: there is no folder /nope" in line
+
+
 def test_a_wrong_connection_profile_is_refused(tmp_path: Path) -> None:
     (tmp_path / "temporal.toml").write_text("not toml")
     assert "TOML" in _refusal(_workers("workflow", TEMPORAL_CONFIG_FILE=str(tmp_path / "temporal.toml")))
