@@ -13,6 +13,7 @@ from activities.leeway import overstepping
 from activities.llm import OFFLINE
 from activities.prompts.planner import by_line
 from activities.providers.models import Models, unpriced
+from activities.providers.prices import price_of
 from activities.toolbox import Registry
 from workflows import queues
 from workflows.contracts import CheckCall, Checked, LoadCall, PrepareCall, Prepared
@@ -219,6 +220,7 @@ class Preparing:
             goal=charter.goal or plan.goal,
             docs=_real(charter.docs),
             queues=partial(_queue, charter.models, charter.tools),
+            prices=partial(_price, charter.models),
             approval=charter.approval,
         )
         packed = annotator.skeleton(None).pack()
@@ -247,7 +249,7 @@ def _queue(models: dict[str, list[str]], tools: dict[str, dict[str, Any]], node:
         return str(tools[work.tool].get("queue", queues.TOOLS))
     if not isinstance(work, ModelCall):
         return queues.TOOLS
-    return queues.llm_queue(work.model or (models.get(work.role) or OFFLINE)[0])
+    return queues.llm_queue(_model(models, work))
 
 
 def _leaves_models(plan: dict[str, Any]) -> bool:
@@ -259,8 +261,18 @@ def _leaves_models(plan: dict[str, Any]) -> bool:
 
 def _called(models: dict[str, list[str]], plan: Plan) -> list[str]:
     """Return the models that a plan's nodes call, without those that only take over."""
-    calls = [work for node in plan.nodes if isinstance(work := edges.work_of(node), ModelCall)]
-    return [call.model or (models.get(call.role) or OFFLINE)[0] for call in calls]
+    works = map(edges.work_of, plan.nodes)
+    return [_model(models, work) for work in works if isinstance(work, ModelCall)]
+
+
+def _model(models: dict[str, list[str]], call: ModelCall) -> str:
+    """Return the model that a call asks first."""
+    return call.model or (models.get(call.role) or OFFLINE)[0]
+
+
+def _price(models: dict[str, list[str]], call: ModelCall) -> int:
+    """Return the most that a million tokens of a call cost, in millionths of a dollar; 0 where no price is known."""
+    return max(price_of(_model(models, call)) or (0,))
 
 
 def _prices(charter: Charter, plan: Plan) -> tuple[str, ...]:

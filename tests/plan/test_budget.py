@@ -53,6 +53,38 @@ def test_without_an_estimate_the_mean_of_the_calls_so_far_counts() -> None:
     assert used(run, "c0", 250) == ["start c1", "start c2", "start c3"]
 
 
+def priced(count: int, price: int, **limits: int) -> Play:
+    run = Play(*(node(f"c{index}", kind="llm", price=price) for index in range(count)))
+    run.state.budget = Budget(limits)
+    return run
+
+
+def test_before_a_call_has_cost_something_its_price_is_what_it_is_expected_to_cost() -> None:
+    """A thousand tokens at $10 a million are one cent; what the first calls have cost tells better."""
+    run = priced(9, 10_000_000, cost=20_000)
+    assert run.begin() == ["start c0", "start c1"]
+    assert run.state.budget is not None
+    assert run.state.budget.held.cost == 20_000
+    assert used(run, "c0", 500, 4_000) == ["start c2"]
+    assert used(run, "c1", 500, 4_000) == ["start c3", "start c4"]
+    run.crash()
+    assert used(run, "c2", 500, 4_000) == []
+
+
+def test_calls_that_cost_nothing_so_far_do_not_hide_the_price_of_the_next() -> None:
+    run = priced(9, 10_000_000, cost=20_000)
+    run.act(Charged(Amounts(1_000, 0, 1)))
+    assert run.begin() == ["start c0", "start c1"]
+
+
+def test_a_limit_below_the_price_of_one_call_lets_one_start() -> None:
+    assert priced(9, 10_000_000, cost=5_000).begin() == ["start c0"]
+
+
+def test_without_a_known_price_money_bounds_nothing() -> None:
+    assert len(priced(9, 0, cost=5_000).begin()) == 9
+
+
 def test_a_higher_limit_lets_a_parked_run_go_on() -> None:
     run = calls(3, calls=1)
     run.begin()

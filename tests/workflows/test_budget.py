@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from doubles.model_rules import Reply
+from doubles.models import ModelServer
 from doubles.runs import call, until
 from doubles.serving import remembered_or_not
 from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
@@ -35,6 +37,17 @@ async def test_a_thousand_tokens_stop_fifty_calls_and_a_higher_limit_goes_on(sta
     assert report["status"] == "done"
     assert [line["attempts"] for line in report["nodes"]] == [1] * 50, "nothing was paid twice"
     assert report["usage"]["calls"] == 50
+
+
+async def test_dollars_bound_the_first_wave_too(begin: Start, model_server: ModelServer) -> None:
+    """A first call is expected to take a thousand tokens at $30 a million, so one starts; each costs $0.0075."""
+    model_server.models = ("gpt-5.5",)
+    model_server.on("Part", Reply("done", usage=(900, 100)))
+    nodes = [{"id": f"n{n}", "kind": "llm", "model": "openai:gpt-5.5", "prompt": f"Part {n}"} for n in range(20)]
+    handle = await begin(plan={"nodes": nodes, "answer": "$n0"}, budget={"cost_usd": 0.05}, on_failure="partial")
+    report = await handle.result()
+    assert (report["status"], report["problem"]) == ("partial", "the budget is spent (cost 0.0525 of 0.05)")
+    assert len(model_server.asked) == 7, "one call too many at most"
 
 
 async def test_costs_say_what_each_node_used(start: Start) -> None:

@@ -62,6 +62,7 @@ class Annotator:
         inputs: dict[str, Any],
         keep: Keep,
         queues: Callable[[Node], str],
+        prices: Callable[[ModelCall], int] = lambda _: 0,
         approval: Literal["writes", "never"],
         goal: str | None = None,
         docs: str | None = None,
@@ -71,6 +72,7 @@ class Annotator:
         self._given = {"input": inputs, "goal": goal if goal is not None else plan.goal}
         self._keep = keep
         self._queues = queues
+        self._prices = prices
         self._approval = approval
         self._index = {node.id: index for index, node in enumerate(plan.nodes)}
         self._wanted = edges.facts_wanted(plan)
@@ -141,6 +143,7 @@ class Annotator:
             seconds, tries, spec.effect = AGENT_SECONDS, 1, self._effect(work)
         else:
             seconds, tries, spec.effect = MODEL_SECONDS, MODEL_ATTEMPTS, "read"
+            spec.price = self._prices(work)
         spec.timeout = _milliseconds(work.timeout or seconds)
         asked = work.retry.attempts if work.retry else tries
         spec.attempts = min(asked, tries) if tries == WRITE_ATTEMPTS else asked

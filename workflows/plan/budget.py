@@ -35,13 +35,17 @@ class Budget:
     reserved: dict[int, Amounts] = field(default_factory=dict)
     held: Amounts = field(default_factory=Amounts)
 
-    def estimate(self, tokens: int, *, model: bool) -> Amounts:
-        """Return what one start is expected to take: `tokens` of the plan, else the mean of the calls so far."""
+    def estimate(self, tokens: int, *, model: bool, price: int = 0) -> Amounts:
+        """Return what one start is expected to take: `tokens` of the plan, else the mean of the calls so far; its cost
+        is that mean, or until one has cost something what so many tokens do at this price for a million.
+        """
         if not model:
             return Amounts(tokens=tokens, nodes=1)
         calls = self.spent.calls
         mean = self.spent.tokens // calls if calls else GUESSED_TOKENS
-        return Amounts(tokens or mean, self.spent.cost // calls if calls else 0, 1, 1)
+        expected = tokens or mean
+        cost = self.spent.cost // calls if calls else 0
+        return Amounts(expected, cost or -(-expected * price // 1_000_000), 1, 1)
 
     def affords(self, wanted: Amounts) -> bool:
         """Whether a start with this estimate is allowed now."""

@@ -29,6 +29,7 @@ class Spec:
 
     `needs` must succeed, `watches` only have to end (a condition reads their status), `inputs` are a join's.
     `fallback` is (digest, size, facts) of the value that stands in; `instead` the node that does.
+    `price` is what a million tokens of a model call may cost in millionths of a dollar, 0 where nobody knows.
     `rank` is the longest estimated path from here to the end. `lends` says that this node runs only in place of
     another. `attempts`, `timeout`, `locks`, `tokens` and `item_*` of a map are those of its items. `tokens` is
     the plan's estimate.
@@ -67,6 +68,7 @@ class Spec:
     summary: str = ""
     keeps: bool = False
     tokens: int = 0
+    price: int = 0
 
     def limit(self, *, item: bool) -> int:
         """Return how long one attempt may take. A map's timeout is that of its items; gathering them is the map's."""

@@ -126,7 +126,7 @@ def _estimate(state: RunState, budget: Budget, unit: int) -> Amounts:
         return Amounts()
     spec = state.spec_of(unit)
     kind = spec.item_kind if state.is_item(unit) else spec.kind
-    return budget.estimate(spec.tokens, model=kind == "llm")
+    return budget.estimate(spec.tokens, model=kind == "llm", price=spec.price)
 
 
 def price_again(state: RunState) -> None:
