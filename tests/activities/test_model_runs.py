@@ -16,6 +16,7 @@ from doubles.models import ModelServer, model_server
 from doubles.runs import status_of
 from doubles.serving import serving
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.host import Host, Places
@@ -24,7 +25,7 @@ from activities.providers.limiter import ProviderBusy
 from activities.providers.models import Models
 from activities.providers.settings import ModelSettings
 from activities.toolbox import load_tools
-from workflows import queues
+from workflows import contracts, queues
 from workflows.contracts import NodeCall
 
 pytestmark = pytest.mark.server
@@ -290,6 +291,19 @@ async def test_attempts_end_although_the_policy_allows_refusals(
     assert (result["status"], result["nodes"][0]["attempts"]) == ("partial", 2)
     assert "broken" in str(result["nodes"][0]["error"])
     assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize(("attempt", "final"), [(3, False), (20, True)])
+async def test_a_plan_that_cannot_be_read_is_not_tried_for_a_day(
+    artifacts: Path, host: Host, attempt: int, final: bool
+) -> None:
+    environment = ActivityEnvironment()
+    environment.info = dataclasses.replace(environment.info, attempt=attempt, activity_type=contracts.LLM.name)
+    (artifacts / environment.info.namespace / "unread" / "plan").mkdir(parents=True, exist_ok=True)
+    node = next(run for run in host.llm() if run != host.plan)
+    with pytest.raises(ApplicationError) as caught:
+        await environment.run(node, NodeCall(run="unread", plan="plan", nodes=("n1",)))
+    assert (caught.value.type, caught.value.non_retryable) == ("StoreUnavailable", final)
 
 
 @pytest.mark.parametrize(
