@@ -130,12 +130,12 @@ class Session:
             try:
                 async with asyncio.timeout(START_SECONDS):
                     self._client = await asyncio.shield(ready)
-            except BaseException as error:  # also when the call is cancelled: the next one starts a server of its own
-                self._owner.cancel()
-                ready.cancel()
-                if not isinstance(error, TimeoutError):
-                    raise
+            except TimeoutError:
                 raise self._unavailable(f"it did not start within {START_SECONDS:g} s") from None
+            finally:
+                if not ready.done():  # too late, or the call was cancelled: the next one starts a server of its own
+                    self._owner.cancel()
+                    ready.cancel()
             return self._client
 
     async def _own(self, ready: "asyncio.Future[Client]", over: asyncio.Event) -> None:
