@@ -7,7 +7,7 @@ from starter.dev.stack import LocalStackFailed, local_stack, run_foreground, sto
 from starter.dev.state import StateDir
 from starter.dev.watched import Say, to_stderr
 from starter.dev.workers import WorkersFailed
-from starter.exits import Exit, Stop, Unreachable
+from starter.exits import Exit, Refused, Stop, Unreachable
 
 _FAILURES = (LocalStackFailed, DevServerUnavailable, DevServerFailed, WorkersFailed)
 
@@ -15,10 +15,15 @@ _FAILURES = (LocalStackFailed, DevServerUnavailable, DevServerFailed, WorkersFai
 async def join_local_stack(namespace: str | None = None, say: Say = to_stderr, *, as_it_is: bool = False) -> Place:
     """Return the place of the local stack, started in the background if it does not run. Raises Unreachable.
 
-    One of other settings is replaced if it is idle, but not `as_it_is`.
+    One of other settings is replaced if it is idle, but not `as_it_is`. Raises Refused where
+    its workers refuse a setting.
     """
     try:
         stack = await local_stack(say=say, as_it_is=as_it_is)
+    except LocalStackFailed as failure:
+        record = StateDir.find().read()
+        wrong = record is not None and record.phase == "failed" and record.misset
+        raise (Refused if wrong else Unreachable)(str(failure)) from None
     except _FAILURES as failure:
         raise Unreachable(str(failure)) from None
     return local_place(stack.address, stack.ui_url, namespace or stack.namespace, lambda: not stack.state.running())

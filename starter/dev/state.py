@@ -22,6 +22,7 @@ class StackRecord(BaseModel):
     launch: str
     phase: Phase
     detail: str = ""  # what it does now, or why it failed
+    misset: bool = False  # whether it failed because settings of its workers are wrong
     foreground: bool = False
     code: str = ""  # digest of the sources it runs
     settings: str = ""  # digest of the environment its workers have

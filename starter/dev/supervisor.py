@@ -20,7 +20,7 @@ from starter.dev.restarts import Restarts
 from starter.dev.server import NAMESPACE, DevServer, DevServerFailed
 from starter.dev.state import StackRecord, StateDir
 from starter.dev.watched import Say, to_stderr
-from starter.dev.workers import Workers, WorkersFailed
+from starter.dev.workers import Workers, WorkersFailed, WorkersMisset
 
 LOCK_PATIENCE = 5.0  # seconds: clients that ask whether a supervisor runs hold its lock for an instant
 RUNS = "ExecutionStatus='Running'"
@@ -90,7 +90,7 @@ class Supervisor:
             except asyncio.CancelledError:
                 self._update(phase="stopping", detail="stopping")
             except (DevServerFailed, WorkersFailed) as failure:
-                self._update(phase="failed", detail=str(failure))
+                self._update(phase="failed", detail=str(failure), misset=isinstance(failure, WorkersMisset))
                 raise
             finally:
                 await self._workers.stop()

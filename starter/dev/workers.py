@@ -22,6 +22,10 @@ class WorkersFailed(Exception):
     """The workers keep dying before they are of use; the text holds the end of their log."""
 
 
+class WorkersMisset(WorkersFailed):
+    """The workers refuse a setting; the text holds its name."""
+
+
 class Workers:
     """Keeps `python -m workers all` alive; `changed(ready)` is called after every start and when they are ready."""
 
@@ -47,7 +51,7 @@ class Workers:
             story = f"the workers {process.status if not process.running else 'were not ready in time'}"
             process.kill()
             if process.exit_status == WRONG_SETTINGS and not restarts.proven:
-                raise WorkersFailed(f"{story}; the end of {self._log}:\n{self._last_words()}")
+                raise WorkersMisset(f"{story}; the end of {self._log}:\n{self._last_words()}")
             delay = restarts.died(time.monotonic())
             if delay is None:
                 often = f"{QUICK_DEATHS} times within {QUICK_SECONDS:.0f} s"

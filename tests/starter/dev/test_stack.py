@@ -17,6 +17,8 @@ from starter.dev.fingerprint import Origin
 from starter.dev.identity import ProcessIdentity
 from starter.dev.stack import Decision, LocalStackFailed, decide, local_stack, run_foreground, stop_stack
 from starter.dev.state import Phase, StackRecord, StateDir
+from starter.exits import Refused
+from starter.local import join_local_stack
 
 Command = tuple[str, ...]
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]
@@ -213,13 +215,20 @@ async def test_workers_that_cannot_start_are_one_clear_error(state: StateDir) ->
     assert not state.running()
 
 
-async def test_workers_with_wrong_settings_are_not_tried_twice(state: StateDir) -> None:
+async def test_workers_with_wrong_settings_are_not_tried_twice(
+    state: StateDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a wrong call, and not a server that cannot be reached."""
     wrong = (sys.executable, "-c", "import sys; print('WEFT_TOOLS names mytools'); sys.exit(2)")
 
     with pytest.raises(LocalStackFailed, match=r"(?s)ended with exit status 2; the end of.*\nWEFT_TOOLS names mytools"):
         await local_stack(say=lambda _: None, state=state, worker_command=wrong)
 
     assert (state.log("worker")).read_text().count("mytools") == 1
+    monkeypatch.setenv("WEFT_STATE", str(state.root))
+    monkeypatch.setenv("WEFT_TOOLS", "no_such_module")
+    with pytest.raises(Refused, match=r"WEFT_TOOLS: .*no_such_module"):
+        await join_local_stack(say=lambda _: None)
 
 
 async def test_weft_dev_shows_its_addresses_takes_over_and_stops_on_sigterm(
