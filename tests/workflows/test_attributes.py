@@ -25,6 +25,14 @@ async def shown(handle: WorkflowHandle[Any, Any]) -> dict[str, Any]:
     return {key.name.removeprefix("Weft"): value for key, value in found if key.name in KEYS}
 
 
+async def shown_blocked(handle: WorkflowHandle[Any, Any]) -> dict[str, Any]:
+    """Return the attributes once they say what blocks the run: a query may be ahead of what its last task writes."""
+    async with asyncio.timeout(20):
+        while "BlockedOn" not in (found := await shown(handle)):
+            await asyncio.sleep(0.05)
+    return found
+
+
 async def listed(client: Client, query: str, handle: WorkflowHandle[Any, Any]) -> None:
     """Wait until a list finds the run: visibility is a moment behind."""
     async with asyncio.timeout(20):
@@ -52,7 +60,7 @@ async def test_a_run_can_be_found_by_how_it_stands(client: Client, start: Start)
 async def test_a_failed_node_is_counted_and_named(start: Start) -> None:
     handle = await start(plan={"nodes": [call("a", "fail"), call("b", "fail"), call("c", needs=["a", "b"])]})
     await until(handle, lambda view: view["status"] == "blocked")
-    found = await shown(handle)
+    found = await shown_blocked(handle)
     assert (found["BlockedOn"], found["NodesFailed"]) == ("failed a and 1 more", 2)
     await handle.execute_update("finish", {})
     await handle.result()
@@ -64,7 +72,7 @@ async def test_a_spent_budget_comes_before_other_reasons(start: Start) -> None:
     nodes = [call("a", "fail"), call("b"), call("c", needs=["b"])]
     handle = await start(plan={"nodes": nodes, "answer": {"a": "$a", "c": "$c"}}, budget={"nodes": 2})
     await until(handle, lambda view: view["status"] == "blocked")
-    assert (await shown(handle))["BlockedOn"] == "budget and 1 more"
+    assert (await shown_blocked(handle))["BlockedOn"] == "budget and 1 more"
 
 
 async def test_a_wide_run_writes_twice(start: Start) -> None:
