@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +10,16 @@ from activities.artifacts import digest_of, encode
 from activities.charter import CheckedPlan, Library
 from workflows.contracts import NodeCall
 from workflows.plan import edges
-from workflows.plan.model import AgentCall, MapNode, ModelCall, Node, ToolCall
-from workflows.plan.references import BindError, Reference, as_text, bind, parse_reference, resolve, rewrite
+from workflows.plan.model import RESERVED_IDS, AgentCall, MapNode, ModelCall, Node, ToolCall
+from workflows.plan.references import (
+    BindError,
+    Reference,
+    as_text,
+    bind,
+    parse_reference,
+    resolve,
+    rewrite,
+)
 
 _LONGEST_WORDING = 400
 _ADDRESS = re.compile(r"(?P<id>\w+)(?:\[(?P<item>\d+)\])?(?:~(?P<generation>\d+))?\Z")
@@ -52,20 +61,24 @@ class Binder:
 
     async def load(self, node: Node, address: Address) -> None:
         """Load what the node reads and what it is told of. Raises BindError, BodyMissing, StoreUnavailable."""
-        self._values = {name: await self.value(name) for name in edges.reads_of(node)}
+        over = _list_of(node, address)
+        self._values = {name: await self.value(name) for name in edges.reads_of(node) if name != over}
         told = edges.inputs_of(node)
         if told:
             self._values[node.id] = await self.settled(told)
         self._values |= {"input": self._checked.inputs, "goal": self._checked.goal}
         if isinstance(node, MapNode) and address.item is not None:
-            self._values[node.as_] = self._item(node, address.item)
+            self._values[node.as_] = await self._item(node, address.item, over)
 
     async def value(self, name: str) -> Any:
         """Return the whole output of a node by its reference in the call."""
+        return await self._library.value(self._home, self._digest(name))
+
+    def _digest(self, name: str) -> str:
         digest = self._refs.get(name)
         if digest is None:
             raise BindError(f"${name} has no value")
-        return await self._library.value(self._home, digest)
+        return digest
 
     async def settled(self, names: Iterable[str]) -> list[dict[str, Any]]:
         """Return how each of these inputs ended: `{id, status, value, error}`."""
@@ -76,12 +89,14 @@ class Binder:
             found.append({"id": name, "status": status, "value": value, "error": error})
         return found
 
-    def _item(self, node: MapNode, index: int) -> Any:
+    async def _item(self, node: MapNode, index: int, shared: str | None) -> Any:
+        """Return an item of a map; of a list that its items share, a copy."""
         over = parse_reference(node.over)
-        items = resolve(over, self.lookup(over.node)) if over is not None else None
+        whole = await self._library.shared(self._home, self._digest(shared)) if shared else None
+        items = resolve(over, whole if shared else self.lookup(over.node)) if over is not None else None
         if not isinstance(items, list) or index >= len(items):
             raise BindError(f"{node.over} has no item {index}")
-        return items[index]
+        return deepcopy(items[index])
 
     def bound(self, value: Any) -> Any:
         """Return `value` with every reference replaced. Raises BindError."""
@@ -123,6 +138,15 @@ class Binder:
         return self._values[name]
 
 
+def _list_of(node: Node, address: Address) -> str | None:
+    """Return the node of whose output an item of a map reads nothing but its list."""
+    over = parse_reference(node.over) if isinstance(node, MapNode) and address.item is not None else None
+    if over is None or over.node in RESERVED_IDS:
+        return None
+    others = [reference.node for field, reference in edges.value_references(node) if field != ("over",)]
+    return over.node if over.node not in others else None
+
+
 def work_at(node: Node, address: Address) -> ToolCall | ModelCall | AgentCall | None:
     """Return the call that is made there, or None: a map itself only puts the values of its items together."""
     return edges.work_of(node) if address.item is not None or not isinstance(node, MapNode) else None
@@ -137,5 +161,6 @@ def content_key(node: Node, address: Address, refs: dict[str, str], call: NodeCa
         extra: list[Any] = [dict(sorted(call.lost.items()))] if call.lost else []
     else:
         what, extra = node.kind, [dict(sorted(call.lost.items())), call.items, call.answer]
+    extra += [node.over, node.as_] if isinstance(node, MapNode) and address.item is not None else []
     extra += [call.replans, call.objections] if call.replans or call.objections else []
     return digest_of(encode([address.path, address.generation, what, version, read, extra]))

@@ -14,6 +14,8 @@ from workflows.plan.model import Node, Plan
 
 _KEPT_PLANS = 32
 _INLINE_BYTES = 256 * 1024
+_SHARED_BYTES = 16 * 1024 * 1024
+"""Of the bodies whose values are kept decoded; these take several times that."""
 
 
 class Charter(BaseModel):
@@ -80,12 +82,15 @@ class CheckedPlan(BaseModel):
 
 
 class Library:
-    """Loads charters and checked plans; a worker keeps the latest plans parsed."""
+    """Loads charters, checked plans and values; a worker keeps the latest plans and the latest lists of maps."""
 
     def __init__(self, store: ArtifactStore) -> None:
         self._store = store
         self._loading = asyncio.Lock()
         self._plans: OrderedDict[tuple[str, str], CheckedPlan] = OrderedDict()
+        self._sharing = asyncio.Lock()
+        self._shared: OrderedDict[tuple[str, str], tuple[int, Any]] = OrderedDict()
+        self._shared_bytes = 0
 
     async def charter(self, home: str, digest: str) -> Charter:
         """Return a run's charter. Raises BodyMissing or StoreUnavailable."""
@@ -121,3 +126,23 @@ class Library:
     async def value(self, home: str, digest: str) -> Any:
         """Return a stored output. Raises BodyMissing or StoreUnavailable."""
         return decode(await self._store.get(home, digest))
+
+    async def shared(self, home: str, digest: str) -> Any:
+        """Return a stored output that many calls read a part of, as the items of a map: it must not be changed.
+
+        The latest are kept. Raises BodyMissing or StoreUnavailable.
+        """
+        key = (home, digest)
+        async with self._sharing:  # one reads a long list, the others find it
+            found = self._shared.get(key)
+            if found is None:
+                body = await self._store.get(home, digest)
+                long = len(body) >= _INLINE_BYTES
+                found = len(body), await asyncio.to_thread(decode, body) if long else decode(body)
+                self._shared[key] = found
+                self._shared_bytes += found[0]
+                while self._shared_bytes > _SHARED_BYTES:
+                    self._shared_bytes -= self._shared.popitem(last=False)[1][0]
+            else:
+                self._shared.move_to_end(key)
+        return found[1]
