@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from activities.artifacts import ArtifactStore, digest_of, encode
+from activities.assignment import leaves_models, price_a_million, queue_of, without_price
 from activities.binding import parse_address
 from activities.charter import Charter, CheckedPlan, Library
 from activities.documents import DocumentRule
 from activities.leeway import overstepping
 from activities.llm import OFFLINE
 from activities.prompts.planner import by_line
-from activities.providers.models import Models, unpriced
-from activities.providers.prices import price_of
+from activities.providers.models import Models
 from activities.toolbox import Registry
 from workflows import queues
 from workflows.contracts import CheckCall, Checked, LoadCall, PrepareCall, Prepared
@@ -24,7 +24,7 @@ from workflows.plan.delta import Delta, alike, merge, same_plan
 from workflows.plan.facts import FactTooLarge, facts_of
 from workflows.plan.forecast import forecast
 from workflows.plan.inputs import bind_inputs, input_problems
-from workflows.plan.model import ModelCall, Node, Plan, ToolCall
+from workflows.plan.model import Plan
 from workflows.plan.packing import unpack_plan
 from workflows.plan.problems import InvalidPlan, Problem, listed, named
 from workflows.plan.summaries import summarised
@@ -68,7 +68,7 @@ class Preparing:
             refused: Checked | None = None
         except InvalidPlan as error:
             plan, refused = {}, _refused(error.problems)
-        models = await self.models.chosen() if plan is None or _leaves_models(plan) else self.models.wanted()
+        models = await self.models.chosen() if plan is None or leaves_models(plan) else self.models.wanted()
         charter = Charter(
             goal=call.goal,
             inputs=call.inputs,
@@ -171,7 +171,7 @@ class Preparing:
             skeleton=skeleton,
             wanted=edges.facts_wanted(plan),
             models=charter.models,
-            warnings=(*_warnings(plan), *_prices(charter, plan)),
+            warnings=(*_warnings(plan), *without_price(charter.models, plan)),
         )
         verdict = Checked(plan=await self.library.keep(home, checked), skeleton=skeleton, warnings=checked.warnings)
         if ran is None:
@@ -219,8 +219,8 @@ class Preparing:
             keep=keep,
             goal=charter.goal or plan.goal,
             docs=_real(charter.docs),
-            queues=partial(_queue, charter.models, charter.tools),
-            prices=partial(_price, charter.models),
+            queues=partial(queue_of, charter.models, charter.tools),
+            prices=partial(price_a_million, charter.models),
             approval=charter.approval,
         )
         packed = annotator.skeleton(None).pack()
@@ -241,43 +241,6 @@ def _with_calls(base: CheckedPlan, charter: Charter, call: CheckCall, body: dict
 
 def _real(docs: str | None) -> str | None:
     return str(Path(docs).resolve()) if docs else None
-
-
-def _queue(models: dict[str, list[str]], tools: dict[str, dict[str, Any]], node: Node) -> str:
-    work = edges.work_of(node)
-    if isinstance(work, ToolCall):
-        return str(tools[work.tool].get("queue", queues.TOOLS))
-    if not isinstance(work, ModelCall):
-        return queues.TOOLS
-    return queues.llm_queue(_model(models, work))
-
-
-def _leaves_models(plan: dict[str, Any]) -> bool:
-    """Whether a node of a plan, not yet checked, calls a model without naming it."""
-    nodes = plan.get("nodes")
-    works = [node.get("do", node) for node in nodes if isinstance(node, dict)] if isinstance(nodes, list) else []
-    return any(isinstance(work, dict) and work.get("kind") == "llm" and not work.get("model") for work in works)
-
-
-def _called(models: dict[str, list[str]], plan: Plan) -> list[str]:
-    """Return the models that a plan's nodes call, without those that only take over."""
-    works = map(edges.work_of, plan.nodes)
-    return [_model(models, work) for work in works if isinstance(work, ModelCall)]
-
-
-def _model(models: dict[str, list[str]], call: ModelCall) -> str:
-    """Return the model that a call asks first."""
-    return call.model or (models.get(call.role) or OFFLINE)[0]
-
-
-def _price(models: dict[str, list[str]], call: ModelCall) -> int:
-    """Return the most that a million tokens of a call cost, in millionths of a dollar; 0 where no price is known."""
-    return max(price_of(_model(models, call)) or (0,))
-
-
-def _prices(charter: Charter, plan: Plan) -> tuple[str, ...]:
-    told = unpriced(_called(charter.models, plan))
-    return (told,) if told else ()
 
 
 def _refused(problems: tuple[Problem, ...]) -> Checked:
