@@ -156,13 +156,16 @@ async def test_a_killed_supervisor_takes_its_children_along_and_is_replaced(
     assert processes(state)[0] != supervisor
 
 
-async def test_a_start_ends_what_a_killed_supervisor_left(state: StateDir, stand_in: Command) -> None:
+async def test_a_start_ends_what_a_killed_supervisor_left(
+    state: StateDir, stand_in: Command, eventually: Eventually
+) -> None:
     """Even when the children are stopped and cannot notice anything."""
     await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
     supervisor, server, worker = processes(state)
     for process in (server, worker):
         os.killpg(process.pid, signal.SIGSTOP)
     supervisor.signal(signal.SIGKILL)
+    await eventually(lambda: not supervisor.alive)
 
     await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
 
