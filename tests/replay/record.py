@@ -47,6 +47,14 @@ async def _retry_after_a_failure(handle: Handle) -> None:
     await handle.result()
 
 
+async def _gather_again(handle: Handle) -> None:
+    await until(handle, lambda view: view["status"] == "blocked")
+    await handle.execute_update("retry_node", {"node": "m"})
+    await until(handle, lambda view: view["status"] == "blocked")
+    await handle.execute_update("finish")
+    await handle.result()
+
+
 async def _answer_the_gate(handle: Handle) -> None:
     await until(handle, lambda view: view["status"] == "blocked")
     await handle.execute_update("answer", {"node": "g", "value": 3})
@@ -145,6 +153,11 @@ SHAPES: dict[str, Shape] = {
                    {"id": "j", "kind": "join", "inputs": ["m", "few"], "policy": "settled"}]},
         _to_the_end,
     ),
+    "gathered-again": (
+        {"nodes": [call("list", "count", args={"count": 2}),
+                   TWICE | {"do": {"kind": "tool", "tool": "make", "args": {"bytes": 9_000_000}}}], "answer": "$m"},
+        _gather_again,
+    ),
     "first-wins": (
         {"nodes": [call("slow", args={"seconds": 20}), call("fast", args={"value": 1}),
                    {"id": "j", "kind": "join", "inputs": ["slow", "fast"], "policy": "first"}, call("n", needs=["j"])]},
@@ -213,6 +226,12 @@ REQUESTS: dict[str, Shape] = {
          "budget": {"tokens": 90_000}, "approval": "never"},
         _to_the_end,
     ),
+    "failed-below": (
+        {"plan": {"nodes": [_agent("sub") | {"goal": "Unplanned?"}, call("a")], "answer": ["$sub", "$a"]},
+         "budget": {"tokens": 90_000}, "on_failure": "partial"},
+        _to_the_end,
+    ),
+    "waiting-wish": ({"goal": "Waiting?", "max_replans": 2}, _to_the_end),
     "asked-below": ({"plan": {"nodes": [_agent("sub") | {"goal": "Outer?"}]}, "tenant": "acme"}, _answer_below),
     "raised-budget": (
         {"plan": {"nodes": [{"id": f"n{i}", "kind": "llm", "prompt": "Say it"} for i in range(5)], "answer": "$n0"},
@@ -249,6 +268,12 @@ def _script(model: ModelServer) -> None:
     model.on(f"{PLANNER}Approved", '1. nap(value="a")\n2. answer($1)')
     wishes = (f'{{"replan": {{"why": "more", "nodes": "3. nap(value={name})\\n4. answer($1, $3)"}}}}' for name in "78")
     model.on(f"{JOINER}Approved", *wishes, "Both.")
+    model.on(f"{PLANNER}Unplanned", "It is fine.")
+    model.on(f"{PLANNER}Waiting", '1. llm("Look it up", tools=["calculate"])\n2. nap(value="a")\n3. answer($2)')
+    wish = '{"replan": {"why": "more", "nodes": "4. map($1.items, nap(value=$item.n))\\n5. answer($2, $4)"}}'
+    model.on(f"{JOINER}Waiting", wish, "Both.")
+    model.on("Look it up", Reply(calls=(Call("calculate", {"expression": "6 * 7"}),), first_token=2), results=0)
+    model.on("Look it up", "42", results=1)
     model.on(JOINER, "Fine.")
     model.on("How much", Reply(calls=(Call("calculate", {"expression": "6 * 7"}),)), results=0)
     model.on("How much", "42", results=1)
