@@ -59,7 +59,8 @@ def cost_view(engine: Engine | None, planning: Spent) -> dict[str, Any]:
     rows = [{"node": "planner", **usage_of(planning).model_dump()}] if any(planning) else []
     for unit, reply in engine.replies.items() if engine is not None else ():
         if any(reply.usage) and state is not None:
-            rows.append({"node": state.path(unit), **usage_of(Spent(*reply.usage, reply.attempt)).model_dump()})
+            spent = Spent(*reply.usage, reply.calls or reply.attempt)
+            rows.append({"node": state.path(unit), **usage_of(spent).model_dump()})
     rows.sort(key=lambda row: (-row["cost_usd"], -row["input_tokens"] - row["output_tokens"], row["node"]))
     return {
         "budget": ledger(state.budget) if state is not None else {},

@@ -211,4 +211,6 @@ async def test_what_one_whose_run_failed_has_used_is_paid_above(
         "output_tokens": 30 * calls,
         "calls": calls,
     }
-    assert (await handle.query("costs"))["budget"]["tokens"] == {"limit": 5000, "spent": 100 * calls, "reserved": 0}
+    costs = await handle.query("costs")
+    assert costs["budget"]["tokens"] == {"limit": 5000, "spent": 100 * calls, "reserved": 0}
+    assert [(row["node"], row["calls"]) for row in costs["nodes"]] == [("sub", calls)]
