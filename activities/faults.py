@@ -23,9 +23,10 @@ class OutputRefused(Exception):
 
 
 class SubAgentFailed(Exception):
-    """A sub-agent ended without an answer; `usage` is what it used."""
+    """A sub-agent ended without an answer; `usage` is what it used, in so many `calls`."""
 
     usage = NOTHING
+    calls = 0
 
 
 class NodeTimeout(Exception):
@@ -65,7 +66,8 @@ def failure(
     wait: float | None = None,
     spent: Usage = NOTHING,
 ) -> ApplicationError:
-    """Return the activity failure for `error`; its details are the attempt and what all attempts used.
+    """Return the activity failure for `error`; its details are the attempt and what all attempts used, of a
+    sub-agent also in how many calls.
 
     `final` ends the attempts whatever the error. The next attempt comes when the error says so, else after `wait`
     seconds, else as the retry policy has it.
@@ -78,6 +80,7 @@ def failure(
         message_of(error),
         attempt,
         spent,
+        *((error.calls,) if isinstance(error, SubAgentFailed) else ()),
         type=kind_of(error),
         non_retryable=final or not retryable(error),
         next_retry_delay=timedelta(seconds=max(after, 0.001)) if after is not None else None,

@@ -109,7 +109,7 @@ def _answered(report: Any, node: str) -> Made:
     usage = Usage(*used)
     if told.get("answer") is None:
         failed = SubAgentFailed(f"the sub-agent gave no answer: {told.get('problem') or 'it ended without one'}")
-        failed.usage = usage
+        failed.usage, failed.calls = usage, calls
         raise failed
     evidence = [{**piece, "node": f"{node}.{piece['node']}"} for piece in told.get("evidence") or ()]
     output = {"answer": told["answer"], "evidence": evidence} if evidence else told["answer"]

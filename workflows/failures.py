@@ -76,10 +76,14 @@ def used_by(error: BaseException | None) -> Usage:
 
 
 def _used_below(error: BaseException | None) -> Spent:
-    """Return what a sub-agent's run that failed says that it used."""
-    cause = error.cause if isinstance(error, ChildWorkflowError) else None
-    told = [Spent.told(detail) for detail in cause.details] if isinstance(cause, ApplicationError) else []
-    return next(filter(any, told), Spent())
+    """Return what a sub-agent's run used that failed, or gave no answer."""
+    cause = error.cause if isinstance(error, ActivityError | ChildWorkflowError) else None
+    if not isinstance(cause, ApplicationError):
+        return Spent()
+    if isinstance(error, ActivityError):
+        calls = cause.details[2] if len(cause.details) > 2 and isinstance(cause.details[2], int) else 0
+        return Spent(*used_by(error), calls) if calls else Spent()
+    return next(filter(any, map(Spent.told, cause.details)), Spent())
 
 
 def _ended(cause: BaseException | None) -> str:

@@ -131,12 +131,14 @@ async def test_parallel_ones_share_what_is_left_and_one_may_have_its_own_part(
 
 async def test_what_one_without_an_answer_has_used_is_paid_above(begin: Start, model_server: ModelServer) -> None:
     lost = '{"nodes": [{"id": "n1", "kind": "tool", "tool": "fail"}], "answer": "$n1"}'
-    model_server.on(PLANNER, Reply(lost, usage=(70, 30)))
+    model_server.on(PLANNER, Reply("It is fine.", usage=(70, 30)), Reply(lost, usage=(70, 30)))
     given = {"plan": {"nodes": [agent()], "answer": "$sub"}, "on_failure": "partial", "budget": {"tokens": 5000}}
     handle = await begin(**given)
     report = await handle.result()
     assert report["nodes"][0]["error"].startswith("SubAgentFailed: the sub-agent gave no answer: n1: ")
-    assert (await handle.query("costs"))["budget"]["tokens"] == {"limit": 5000, "spent": 100, "reserved": 0}
+    budget = (await handle.query("costs"))["budget"]
+    assert budget["tokens"] == {"limit": 5000, "spent": 200, "reserved": 0}
+    assert (budget["calls"]["spent"], report["usage"]["calls"]) == (2, 2)
 
 
 async def test_an_answer_that_could_not_be_kept_at_once_is_not_lost(
