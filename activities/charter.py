@@ -1,12 +1,13 @@
 """What a run is bound to, as artifacts: its charter, and the checked plan that every node activity reads."""
 
 import asyncio
+import re
 from collections import OrderedDict
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from activities.artifacts import ArtifactStore, decode, encode
+from activities.artifacts import ArtifactStore, BodyMissing, decode, encode
 from activities.toolbox.read_output import ENTRY
 from workflows.plan import edges
 from workflows.plan.graph import Skeleton, Spec
@@ -16,11 +17,12 @@ _KEPT_PLANS = 32
 _INLINE_BYTES = 256 * 1024
 _SHARED_BYTES = 16 * 1024 * 1024
 """Of the bodies whose values are kept decoded; these take several times that."""
+_PLACE = re.compile(r"[0-9A-Za-z-]{1,100}/[0-9a-f]{40}")
 
 
 class Charter(BaseModel):
     """Fixed when a run opens: goal, inputs, documents, the catalogue of the allowed tools, and the models of each role
-    in order of preference.
+    in order of preference. `given` is the digest of what a sub-agent's goal names: texts of nobody in particular.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -31,6 +33,7 @@ class Charter(BaseModel):
     approval: Literal["writes", "never"]
     catalogue: list[dict[str, Any]]
     models: dict[str, list[str]] = {}
+    given: str = ""
 
     @property
     def tools(self) -> dict[str, dict[str, Any]]:
@@ -122,6 +125,17 @@ class Library:
     async def put(self, home: str, value: Any) -> str:
         """Store a value beside the outputs and return its digest. Raises StoreUnavailable."""
         return await self._store.put(home, encode(value))
+
+    async def given(self, home: str, charter: Charter) -> dict[str, str]:
+        """Return what a sub-agent's goal names, by name. Raises BodyMissing or StoreUnavailable."""
+        return await self.value(home, charter.given) if charter.given else {}
+
+    async def adopt(self, home: str, given: str) -> str:
+        """Keep here what lies at `RUN/DIGEST`, so that it is this run's own. Raises BodyMissing or StoreUnavailable."""
+        run, _, digest = given.partition("/")
+        if not _PLACE.fullmatch(given):
+            raise BodyMissing(f"{given!r:.100} is no artifact of a run")
+        return await self._store.put(home, await self._store.get(f"{home.rpartition('/')[0]}/{run}", digest))
 
     async def value(self, home: str, digest: str) -> Any:
         """Return a stored output. Raises BodyMissing or StoreUnavailable."""

@@ -11,6 +11,7 @@ from activities.documents import DocumentRule
 from activities.faults import SubAgentFailed
 from activities.ledger import Ledger
 from activities.llm import ModelCalls
+from activities.prompts.context import handed_on, refers_to_goal
 from activities.providers import Usage
 from activities.toolbox import Registry, ToolContext
 from activities.turn import Made, Turn
@@ -75,15 +76,20 @@ class Kinds:
         return Made(await self.ledger.enter(turn.home, context.idempotency_key, tool.name, call))
 
     async def delegation(self, turn: Turn) -> Delegation:
-        """Return what the sub-agent of a node is started with. Raises BindError, BodyMissing, StoreUnavailable."""
+        """Return what the sub-agent of a node is started with: outputs that its goal refers to are named in it, and
+        given beside it. Raises BindError, BodyMissing, StoreUnavailable."""
         node = turn.checked.node(turn.address.id)
         assert isinstance(node, AgentNode)
         await turn.binder.load(node, turn.address)
         charter = await self.library.charter(turn.home, turn.checked.charter)
+        goal, given = handed_on(node.goal, turn.binder.lookup)
+        if refers_to_goal(node.goal):
+            given = {**await self.library.given(turn.home, charter), **given}
         allowed = [entry["name"] for entry in charter.catalogue]
         return Delegation(
             request={
-                "goal": str(turn.binder.bound(f"{node.goal} ")).rstrip(),
+                "goal": goal,
+                **({"given": f"{turn.call.run}/{await self.library.put(turn.home, given)}"} if given else {}),
                 "tools": [name for name in allowed if node.tools is None or name in node.tools],
                 "docs": charter.docs,
                 "approval": charter.approval,

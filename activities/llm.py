@@ -7,7 +7,7 @@ from typing import Any
 from activities.charter import Library
 from activities.material import Material, joins, material_of
 from activities.prompts import joiner, roles, summariser
-from activities.prompts.context import Budget, Piece, pieces, tokens_of, woven
+from activities.prompts.context import Budget, Piece, pieces, refers_to_goal, tokens_of, woven
 from activities.prompts.fence import fenced
 from activities.providers import Message, ModelReply, ModelRequest, ToolRequest
 from activities.providers.models import Models
@@ -77,17 +77,23 @@ class ModelCalls:
 
     async def _telling(self, turn: Turn, work: ModelCall, material: Material, budget: Budget) -> Telling:
         """Return how the node's call is put: to models, which need the material, and to be told."""
-        lookup = turn.binder.lookup
+        lookup, given = turn.binder.lookup, await self._given(turn, work)
         if not joins(work):
-            return Telling(roles.system(work.role), woven(work.prompt, lookup, budget, material.ended))
+            return Telling(roles.system(work.role), woven(work.prompt, lookup, budget, material.ended, given))
         replanning = None
         if turn.call.replans:
             charter = await self.library.charter(turn.home, turn.checked.charter)
             replanning = joiner.Replanning(charter.catalogue, [node.id for node in turn.checked.plan.nodes])
-        prompt = joiner.prompt(work.prompt, lookup, material.ended, budget)
+        prompt = joiner.prompt(work.prompt, lookup, material.ended, budget, given)
         if turn.call.objections:
             prompt = f"{prompt}\n\n{joiner.refused(turn.call.objections)}"
         return JoinerTelling(joiner.system(replanning), prompt, material.cited, replanning)
+
+    async def _given(self, turn: Turn, work: ModelCall) -> dict[str, str]:
+        """Return what a sub-agent's goal names, for the calls that are told the goal."""
+        if not (joins(work) or refers_to_goal(work.prompt)):
+            return {}
+        return await self.library.given(turn.home, await self.library.charter(turn.home, turn.checked.charter))
 
     async def _tools(self, turn: Turn, work: ModelCall, places: Collection[str]) -> tuple[dict[str, Any], ...]:
         """Return what the model may call now: nothing at its last turn, so that it answers."""

@@ -46,13 +46,14 @@ class Planning:
         The draft that is returned is the authority. Raises ProviderError, BodyMissing, StoreUnavailable.
         """
         charter = await self.library.charter(home, call.charter)
+        given = await self.library.given(home, charter)
         tools = {entry["name"]: entry["schema"] for entry in charter.catalogue}
         async with _streaming(LineReader(tools), on_nodes) as on_text:
             request = ModelRequest(
                 role="planner",
                 model="",
-                goal=charter.goal,
-                prompt=planner.prompt(charter.goal),
+                goal=planner.filled_in(charter.goal, given),
+                prompt=planner.prompt(charter.goal, given),
                 template=charter.goal,
                 tools=tuple(charter.catalogue),
                 system=planner.system(charter.catalogue),

@@ -78,6 +78,7 @@ class Preparing:
                 entry for entry in self.registry.catalogue() if call.tools is None or entry["name"] in call.tools
             ],
             models={role: list(names) for role, names in models.items()},
+            given=await self.library.adopt(home, call.given) if call.given else "",
         )
         digest = await self.library.keep(home, charter)
         unknown = [name for name in call.tools or () if name not in self.registry]

@@ -35,7 +35,9 @@ class Message(BaseModel):
 
 
 class PrepareCall(Message):
-    """Opens a run. `run` is the first run id of the chain, the home of its artifacts."""
+    """Opens a run. `run` is the first run id of the chain, the home of its artifacts. `given` is what the goal of a
+    sub-agent names, as `RUN/DIGEST` among the artifacts of the run above.
+    """
 
     run: str
     goal: str = ""
@@ -45,6 +47,7 @@ class PrepareCall(Message):
     docs: str | None = None
     tools: tuple[str, ...] | None = None
     approval: Literal["writes", "never"] = "writes"
+    given: str = ""
 
 
 class Checked(Message):
@@ -233,7 +236,7 @@ class Conclusion(Message):
 
 
 class Delegation(Message):
-    """What a sub-agent is started with: a run request with the goal bound."""
+    """What a sub-agent is started with: a run request. What others said stays out of its goal, which names it."""
 
     request: dict[str, JsonValue]
 

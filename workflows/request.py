@@ -47,7 +47,10 @@ class Carry(BaseModel):
 
 
 class RunRequest(BaseModel):
-    """Starts a run: a `goal` for the planner, or a `plan`. Everything else has a default."""
+    """Starts a run: a `goal` for the planner, or a `plan`. Everything else has a default.
+
+    `given` comes with the goal of a sub-agent, from the run above it; nobody else may set it.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -65,6 +68,7 @@ class RunRequest(BaseModel):
     approve_replans_above: int | None = Field(default=None, strict=True, ge=0, le=MAX_NODES)
     window: int = Field(default=100, strict=True, ge=1, le=500)
     tenant: str = ""
+    given: str = Field(default="", max_length=200)
     depth: int = Field(default=0, strict=True, ge=0, le=100)
     carry: Carry | None = None
 

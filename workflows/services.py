@@ -62,6 +62,8 @@ class Opening:
     async def prepare(self, request: RunRequest) -> Prepared:
         """Open the run; the request's own plan comes back checked. Raises ApplicationError."""
         self.attributes.tenant = request.tenant
+        if request.given and workflow.info().parent is None:
+            raise ApplicationError("given: only a sub-agent has it", type="InvalidRequest", non_retryable=True)
         prepared = await self._do(PREPARE, PrepareCall(run=self.home, **_given(request)), "prepare the run")
         self.charter, self.attributes.names, self.rates = prepared.charter, prepared.attributes, prepared.rates
         return prepared
@@ -163,5 +165,5 @@ async def do(
 
 def _given(request: RunRequest) -> dict[str, Any]:
     """Return what `prepare` needs of a request; unset fields are not sent."""
-    names = ("goal", "plan", "plan_packed", "inputs", "docs", "tools", "approval")
+    names = ("goal", "plan", "plan_packed", "inputs", "docs", "tools", "approval", "given")
     return {name: getattr(request, name) for name in names if name in request.model_fields_set}

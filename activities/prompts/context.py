@@ -33,6 +33,9 @@ MOST_SUMMARIES = 32
 SUMMARY_TOKENS = 2_000
 """What a summary may be long: within what a reply may."""
 
+GIVEN = "given "
+"""Before the names of what a sub-agent is given with its goal."""
+
 _TRUSTED = ("goal", "input")
 
 
@@ -76,27 +79,48 @@ def referred(template: str, lookup: Callable[[str], Any]) -> dict[str, Any]:
     return found
 
 
-def worded(template: str, lookup: Callable[[str], Any], named: Mapping[str, Any]) -> str:
-    """Return a template with the names of `named` in brackets, and all else that it refers to in place."""
+def worded(template: str, lookup: Callable[[str], Any], named: Mapping[str, Any], prefix: str = "") -> str:
+    """Return a template with the names of `named` in brackets, and all else that it refers to in place.
+
+    `prefix` is what the names in `named` have before those of the references.
+    """
 
     def write(reference: Reference) -> str:
-        name = _name(reference)
+        name = f"{prefix}{_name(reference)}"
         return f"[{name}]" if name in named else as_text(resolve(reference, lookup(reference.node)))
 
     return filled(template, write)
 
 
+def handed_on(goal: str, lookup: Callable[[str], Any]) -> tuple[str, dict[str, str]]:
+    """Return a sub-agent's goal, and what it refers to that was said by somebody else: by the name that the goal has
+    in brackets instead, within a prompt's budget. The name is none of the sub-agent's own nodes. Raises BindError.
+    """
+    named = {f"{GIVEN}{name}": value for name, value in referred(goal, lookup).items()}
+    return worded(goal, lookup, named, GIVEN), bounded(named, Budget())
+
+
+def refers_to_goal(template: str) -> bool:
+    """Whether a template has the run's goal in it, and needs with it what the goal names."""
+    return any(reference.node == "goal" for reference in references_in(template))
+
+
 def woven(
-    template: str, lookup: Callable[[str], Any], budget: Budget, ended: Mapping[str, Result] | None = None
+    template: str,
+    lookup: Callable[[str], Any],
+    budget: Budget,
+    ended: Mapping[str, Result] | None = None,
+    given: Mapping[str, str] | None = None,
 ) -> str:
-    """Return a prompt with its references filled in, and with how the nodes of `ended` have ended.
+    """Return a prompt with its references filled in, with what is `given` by name with the goal in it, and with how the
+    nodes of `ended` have ended.
 
     The goal, the run's inputs, numbers and truth values stand where they are referred to. Everything else was said by
     somebody else: its place has the reference's name in brackets, and the text follows in a fence. Raises BindError.
     """
-    own, ended = referred(template, lookup), ended or {}
-    blocks = fitted({**own, **shown(ended)}, budget)
-    told = [blocks[name] for name in own if name not in ended]
+    own, ended, given = referred(template, lookup), ended or {}, given or {}
+    blocks = fitted({**given, **own, **shown(ended)}, budget)
+    told = [blocks[name] for name in (*given, *own) if name not in ended]
     return "\n\n".join([worded(template, lookup, own), *told, *told_ends(ended, blocks)])
 
 
@@ -115,15 +139,19 @@ def told_ends(results: Mapping[str, Result], blocks: Mapping[str, str]) -> list[
 
 def fitted(values: Mapping[str, Any], budget: Budget) -> dict[str, str]:
     """Return one fenced block a value, all together about within the budget."""
+    labels = {name: f"summary of {name}" for name in budget.summaries}
+    return {name: fenced(labels.get(name, name), text) for name, text in bounded(values, budget).items()}
+
+
+def bounded(values: Mapping[str, Any], budget: Budget) -> dict[str, str]:
+    """Return one text a value, all together about within the budget."""
     texts = {name: as_text(value) for name, value in values.items()}
     for name, share in _shares(texts, budget.tokens).items():
         if name in budget.summaries:
             texts[name] = _summed_up(name, texts[name], budget.summaries[name], share)
-    blocks = {}
-    for name, share in _shares(texts, budget.tokens).items():
-        label, items = (f"summary of {name}", None) if name in budget.summaries else (name, values[name])
-        blocks[name] = fenced(label, _within(name, items, texts[name], share, budget.reader))
-    return blocks
+    items = {name: None if name in budget.summaries else value for name, value in values.items()}
+    shares = _shares(texts, budget.tokens)
+    return {name: _within(name, items[name], text, shares[name], budget.reader) for name, text in texts.items()}
 
 
 def pieces(values: Mapping[str, Any], budget: Budget) -> list[Piece]:

@@ -66,13 +66,24 @@ def system(replanning: Replanning | None) -> str:
     return "\n\n".join(parts)
 
 
-def prompt(template: str, lookup: Callable[[str], Any], results: Mapping[str, Result], budget: Budget) -> str:
-    """Return the goal, what the plan asks of the joiner, and the results in fences. Raises BindError."""
+def prompt(
+    template: str,
+    lookup: Callable[[str], Any],
+    results: Mapping[str, Result],
+    budget: Budget,
+    given: Mapping[str, str] | None = None,
+) -> str:
+    """Return the goal, what the plan asks of the joiner, and in fences what is `given` with the goal and the results.
+
+    Raises BindError.
+    """
     goal = as_text(lookup("goal"))
     asked = filled(template, lambda reference: _named(reference, lookup, results)).strip()
     request = [goal, *([asked] if asked and asked != goal else [])]
-    told = told_ends(results, fitted(shown(results), budget))
-    return "\n\n".join(["The goal:", *request, "The results:", *(told or ["There are none."])])
+    blocks = fitted({**(given or {}), **shown(results)}, budget)
+    named = ["What the goal names in brackets:", *(blocks[name] for name in given)] if given else []
+    told = told_ends(results, blocks)
+    return "\n\n".join(["The goal:", *request, *named, "The results:", *(told or ["There are none."])])
 
 
 def refused(objections: Sequence[str]) -> str:
