@@ -3,6 +3,7 @@
 This is the only place where that is decided. Messages are at most 500 characters, useful words first.
 """
 
+import os
 from datetime import timedelta
 
 from pydantic import ValidationError
@@ -10,6 +11,7 @@ from temporalio.exceptions import ApplicationError
 
 from activities.artifacts import BodyMissing, StoreUnavailable
 from activities.providers import ProviderError
+from activities.redaction import Redactor
 from activities.toolbox import ToolError
 from workflows.plan.facts import FactTooLarge
 from workflows.plan.references import BindError
@@ -53,8 +55,8 @@ def kind_of(error: BaseException) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """Return the sentence, on one line."""
-    text = " ".join(str(error).split()) or kind_of(error)
+    """Return the sentence, on one line, without this worker's secrets: what a library says may repeat them."""
+    text = " ".join(Redactor(os.environ).clean(str(error)).split()) or kind_of(error)
     return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
 
 

@@ -22,7 +22,7 @@ Settings are WEFT_* variables; the connection is that of the temporal command (T
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command in `arguments` and return its exit code; what is wrong with the call is told in one line."""
-    from workers.redaction import Redactor
+    from activities.redaction import Redactor
     from workers.roles import ROLES, UnknownRole
     from workers.settings import WrongSetting
 

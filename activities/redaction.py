@@ -1,4 +1,4 @@
-"""Keeps credentials out of what a worker says."""
+"""Keeps credentials out of what a worker says: its log, and the errors that go into the history of runs."""
 
 import json
 import re
@@ -20,9 +20,14 @@ _HEADER = re.compile(
 )
 _BEARER = re.compile(r"(?P<scheme>\bbearer\s+)[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE)
 
+_URL = re.compile(
+    r"(?P<before>\b[a-z][a-z0-9+.-]{0,30}://[^\s/:@?#]{0,200}:)(?P<password>[^\s/@]{1,500})(?=@)", re.IGNORECASE
+)
+
 
 class Redactor:
-    """Masks secrets in text: the values of variables that look like keys, and credentials in headers.
+    """Masks secrets in text: the values of variables that look like keys, the passwords of those that are URLs, and
+    credentials in headers and URLs.
 
     A value is found as it is and as JSON or Python would quote it. Values under 6 characters are left alone.
     """
@@ -34,6 +39,8 @@ class Redactor:
         for name, value in env.items():
             if _SECRET_NAME.search(name) and len(value.strip()) >= _LEAST:
                 forms.update(_spellings(value.strip()))
+            for url in _URL.finditer(value):
+                forms.update(_spellings(url["password"]) if len(url["password"]) >= _LEAST else ())
         longest_first = sorted(forms, key=lambda form: (-len(form), form))
         self._values = re.compile("|".join(map(re.escape, longest_first))) if forms else None
 
@@ -41,6 +48,7 @@ class Redactor:
         """Return `text` with every secret replaced by a mask."""
         if self._values is not None:
             text = self._values.sub(MASK, text)
+        text = _URL.sub(rf"\g<before>{MASK}", text)
         text = _HEADER.sub(rf"\g<name>\g<between>{MASK}", text)
         return _BEARER.sub(rf"\g<scheme>{MASK}", text)
 

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from workers.redaction import MASK, Redactor
+from activities.faults import failure
+from activities.redaction import MASK, Redactor
 
 SECRET = 'sk-"quoted"\\and-long'
 
@@ -65,3 +66,18 @@ def test_credentials_in_headers_are_masked(header: str) -> None:
 def test_prose_about_authorization_stays() -> None:
     text = "authorization failed for the bearer of this message; an api key is missing"
     assert Redactor({}).clean(text) == text
+
+
+def test_passwords_in_urls_are_masked_and_those_of_variables_wherever_they_stand() -> None:
+    redactor = Redactor({"DATABASE": "postgres://weft:hunter2222@db.example/weft", "SHORT": "amqp://a:abc@mq"})
+    said = redactor.clean('cannot connect to postgres://weft:hunter2222@db.example/weft: no user with "hunter2222"')
+    assert said == f'cannot connect to postgres://weft:{MASK}@db.example/weft: no user with "{MASK}"'
+    assert redactor.clean("see redis://:other@cache, abc and http://host:80/@x") == (
+        f"see redis://:{MASK}@cache, abc and http://host:80/@x"
+    )
+
+
+def test_errors_of_tools_say_no_secret_of_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", SECRET)
+    failed = failure(ValueError(f"GET /orders?key={SECRET} failed"))
+    assert (failed.message, failed.type) == (f"GET /orders?key={MASK} failed", "ValueError")
