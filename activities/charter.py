@@ -106,11 +106,14 @@ class Library:
         if found is None:
             async with self._loading:  # one parses a big plan, the others find it
                 found = self._plans.get(key) or await self._load(home, digest)
-            self._plans[key] = found
-            while len(self._plans) > _KEPT_PLANS:
-                self._plans.popitem(last=False)
-        self._plans.move_to_end(key)
+        self._remember(key, found)
         return found
+
+    def _remember(self, key: tuple[str, str], plan: CheckedPlan) -> None:
+        self._plans[key] = plan
+        self._plans.move_to_end(key)
+        while len(self._plans) > _KEPT_PLANS:
+            self._plans.popitem(last=False)
 
     async def _load(self, home: str, digest: str) -> CheckedPlan:
         body = await self._store.get(home, digest)
@@ -119,8 +122,15 @@ class Library:
         return await asyncio.to_thread(CheckedPlan.model_validate_json, body)
 
     async def keep(self, home: str, value: BaseModel) -> str:
-        """Store a charter or plan and return its digest. Fields keep their order: a tool's arguments have one."""
-        return await self._store.put(home, encode(value.model_dump(mode="json", by_alias=True), canonical=False))
+        """Store a charter or plan and return its digest. Fields keep their order: a tool's arguments have one.
+
+        A plan is not parsed again here: it is mostly read soon after it was checked.
+        """
+        body = encode(value.model_dump(mode="json", by_alias=True), canonical=False)
+        digest = await self._store.put(home, body)
+        if isinstance(value, CheckedPlan):
+            self._remember((home, digest), value)
+        return digest
 
     async def put(self, home: str, value: Any) -> str:
         """Store a value beside the outputs and return its digest. Raises StoreUnavailable."""
