@@ -125,23 +125,23 @@ class Session:
             self._failures += 1
             self._not_before = time.monotonic() + min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (self._failures - 1))
             ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-            self._over = asyncio.Event()
+            self._client, self._over = None, asyncio.Event()
             self._owner = asyncio.create_task(self._own(ready, self._over))
             try:
                 async with asyncio.timeout(START_SECONDS):
-                    self._client = await asyncio.shield(ready)
+                    return await asyncio.shield(ready)
             except TimeoutError:
                 raise self._unavailable(f"it did not start within {START_SECONDS:g} s") from None
             finally:
                 if not ready.done():  # too late, or the call was cancelled: the next one starts a server of its own
                     self._owner.cancel()
                     ready.cancel()
-            return self._client
 
     async def _own(self, ready: "asyncio.Future[Client]", over: asyncio.Event) -> None:
         """Hold the session from its opening to its end, in one task, as its scopes of cancellation need it."""
         try:
             async with self._connected() as client:
+                self._client = client  # also where the call was cancelled just now: the next one finds it
                 ready.set_result(client)
                 await over.wait()
         except (ExceptionGroup, MCPError, OSError, RuntimeError, ValueError) as error:

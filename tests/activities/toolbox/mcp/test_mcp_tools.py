@@ -8,8 +8,10 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -118,6 +120,26 @@ async def test_a_cancelled_start_leaves_no_server(tmp_path: Path) -> None:
     await seen(started)
     call.cancel()
     await gone(int(started.read_text()))
+
+
+async def test_a_server_that_is_up_as_its_call_is_cancelled_serves_the_next_one() -> None:
+    started = []
+
+    class Quick(Session):
+        @asynccontextmanager
+        async def _connected(self) -> AsyncIterator[Any]:
+            started.append(self.name)
+            yield SimpleNamespace(server_info=None)
+
+    session = Quick("quick", ServerDeclaration(command="unused"), Secrets({}))
+    call = asyncio.create_task(session.version())
+    while not started:
+        await asyncio.sleep(0)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert await session.version() == ""
+    assert started == ["quick"]
 
 
 async def test_a_slow_call_ends_in_time(tmp_path: Path, context: ToolContext) -> None:
