@@ -121,13 +121,10 @@ class Inbox:
 
     def _admit(self, model: type[Update], request: Any, *more: Any) -> None:
         """Refuse what cannot be taken. What only comes too early is let through while something may have ended that
-        this task has not come to yet: `_take` looks again when it has.
+        this task has not come to yet, the opening of the run too: `_take` looks again when it has.
         """
         update = parse_update(model, request, *more)
-        engine = self._engine
-        if engine is None:
-            raise InvalidUpdate(f"the run is still {self._opening.phase}; try again in a moment")
-        why_not = engine.hopeless(update)
+        why_not = self._engine.hopeless(update) if self._engine is not None else None
         if why_not:
             raise InvalidUpdate(why_not)
 
@@ -138,11 +135,15 @@ class Inbox:
         ends of nodes which the task before was about.
         """
         update = parse_update(model, request, *more)
-        engine = self._engine
-        assert engine is not None
-        engine.updates += 1
-        if workflow.patched(ENDS_FIRST):
+        patient = workflow.patched(ENDS_FIRST)
+        if patient:
             await workflow.sleep(timedelta(milliseconds=1), summary=f"{model.name} after what ended before it")
+        engine = self._engine
+        if engine is None:
+            early = f"the run is still {self._opening.phase}; try again in a moment"
+            raise ApplicationError(early, type="InvalidUpdate", non_retryable=True)
+        engine.updates += 1
+        if patient:
             why_not = engine.objection(_as_admitted(update))
             if why_not:
                 if workflow.patched(REFUSALS_WAKE):
