@@ -11,15 +11,7 @@ from activities.charter import CheckedPlan, Library
 from workflows.contracts import NodeCall
 from workflows.plan import edges
 from workflows.plan.model import RESERVED_IDS, AgentCall, MapNode, ModelCall, Node, ToolCall
-from workflows.plan.references import (
-    BindError,
-    Reference,
-    as_text,
-    bind,
-    parse_reference,
-    resolve,
-    rewrite,
-)
+from workflows.plan.references import BindError, Reference, as_text, bind, parse_reference, resolve, rewrite
 
 _LONGEST_WORDING = 400
 _ADDRESS = re.compile(r"(?P<id>\w+)(?:\[(?P<item>\d+)\])?(?:~(?P<generation>\d+))?\Z")

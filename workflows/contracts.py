@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from workflows.usage import NOTHING, Usage
+from workflows.usage import NOTHING, Spent, Usage
 
 In = TypeVar("In", bound=BaseModel)
 Out = TypeVar("Out", bound=BaseModel)
@@ -201,6 +201,11 @@ class NodeReply(Message):
     attempt: int = 1
     usage: Usage = NOTHING
     error: NodeError | None = None
+
+    @property
+    def spent(self) -> Spent:
+        """What the node has used, as its run counts it."""
+        return Spent(*self.usage, self.calls or int(any(self.usage)))
 
 
 class GroupReply(Message):

@@ -232,7 +232,7 @@ class Engine:
         """Remember a reply for queries and the answer, and count what it used."""
         if len(self.replies) < KEPT_REPLIES or reply.has_value or unit in self.replies:
             self.replies[unit] = reply
-        self.usage = self.usage.plus((*reply.usage, reply.calls or any(reply.usage)))
+        self.usage = self.usage.plus(reply.spent)
 
     def _carry_out(self, decisions: list[Decision]) -> None:
         for decision in decisions:

@@ -12,8 +12,6 @@ from workflows.usage import NOTHING, Spent, Usage
 
 FAILURES_COUNT = "failed-nodes-count"
 """A patch of runs whose total, which lists show, has what failed nodes used."""
-
-
 BELOW_COUNTS = "failed-agents-count"
 """A patch of runs which also pay for what a sub-agent used whose run failed."""
 

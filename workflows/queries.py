@@ -74,7 +74,7 @@ def _wasted(replies: list[NodeReply | None]) -> dict[str, Any]:
     spent = Spent()
     for reply in replies:
         if reply is not None:
-            spent = spent.plus((*reply.usage, reply.calls or any(reply.usage)))
+            spent = spent.plus(reply.spent)
     return {"nodes": len(replies), **usage_of(spent).model_dump()}
 
 

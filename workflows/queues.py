@@ -1,6 +1,7 @@
 """Task queues: one for workflows, one for tools, one for each model provider, so that each scales on its own."""
 
 import re
+from collections.abc import Collection
 
 WORKFLOW = "weft.workflow"
 TOOLS = "weft.tools"
@@ -13,15 +14,17 @@ def llm_queue(model: str) -> str:
     return LLM_PREFIX + model.partition(":")[0]
 
 
-def rates_in(text: str) -> dict[str, int]:
-    """Return how many calls a minute each provider takes, from `openai=600,anthropic=50`.
+def rates_in(text: str, *, providers: Collection[str] | None = None, least: int = 0) -> dict[str, int]:
+    """Return how many calls a minute each provider takes, from `openai=600,anthropic=50`: `least` of them, and where
+    `providers` are given, of no other.
 
     Raises ValueError with a sentence about the part that is wrong.
     """
     rates: dict[str, int] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         provider, _, calls = (piece.strip() for piece in part.partition("="))
-        if not re.fullmatch(r"[a-z]\w{0,40}", provider) or not re.fullmatch(r"[0-9]{1,9}", calls):
+        known = re.fullmatch(r"[a-z]\w{0,40}", provider) if providers is None else provider in providers
+        if not known or not re.fullmatch(r"[0-9]{1,9}", calls) or int(calls) < least:
             raise ValueError(f"{part[:60]!r}: is no rate; give calls a minute, like openai=600,anthropic=50")
         rates[provider] = int(calls)
     return rates

@@ -96,14 +96,9 @@ def _models(variable: str, env: Mapping[str, str]) -> tuple[str, ...]:
 
 def _rates(env: Mapping[str, str]) -> dict[str, int]:
     try:
-        rates = rates_in(env.get("WEFT_RATES", ""))
+        return rates_in(env.get("WEFT_RATES", ""), providers=PROVIDERS, least=1)
     except ValueError as error:
         raise ValueError(f"WEFT_RATES={error}") from None
-    for provider, calls in rates.items():
-        if provider not in PROVIDERS or not calls:
-            told = "is no rate; give calls a minute, like openai=600,anthropic=50"
-            raise ValueError(f"WEFT_RATES='{provider}={calls}': {told}")
-    return rates
 
 
 def _server(provider: str, env: Mapping[str, str]) -> Server:

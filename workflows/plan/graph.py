@@ -27,7 +27,8 @@ Policy = Literal["all", "settled", "first", "quorum"]
 class Spec:
     """One node with its annotations. Indices are positions in the plan; times are milliseconds.
 
-    `needs` must succeed, `watches` only have to end (a condition reads their status), `inputs` are a join's.
+    `needs` must succeed, `watches` only have to end (a condition reads their status), `inputs` are those of
+    a join, or of a model that is told how they ended.
     `fallback` is (digest, size, facts) of the value that stands in; `instead` the node that does.
     `price` is what a million tokens of a model call may cost in millionths of a dollar, 0 where nobody knows.
     `rank` is the longest estimated path from here to the end. `lends` says that this node runs only in place of
