@@ -9,14 +9,14 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' Makefile
 
 demo: venv ## answer a sample question with a local Temporal server, no key needed
-	@.venv/bin/weft demo $(ARGS)
+	@.venv/bin/sennit demo $(ARGS)
 
 # The suite starts hundreds of Python processes: it keeps bytecode even where that is switched off.
 test: venv ## run the test suite against the pinned Temporal server (ARGS="-k name", PROCESSES=0 for one after the other)
 	@PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -q -n $(PROCESSES) $(ARGS)
 
 dev: venv ## run the Temporal server and all workers in the foreground
-	@.venv/bin/weft dev $(ARGS)
+	@.venv/bin/sennit dev $(ARGS)
 
 lint: venv ## check style and types
 	@.venv/bin/ruff check
@@ -33,7 +33,7 @@ lock: ## resolve pyproject.toml into requirements.lock (needs uv)
 	@sh deploy/lock.sh $(ARGS)
 
 clean: ## remove .venv, caches and build output
-	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist weft.egg-info
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist sennit.egg-info
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 venv: ## create or refresh .venv

@@ -31,5 +31,5 @@ class DocumentRule:
         if self.default is not None and whole == self.default.resolve():
             return whole
         if not self.any_folder and not any(whole.is_relative_to(root.resolve()) for root in self.roots):
-            raise DocsNotFound(f"docs folder {asked} is outside WEFT_DOCS_ROOTS of worker {self.worker}")
+            raise DocsNotFound(f"docs folder {asked} is outside SENNIT_DOCS_ROOTS of worker {self.worker}")
         return whole

@@ -14,11 +14,11 @@ REFRESH_SECONDS = 1.0
 
 class _Instruments:
     def __init__(self, meter: MetricMeter) -> None:
-        self.calls = meter.create_counter("weft_model_calls", "Model calls by outcome")
-        self.tokens = meter.create_counter("weft_model_tokens", "Tokens of model calls")
-        self.cost = meter.create_counter("weft_model_cost", "Cost of model calls in millionths of a US dollar")
-        self.first = meter.create_histogram("weft_model_first_token", "Time to the first piece of a reply", "ms")
-        self.pressure = meter.create_gauge_float("weft_model_pressure", "How much failures slow a provider's calls")
+        self.calls = meter.create_counter("sennit_model_calls", "Model calls by outcome")
+        self.tokens = meter.create_counter("sennit_model_tokens", "Tokens of model calls")
+        self.cost = meter.create_counter("sennit_model_cost", "Cost of model calls in millionths of a US dollar")
+        self.first = meter.create_histogram("sennit_model_first_token", "Time to the first piece of a reply", "ms")
+        self.pressure = meter.create_gauge_float("sennit_model_pressure", "How much failures slow a provider's calls")
 
 
 class CallMeter:

@@ -1,4 +1,4 @@
-"""Which of Weft's search attributes the worker's namespace has."""
+"""Which of Sennit's search attributes the worker's namespace has."""
 
 import asyncio
 import time

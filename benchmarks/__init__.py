@@ -1,4 +1,4 @@
-"""What Weft costs, measured on the machine it runs on: `python -m benchmarks`."""
+"""What Sennit costs, measured on the machine it runs on: `python -m benchmarks`."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`make bench`: Weft beside plain asyncio and beside one bare activity a node, as ratios to the critical path.
+"""`make bench`: Sennit beside plain asyncio and beside one bare activity a node, as ratios to the critical path.
 
 Everything is measured in this run, on this machine, on a dev server with its database on disk. `make bench ARGS=agents`
 times agents instead: see `agents`.
@@ -30,21 +30,21 @@ def say(*columns: object) -> None:
 
 async def ratios(built: Stage) -> bool:
     """Time every shape; returns whether every goal was met."""
-    say("graph", "critical path", "asyncio", "bare activity", "weft", "goal", "events/node", "bytes/node")
+    say("graph", "critical path", "asyncio", "bare activity", "sennit", "goal", "events/node", "bytes/node")
     met = True
     for shape in (chain(30, 0.1), diamond(10, 0.5), layered(200, 10), wide(100, 0.2)):
         path = shape.critical_path
         asyncio_ratio = statistics.median([await plain_asyncio(shape) for _ in range(REPEATS)]) / path
-        bare, weft = [], []
+        bare, sennit = [], []
         for _ in range(REPEATS):
             bare.append(await _bare(built, shape))
             seconds, handle = await built.timed(shape.plan())
-            weft.append(seconds)
+            sennit.append(seconds)
         history = await handle.fetch_history()
         count = len(shape.latency)
         size = sum(event.ByteSize() for event in history.events[5:-1])
         goal = GOALS.get(shape.name.split()[0])
-        ratio = statistics.median(weft) / path
+        ratio = statistics.median(sennit) / path
         met = met and (goal is None or ratio <= goal)
         timed = (asyncio_ratio, statistics.median(bare) / path, ratio)
         grown = (f"{len(history.events) / count:.1f}", f"{size / count:.0f}")
@@ -77,7 +77,7 @@ async def cancels(built: Stage, count: int = 20) -> list[float]:
 
 async def main() -> int:
     """Run every benchmark and print the figures."""
-    with tempfile.TemporaryDirectory(prefix="weft-bench-") as place:
+    with tempfile.TemporaryDirectory(prefix="sennit-bench-") as place:
         async with stage(Path(place)) as built:
             print(f"worker start to polling: {built.worker_ready:.2f} s (goal < 3)\n")
             bare = Worker(built.client, task_queue=QUEUE, workflows=[BareGraph], activities=[bare_nap])

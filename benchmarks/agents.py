@@ -1,8 +1,8 @@
-"""`python -m benchmarks agents`: Weft beside agents that call tools turn by turn, on the same model and the same tools.
+"""`python -m benchmarks agents`: Sennit beside agents that call tools turn by turn, on the same model and tools.
 
 Each question is answered four times, one after the other: (a) ReAct with one call a turn, (b) ReAct with all calls it
-can make in a turn, (c) Weft, and Weft once more with a model server that gives the planner's text only when it is
-whole: the plan is made, and then run. Weft's run is a real one: a dev server with its database on disk, a worker
+can make in a turn, (c) Sennit, and Sennit once more with a model server that gives the planner's text only when it is
+whole: the plan is made, and then run. Sennit's run is a real one: a dev server with its database on disk, a worker
 process, streamed planning, a joiner. The bound and the ideal are computed from the recorded calls: see `ideal`.
 """
 
@@ -60,7 +60,7 @@ class Row:
     question: Question
     serial: Timed
     parallel: Timed
-    weft: Timed
+    sennit: Timed
     whole: Timed
     bound: float
     ideal: float
@@ -71,7 +71,7 @@ class Row:
     @property
     def means(self) -> tuple[Timed, ...]:
         """The measured ones."""
-        return self.serial, self.parallel, self.weft, self.whole
+        return self.serial, self.parallel, self.sennit, self.whole
 
 
 class Bench:
@@ -88,15 +88,15 @@ class Bench:
         """Answer a question by all means, one after the other."""
         serial = await self.agent(question, model.SERIAL)
         parallel = await self.agent(question, model.PARALLEL)
-        weft, streamed = await self.weft(question)
+        sennit, streamed = await self.sennit(question)
         self.oracle.whole = True
-        whole, waited = await self.weft(question)
+        whole, waited = await self.sennit(question)
         self.oracle.whole = False
         return Row(
             question,
             serial,
             parallel,
-            weft,
+            sennit,
             whole,
             bound(self.oracle, streamed),
             ideal(self.oracle, streamed),
@@ -112,7 +112,7 @@ class Bench:
         answer, calls = await answered(self._client, self._url, system, question.goal, TOOL_SECONDS / self.oracle.pace)
         return self._timed(question, before, time.time() - began, answer, calls)
 
-    async def weft(self, question: Question) -> tuple[Timed, Recorded]:
+    async def sennit(self, question: Question) -> tuple[Timed, Recorded]:
         """Answer a question by a run."""
         self._record.write_text("")
         before, began = len(self.oracle.said), time.time()
@@ -138,9 +138,9 @@ async def bench(oracle: Oracle, place: Path) -> AsyncIterator[Bench]:
     """Start model server, Temporal server and workers; `oracle` is what the model says."""
     record = place / "calls.jsonl"
     async with model_server(rule("", oracle.reply)) as server, httpx.AsyncClient(timeout=60, trust_env=False) as client:
-        env = {"OPENAI_BASE_URL": server.openai_url, "WEFT_MODEL": "openai:test-model",
-               "WEFT_TOOLS": "benchmarks.lookups", "WEFT_BENCH_CALLS": str(record),
-               "WEFT_BENCH_SECONDS": str(TOOL_SECONDS / oracle.pace)}  # fmt: skip
+        env = {"OPENAI_BASE_URL": server.openai_url, "SENNIT_MODEL": "openai:test-model",
+               "SENNIT_TOOLS": "benchmarks.lookups", "SENNIT_BENCH_CALLS": str(record),
+               "SENNIT_BENCH_SECONDS": str(TOOL_SECONDS / oracle.pace)}  # fmt: skip
         async with stage(place, **env) as built:
             yield Bench(oracle, built, server.openai_url, client, record)
 
@@ -152,8 +152,8 @@ def totals(rows: Sequence[Row]) -> list[float]:
 
 def overlap(rows: Sequence[Row], best: float) -> float:
     """Return how much of what streaming can save it has saved: of the way from plan-then-run to the best."""
-    _, _, weft, whole = totals(rows)
-    return (whole - weft) / (whole - best)
+    _, _, sennit, whole = totals(rows)
+    return (whole - sennit) / (whole - best)
 
 
 def print_row(row: Row) -> None:
@@ -167,29 +167,33 @@ def print_row(row: Row) -> None:
 
 def print_totals(rows: Sequence[Row]) -> bool:
     """Print what follows from all; returns whether every goal was met."""
-    serial, parallel, weft, whole = totals(rows)
+    serial, parallel, sennit, whole = totals(rows)
     best, path = sum(row.ideal for row in rows), sum(row.bound for row in rows)
-    print(f"{'all ' + str(len(rows)):<22}{serial:8.2f}{parallel:8.2f}{weft:8.2f}{whole:8.2f}{best:8.2f}{path:8.2f}\n")
-    for name, place in (("(a) ReAct", 0), ("(b) ReAct, parallel", 1), ("(c) Weft", 2)):
+    print(f"{'all ' + str(len(rows)):<22}{serial:8.2f}{parallel:8.2f}{sennit:8.2f}{whole:8.2f}{best:8.2f}{path:8.2f}\n")
+    for name, place in (("(a) ReAct", 0), ("(b) ReAct, parallel", 1), ("(c) Sennit", 2)):
         timed = [row.means[place] for row in rows]
         calls, turns = sum(each.calls for each in timed), sum(each.turns for each in timed)
         given, written = sum(each.given for each in timed), sum(each.written for each in timed)
         print(f"{name:<22}{calls:>6,} tool calls {turns:>6,} model calls {given:>9,} tokens in {written:>7,} out")
-    found = {"a": serial / weft, "b": parallel / weft, "overlap": overlap(rows, sum(row.overlapped for row in rows))}
+    found = {
+        "a": serial / sennit,
+        "b": parallel / sennit,
+        "overlap": overlap(rows, sum(row.overlapped for row in rows)),
+    }
     print("\nby shape" + " " * 14 + "questions  (a) / (c)  (b) / (c)")
     for shape in dict.fromkeys(row.question.shape for row in rows):
         own = [row for row in rows if row.question.shape == shape]
         one, many, ours, _ = totals(own)
         print(f"{shape:<22}{len(own):>9}{one / ours:>11.2f}{many / ours:>11.2f}")
-    each_a = statistics.median(row.serial.seconds / row.weft.seconds for row in rows)
-    each_b = statistics.median(row.parallel.seconds / row.weft.seconds for row in rows)
+    each_a = statistics.median(row.serial.seconds / row.sennit.seconds for row in rows)
+    each_b = statistics.median(row.parallel.seconds / row.sennit.seconds for row in rows)
     print(
         f"\n(a) / (c): {found['a']:.2f} of all, median {each_a:.2f}, ideal {serial / best:.2f}   (goal >= {GOALS['a']})"
     )
     print(
         f"(b) / (c): {found['b']:.2f} of all, median {each_b:.2f}, ideal {parallel / best:.2f}   (goal >= {GOALS['b']})"
     )
-    print(f"(c) / critical path: {weft / path:.2f}, (c) / ideal: {weft / best:.2f}")
+    print(f"(c) / critical path: {sennit / path:.2f}, (c) / ideal: {sennit / best:.2f}")
     print(f"overlap saved by streaming: {found['overlap']:.0%}   (goal >= {GOALS['overlap']:.0%})")
     print(f"  beside an engine that takes no time at all, as (c) / ideal: {overlap(rows, best):.0%}")
     first, opening = (statistics.median(getattr(row, name) for row in rows) for name in ("first", "opening"))
@@ -212,9 +216,9 @@ async def main(given: Sequence[str]) -> int:
     names = "".join(f"{name:>8}" for name in ("(a)", "(b)", "(c)", "whole", "ideal", "path"))
     print(f"{'question':<22}{names}  {'calls':>8}  tokens in/out of (a), (b), (c)          same", flush=True)
     rows, before = [], os.getloadavg()[0]
-    with tempfile.TemporaryDirectory(prefix="weft-bench-") as place:
+    with tempfile.TemporaryDirectory(prefix="sennit-bench-") as place:
         async with bench(Oracle(evidence=options.evidence), Path(place)) as built:
-            await built.weft(questions()[0])  # the first run of a worker loads what later ones find
+            await built.sennit(questions()[0])  # the first run of a worker loads what later ones find
             for question in chosen:
                 rows.append(await built.row(question))
                 print_row(rows[-1])

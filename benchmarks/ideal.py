@@ -9,7 +9,7 @@ from benchmarks.questions import Call, Question
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A run of Weft. Times are seconds since 1970; `said` are the replies of the planner and of the joiner, in order,
+    """A run of Sennit. Times are seconds since 1970; `said` are the replies of the planner and of the joiner, in order,
     `calls` begin and end of each call by its number, taken inside the tool.
     """
 

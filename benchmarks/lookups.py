@@ -1,6 +1,6 @@
 """The tools of the agent benchmark: each takes a fixed time and gives what the questions say.
 
-Variables of the worker: WEFT_BENCH_SECONDS, and WEFT_BENCH_CALLS, a file that gets a line a call.
+Variables of the worker: SENNIT_BENCH_SECONDS, and SENNIT_BENCH_CALLS, a file that gets a line a call.
 """
 
 import asyncio
@@ -70,8 +70,8 @@ async def result(name: str, args: BaseModel, seconds: float) -> Value:
 
 async def _recorded(name: str, args: BaseModel) -> Value:
     began = time.time()
-    value = await result(name, args, float(os.environ["WEFT_BENCH_SECONDS"]))
-    with Path(os.environ["WEFT_BENCH_CALLS"]).open("a") as calls:
+    value = await result(name, args, float(os.environ["SENNIT_BENCH_SECONDS"]))
+    with Path(os.environ["SENNIT_BENCH_CALLS"]).open("a") as calls:
         calls.write(json.dumps([key_of(name, args.model_dump()), began, time.time()]) + "\n")
     return value
 

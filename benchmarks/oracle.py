@@ -1,4 +1,4 @@
-"""What the model says: to an agent that calls tools turn by turn, to Weft's planner, to Weft's joiner.
+"""What the model says: to an agent that calls tools turn by turn, to Sennit's planner, to Sennit's joiner.
 
 The lengths are chosen once, from transcripts that others published, and are the same for every client:
 

@@ -1,5 +1,5 @@
 """The rivals: agents that call tools turn by turn over an OpenAI-compatible server (ReAct, arXiv 2210.03629), without
-Weft. They stream, run the calls of a turn at the same time, forget everything when they die, and retry nothing.
+Sennit. They stream, run the calls of a turn at the same time, forget everything when they die, and retry nothing.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What Weft is timed beside: plain asyncio, which forgets everything, and one bare activity a node."""
+"""What Sennit is timed beside: plain asyncio, which forgets everything, and one bare activity a node."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ from temporalio import activity, workflow
 
 from benchmarks.shapes import Shape
 
-QUEUE = "weft.benchmark"
+QUEUE = "sennit.benchmark"
 
 
 async def plain_asyncio(shape: Shape) -> float:

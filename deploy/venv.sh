@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes .venv hold what requirements.lock pins and nothing else, with Weft itself installed editable.
+# Makes .venv hold what requirements.lock pins and nothing else, with Sennit itself installed editable.
 # Does nothing when it already does: the two stamps hold the digests of what it was made from and are written last, so
-# an interrupted run is simply done again. A change of pyproject.toml alone installs Weft again and nothing else.
+# an interrupted run is simply done again. A change of pyproject.toml alone installs Sennit again and nothing else.
 # PYTHON=... chooses the interpreter (3.11 to 3.13).
 set -eu
 cd "$(dirname "$0")/.."
@@ -41,7 +41,7 @@ choose_python() {
         if [ -z "$incomplete" ]; then incomplete=$candidate; fi
     done
     if [ -n "$incomplete" ]; then lacks_venv "$incomplete"; fi
-    fail "Weft needs Python 3.11, 3.12 or 3.13 and found none on PATH; install one or name it: make PYTHON=/path/to/python"
+    fail "Sennit needs Python 3.11, 3.12 or 3.13 and found none on PATH; install one or name it: make PYTHON=/path/to/python"
 }
 
 digest() { # of a file and this directory: a moved checkout needs a new .venv
@@ -64,7 +64,7 @@ if ! current requirements.lock lock-stamp; then
     install --require-hashes -r requirements.lock
     digest requirements.lock >.venv/lock-stamp
 fi
-if ! current pyproject.toml weft-stamp; then
+if ! current pyproject.toml sennit-stamp; then
     install --no-deps --no-build-isolation -e .
-    digest pyproject.toml >.venv/weft-stamp
+    digest pyproject.toml >.venv/sennit-stamp
 fi

@@ -5,12 +5,12 @@
 import asyncio
 import sys
 
-from starter.client import Weft
+from starter.client import Sennit
 
 
 async def main(goal: str) -> None:
-    weft = await Weft.connect()
-    run = await weft.start(goal=goal, docs="examples/corpus")
+    sennit = await Sennit.connect()
+    run = await sennit.start(goal=goal, docs="examples/corpus")
     async for view in run.watch():
         print(view.status, view.counts)
     report = await run.result()

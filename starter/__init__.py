@@ -1,1 +1,1 @@
-"""The client: a library for programs that embed Weft, and the `weft` command."""
+"""The client: a library for programs that embed Sennit, and the `sennit` command."""

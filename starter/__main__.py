@@ -1,4 +1,4 @@
-"""The `weft` command: chooses what to do, and turns every way it can end into a line and an exit code."""
+"""The `sennit` command: chooses what to do, and turns every way it can end into a line and an exit code."""
 
 import asyncio
 import importlib
@@ -45,7 +45,7 @@ def _run(argv: Sequence[str]) -> int:
     try:
         return int(asyncio.run(importlib.import_module(f"starter.commands.{args.module}").run(args, terminal)))
     except Stop as stop:
-        terminal.tell(str(stop) if stop.bare else f"weft: {stop}")
+        terminal.tell(str(stop) if stop.bare else f"sennit: {stop}")
         return stop.code
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
@@ -69,11 +69,11 @@ def _crash(kind: type[BaseException], error: BaseException, trace: TracebackType
     """Report what nobody foresaw: a line, and the traceback only on request. Ends the process with 1."""
     if issubclass(kind, KeyboardInterrupt):
         _leave(Exit.INTERRUPTED)
-    asked = os.environ.get("WEFT_DEBUG") == "1"
+    asked = os.environ.get("SENNIT_DEBUG") == "1"
     if asked:
         traceback.print_exception(kind, error, trace)
-    hint = "" if asked else " (WEFT_DEBUG=1 shows where)"
-    sys.stderr.write(f"weft: this is a defect of weft: {kind.__name__}: {flat(str(error))[:300]}{hint}\n")
+    hint = "" if asked else " (SENNIT_DEBUG=1 shows where)"
+    sys.stderr.write(f"sennit: this is a defect of sennit: {kind.__name__}: {flat(str(error))[:300]}{hint}\n")
     _leave(Exit.FAILED)
 
 

@@ -1,4 +1,4 @@
-"""The command line of `weft`: every command with its flags, and nothing of what they do.
+"""The command line of `sennit`: every command with its flags, and nothing of what they do.
 
 Light to import: a command's module is loaded when it is chosen.
 """
@@ -26,26 +26,26 @@ exit codes: 0 answer, 1 failed or cancelled, 2 wrong usage or refused,
             130 interrupted (the run goes on)"""
 
 EXAMPLES = {
-    "weft": """\
-weft demo
-weft ask "Which is longer, the Nile or the Amazon?" --docs examples/corpus""",
-    "demo": "weft demo\nweft demo --output json",
-    "ask": 'weft ask "How high is Mont Blanc?" --docs examples/corpus\necho "How high is Mont Blanc?" | weft ask -',
-    "run": "weft run plan.yaml --input city=Rome\nweft run plan.json --id nightly-1 --output json",
-    "status": "weft status agent-mont-blanc-1a2b3c4d\nweft status nightly-1 --output json",
-    "watch": "weft watch agent-mont-blanc-1a2b3c4d\nweft watch nightly-1 --wait --timeout 10m",
-    "cancel": "weft cancel agent-mont-blanc-1a2b3c4d\nweft cancel nightly-1 --wait",
-    "retry": "weft retry nightly-1 n7\nweft retry nightly-1 n7 --repeat-effect",
-    "skip": "weft skip nightly-1 n7\nweft skip nightly-1 'pages[17]'",
-    "answer": 'weft answer nightly-1 n7 yes\nweft answer nightly-1 n7 \'{"city": "Rome"}\'',
-    "approve": "weft approve nightly-1 n7\nweft approve nightly-1 n7 --output none",
-    "reject": 'weft reject nightly-1 n7\nweft reject nightly-1 n7 "wrong file"',
-    "finish": "weft finish nightly-1\nweft finish nightly-1 --output none",
-    "plan": "weft plan check plan.yaml\nweft plan draw plan.yaml --format svg",
-    "tools": "weft tools\nWEFT_TOOLS=mytools weft tools --output json",
-    "setup": "weft setup --address temporal.example.com:7233 --namespace agents\nweft setup --rates openai=600",
-    "dev": "weft dev\nweft dev --stop",
-    "worker": "weft worker tools\nweft worker all --address temporal.example.com:7233",
+    "sennit": """\
+sennit demo
+sennit ask "Which is longer, the Nile or the Amazon?" --docs examples/corpus""",
+    "demo": "sennit demo\nsennit demo --output json",
+    "ask": 'sennit ask "How high is Mont Blanc?" --docs examples/corpus\necho "How high is Mont Blanc?" | sennit ask -',
+    "run": "sennit run plan.yaml --input city=Rome\nsennit run plan.json --id nightly-1 --output json",
+    "status": "sennit status agent-mont-blanc-1a2b3c4d\nsennit status nightly-1 --output json",
+    "watch": "sennit watch agent-mont-blanc-1a2b3c4d\nsennit watch nightly-1 --wait --timeout 10m",
+    "cancel": "sennit cancel agent-mont-blanc-1a2b3c4d\nsennit cancel nightly-1 --wait",
+    "retry": "sennit retry nightly-1 n7\nsennit retry nightly-1 n7 --repeat-effect",
+    "skip": "sennit skip nightly-1 n7\nsennit skip nightly-1 'pages[17]'",
+    "answer": 'sennit answer nightly-1 n7 yes\nsennit answer nightly-1 n7 \'{"city": "Rome"}\'',
+    "approve": "sennit approve nightly-1 n7\nsennit approve nightly-1 n7 --output none",
+    "reject": 'sennit reject nightly-1 n7\nsennit reject nightly-1 n7 "wrong file"',
+    "finish": "sennit finish nightly-1\nsennit finish nightly-1 --output none",
+    "plan": "sennit plan check plan.yaml\nsennit plan draw plan.yaml --format svg",
+    "tools": "sennit tools\nSENNIT_TOOLS=mytools sennit tools --output json",
+    "setup": "sennit setup --address temporal.example.com:7233 --namespace agents\nsennit setup --rates openai=600",
+    "dev": "sennit dev\nsennit dev --stop",
+    "worker": "sennit worker tools\nsennit worker all --address temporal.example.com:7233",
 }
 
 
@@ -62,16 +62,16 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     parser = Parser(
-        prog="weft",
-        usage="weft COMMAND [flags]",
+        prog="sennit",
+        usage="sennit COMMAND [flags]",
         description="Run AI agents as durable, parallel graphs on Temporal.",
-        epilog=_epilog("weft"),
+        epilog=_epilog("sennit"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"weft {version('weft')}")
+    parser.add_argument("--version", action="version", version=f"sennit {version('sennit')}")
     _connection(parser, None, "text", "auto", False)
-    commands = parser.add_subparsers(prog="weft", dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(prog="sennit", dest="command", metavar="COMMAND", required=True)
     _add_starting(commands)
     _add_looking(commands)
     _add_updates(commands)
@@ -104,7 +104,7 @@ def _command(
 ) -> argparse.ArgumentParser:
     command: argparse.ArgumentParser = commands.add_parser(
         name,
-        usage=" ".join(filter(None, ("weft", name, takes, "[flags]"))),
+        usage=" ".join(filter(None, ("sennit", name, takes, "[flags]"))),
         help=about,
         description=about[0].upper() + about[1:] + ".",
         epilog=_epilog(name),
@@ -200,7 +200,7 @@ def _add_looking(commands: _Commands) -> None:
 def _add_updates(commands: _Commands) -> None:
     update = commands.add_parser(
         "update",
-        usage="weft update RUN NAME [FIELD=VALUE ...|JSON] [flags]",
+        usage="sennit update RUN NAME [FIELD=VALUE ...|JSON] [flags]",
         help="send an update to a run",
         description="Send an update to a run. Fields are name=value, or one JSON object.",
         epilog=_updates_epilog(),
@@ -248,9 +248,9 @@ def _updates_epilog() -> str:
 
 def _add_offline(commands: _Commands) -> None:
     plan = _command(commands, "plan", "check or draw a plan file; needs no server", "check|draw PLAN")
-    actions = plan.add_subparsers(prog="weft plan", dest="action", metavar="check|draw", required=True)
+    actions = plan.add_subparsers(prog="sennit plan", dest="action", metavar="check|draw", required=True)
     for action, about in (("check", "say what is wrong with a plan"), ("draw", "draw a plan's graph")):
-        command = actions.add_parser(action, usage=f"weft plan {action} PLAN [flags]", help=about, allow_abbrev=False)
+        command = actions.add_parser(action, usage=f"sennit plan {action} PLAN [flags]", help=about, allow_abbrev=False)
         _connection(command)
         command.add_argument("plan", metavar="PLAN", help="plan.yaml, plan.json, or - for standard input")
     command.add_argument(

@@ -27,7 +27,7 @@ class Catalogue(BaseModel):
 
 
 async def read_catalogue(command: tuple[str, ...] = COMMAND) -> Catalogue:
-    """Return the catalogue; WEFT_TOOLS and WEFT_TOOLS_PATH add to it.
+    """Return the catalogue; SENNIT_TOOLS and SENNIT_TOOLS_PATH add to it.
 
     Raises Refused with the child's own last line when a tool module or a setting is wrong.
     """

@@ -1,4 +1,4 @@
-"""Weft for programs: start runs, find them again, wait for them. The `weft` command uses nothing else."""
+"""Sennit for programs: start runs, find them again, wait for them. The `sennit` command uses nothing else."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -24,7 +24,7 @@ WORKFLOW_TYPE = "AgentRun"
 START_TIMEOUT = timedelta(seconds=30)
 
 
-class Weft:
+class Sennit:
     """A connection to one Temporal server and namespace."""
 
     def __init__(self, client: Client, place: Place) -> None:
@@ -32,7 +32,7 @@ class Weft:
         self.place = place
 
     @classmethod
-    async def connect(cls, address: str | None = None, *, namespace: str | None = None) -> "Weft":
+    async def connect(cls, address: str | None = None, *, namespace: str | None = None) -> "Sennit":
         """Connect as the `temporal` command would; without any address set, to the local stack, started if needed.
 
         Raises Unreachable, or Refused when the settings are wrong.
@@ -82,7 +82,7 @@ class Weft:
             tenant=tenant,
         )
         name = goal or str((plan or {}).get("goal") or "") or title
-        memo: dict[str, Any] = {"weft": version("weft")}  # a packed plan cannot be read in the web UI
+        memo: dict[str, Any] = {"sennit": version("sennit")}  # a packed plan cannot be read in the web UI
         if plan:
             memo |= {"title": summary(title or name), "nodes": len(plan.get("nodes") or ())}
         told = {"static_summary": markdown_summary(name) or None, "memo": memo}
@@ -123,7 +123,7 @@ class Weft:
                 raise Refused(f"there is no run {name} {place}") from None
             raise meaning(error) from None
         if found.workflow_type != WORKFLOW_TYPE:
-            raise Refused(f"{name} is a workflow of type {found.workflow_type}, not a run of Weft")
+            raise Refused(f"{name} is a workflow of type {found.workflow_type}, not a run of Sennit")
         run = self._run(name, found.run_id, joined=True)
         run.began = found.start_time.timestamp()
         run.closed = found.close_time.timestamp() if found.close_time else 0.0

@@ -87,7 +87,7 @@ async def why_silent(client: Client, run: str) -> str | None:
         served = await client.workflow_service.describe_task_queue(asked)
     except RPCError:
         return None
-    return None if served.pollers else f"no worker serves {queue.name}; the run waits for one: weft worker workflow"
+    return None if served.pollers else f"no worker serves {queue.name}; the run waits for one: sennit worker workflow"
 
 
 async def _described(client: Client, run: str) -> DescribeWorkflowExecutionResponse:

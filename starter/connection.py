@@ -105,4 +105,4 @@ def _is_here(host: str) -> bool:
 
 
 def _ui(derived: str | None) -> str | None:
-    return os.environ.get("WEFT_UI") or derived
+    return os.environ.get("SENNIT_UI") or derived

@@ -28,10 +28,10 @@ class Ending:
 
 
 def ending_of_result(run: str, result: Any) -> Ending:
-    """Return the ending of a workflow that returned `result`; raises Refused when that is no run of Weft."""
+    """Return the ending of a workflow that returned `result`; raises Refused when that is no run of Sennit."""
     report = _report_in([result])
     if report is None:
-        raise Refused(f"{run} is not a run of this Weft: its result has another form")
+        raise Refused(f"{run} is not a run of this Sennit: its result has another form")
     return Ending(report)
 
 

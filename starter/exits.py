@@ -1,4 +1,4 @@
-"""The exit codes of `weft`, and the errors that end a command with one.
+"""The exit codes of `sennit`, and the errors that end a command with one.
 
 Stop                 ends the command: its message goes to stderr
 ├── Refused      2   wrong usage, a bad plan, a refused update, no such run

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from starter.client import Weft
+from starter.client import Sennit
 from starter.connection import configured_place, hush, reach
 from starter.exits import Exit, Refused, Unreachable
 from starter.local import has_local_runs, join_local_stack
@@ -14,7 +14,7 @@ from starter.waiting import attend, detach
 
 async def connect(
     args: argparse.Namespace, terminal: Terminal, *, docs: str | None = None, for_new: bool = False
-) -> Weft:
+) -> Sennit:
     """Connect to the server that flags, environment or profile name, else to the local stack.
 
     A folder that has to be here is looked for before anything is started, and where no local stack ever ran none is
@@ -27,15 +27,15 @@ async def connect(
     if place is None and not for_new and not has_local_runs():
         raise Unreachable("no Temporal server is named by --address or TEMPORAL_ADDRESS, and none ever ran here")
     place = place or await join_local_stack(args.namespace, terminal.say, as_it_is=not for_new)
-    return Weft(await reach(place), place)
+    return Sennit(await reach(place), place)
 
 
 async def launch(args: argparse.Namespace, terminal: Terminal, *, docs: str | None, **what: Any) -> Exit:
     """Start a run, or join the one of that id, and wait for it as the flags say."""
     if args.again and args.id is None:
         raise Refused("--again starts the run of an --id anew; without --id every run is new")
-    weft = await connect(args, terminal, docs=docs, for_new=True)
-    run = await weft.start(
+    sennit = await connect(args, terminal, docs=docs, for_new=True)
+    run = await sennit.start(
         **what,
         docs=docs,
         tools=list(filter(None, args.tools.split(","))) if args.tools is not None else None,

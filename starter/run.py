@@ -115,7 +115,7 @@ class Run:
         except RPCError as error:
             raise await self._explained(meaning(error)) from None
         except ValidationError:
-            raise Refused(f"{self.id} is not a run of this Weft: its view has another form") from None
+            raise Refused(f"{self.id} is not a run of this Sennit: its view has another form") from None
 
     async def watch(
         self, *, every: bool = False, on_silence: Callable[[str], None] | None = None
@@ -198,7 +198,7 @@ class Run:
 
     def _refusal(self, error: RPCError) -> Stop:
         if error.status is RPCStatusCode.NOT_FOUND and "completed" in error.message:
-            return Refused(f"{self.id} is over, and a run that is over takes no orders; see: weft status {self.id}")
+            return Refused(f"{self.id} is over, and a run that is over takes no orders; see: sennit status {self.id}")
         return meaning(error)
 
 

@@ -81,7 +81,7 @@ def leave(run: Followed, seen: Open, terminal: Terminal) -> Exit:
 def hints(run: Followed, terminal: Terminal) -> str:
     """Return the commands that watch and cancel a run."""
     name = shlex.quote(run.id)
-    watch, cancel = (f"weft {word} {name}{terminal.flags}" for word in ("watch", "cancel"))
+    watch, cancel = (f"sennit {word} {name}{terminal.flags}" for word in ("watch", "cancel"))
     return f"the run goes on\n  watch it:  {watch}\n  cancel it: {cancel}"
 
 

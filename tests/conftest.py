@@ -17,7 +17,7 @@ from starter.dev.binary import obtain
 from starter.dev.server import DevServer
 from workflows.wire import connect
 
-for _name in [name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_", "WEFT_MODEL"))]:
+for _name in [name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_", "SENNIT_MODEL"))]:
     del os.environ[_name]  # no test may spend a person's money
 
 Plan = dict[str, Any]
@@ -79,7 +79,7 @@ def host(cache: Path, artifacts: Path) -> Host:
 @pytest.fixture
 def cached(request: pytest.FixtureRequest) -> int:
     """How many workflows a worker remembers; with 0 every workflow task is a replay from the start."""
-    return int(getattr(request, "param", os.environ.get("WEFT_CACHED_WORKFLOWS", CACHED)))
+    return int(getattr(request, "param", os.environ.get("SENNIT_CACHED_WORKFLOWS", CACHED)))
 
 
 @pytest.fixture

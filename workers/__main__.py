@@ -16,7 +16,7 @@ from collections.abc import Sequence
 USAGE = """\
 usage: python -m workers ROLE        serve a role: {roles}
        python -m workers catalogue   print the tools, roles and models there are as JSON
-Settings are WEFT_* variables; the connection is that of the temporal command (TEMPORAL_*, temporal.toml).
+Settings are SENNIT_* variables; the connection is that of the temporal command (TEMPORAL_*, temporal.toml).
 """
 
 
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return catalogue() if arguments[0] == "catalogue" else work_as(arguments[0])
     except (UnknownRole, WrongSetting) as problem:
-        sys.stderr.write(Redactor(os.environ).clean(f"weft worker: {problem}\n"))
+        sys.stderr.write(Redactor(os.environ).clean(f"sennit worker: {problem}\n"))
         return 2
 
 

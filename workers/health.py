@@ -108,7 +108,7 @@ class HealthServer:
 
     async def _metrics(self) -> _Reply:
         if self.metrics is None:
-            return _Reply(404, b"no metrics: set WEFT_METRICS_PORT to have the SDK collect them\n")
+            return _Reply(404, b"no metrics: set SENNIT_METRICS_PORT to have the SDK collect them\n")
         try:
             return await _fetch(self.metrics)
         except (OSError, EOFError, ValueError) as problem:

@@ -44,7 +44,7 @@ class WorkerProcess:
         the server starts it again elsewhere. Raises Unreachable, and WrongSetting for a port that is taken.
         """
         asyncio.get_running_loop().set_default_executor(
-            ThreadPoolExecutor(max(_THREADS, self.settings.slots or 0), "weft")
+            ThreadPoolExecutor(max(_THREADS, self.settings.slots or 0), "sennit")
         )
         stop = StopRequest()
         stop.listen()
@@ -64,7 +64,7 @@ class WorkerProcess:
         try:
             return str(await health.start(self.settings.health))
         except OSError as problem:
-            raise WrongSetting(f"WEFT_HEALTH_PORT='{self.settings.health}': {problem.strerror}") from None
+            raise WrongSetting(f"SENNIT_HEALTH_PORT='{self.settings.health}': {problem.strerror}") from None
 
     async def _connect(self, stop: StopRequest) -> Client | None:
         connecting = asyncio.create_task(connect_patiently(self.address, self.identity))

@@ -2,7 +2,7 @@
 
 The sandbox finds code that is not deterministic, and every test and replay runs in it. At work it would find nothing
 new and cost 1.5 ms of CPU a node, a quarter of a worker's share: it is entered anew for every payload.
-WEFT_WORKFLOW_SANDBOX=1 brings it back.
+SENNIT_WORKFLOW_SANDBOX=1 brings it back.
 """
 
 from temporalio.worker import UnsandboxedWorkflowRunner, WorkflowRunner

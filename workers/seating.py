@@ -38,8 +38,8 @@ def seat_worker(client: Client, seat: Seat, work: Work, settings: WorkerSettings
 
 
 def build_of(settings: WorkerSettings) -> str:
-    """Return the build a worker says it is: the deployment's, else the installed version of Weft."""
-    return settings.build_id or importlib.metadata.version("weft")
+    """Return the build a worker says it is: the deployment's, else the installed version of Sennit."""
+    return settings.build_id or importlib.metadata.version("sennit")
 
 
 def _deployment(settings: WorkerSettings) -> WorkerDeploymentConfig:
@@ -48,7 +48,7 @@ def _deployment(settings: WorkerSettings) -> WorkerDeploymentConfig:
     versioned = settings.deployment is not None
     behaviour = VersioningBehavior.AUTO_UPGRADE if versioned else VersioningBehavior.UNSPECIFIED
     return WorkerDeploymentConfig(
-        version=WorkerDeploymentVersion(settings.deployment or "weft", build_of(settings)),
+        version=WorkerDeploymentVersion(settings.deployment or "sennit", build_of(settings)),
         use_worker_versioning=versioned,
         default_versioning_behavior=behaviour,
     )

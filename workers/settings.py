@@ -66,27 +66,27 @@ def read_settings(env: Mapping[str, str] = os.environ) -> WorkerSettings:
     state = _state(env)
     deployment, build_id = _deployment(env)
     return WorkerSettings(
-        artifacts=_value(env, "WEFT_ARTIFACTS", _path) or state / "artifacts",
-        index=_value(env, "WEFT_INDEX", _path) or state / "index",
-        docs=_value(env, "WEFT_DOCS", _path),
-        docs_roots=_value(env, "WEFT_DOCS_ROOTS", _paths) or (),
-        docs_any=_value(env, "WEFT_DOCS_ANY", _switch) or False,
-        tools=_value(env, "WEFT_TOOLS", _modules) or (),
-        tools_path=_value(env, "WEFT_TOOLS_PATH", _paths) or (),
-        mcp=_value(env, "WEFT_MCP", _path),
-        http_tools=_value(env, "WEFT_HTTP_TOOLS", _path),
-        write_root=_value(env, "WEFT_WRITE_ROOT", _path),
-        sandbox=_value(env, "WEFT_SANDBOX", _sandbox) or "auto",
-        health=_value(env, "WEFT_HEALTH_PORT", _endpoint),
+        artifacts=_value(env, "SENNIT_ARTIFACTS", _path) or state / "artifacts",
+        index=_value(env, "SENNIT_INDEX", _path) or state / "index",
+        docs=_value(env, "SENNIT_DOCS", _path),
+        docs_roots=_value(env, "SENNIT_DOCS_ROOTS", _paths) or (),
+        docs_any=_value(env, "SENNIT_DOCS_ANY", _switch) or False,
+        tools=_value(env, "SENNIT_TOOLS", _modules) or (),
+        tools_path=_value(env, "SENNIT_TOOLS_PATH", _paths) or (),
+        mcp=_value(env, "SENNIT_MCP", _path),
+        http_tools=_value(env, "SENNIT_HTTP_TOOLS", _path),
+        write_root=_value(env, "SENNIT_WRITE_ROOT", _path),
+        sandbox=_value(env, "SENNIT_SANDBOX", _sandbox) or "auto",
+        health=_value(env, "SENNIT_HEALTH_PORT", _endpoint),
         metrics=_metrics(env),
-        drain=_or(_value(env, "WEFT_DRAIN", _seconds), 25.0),
-        slots=_value(env, "WEFT_SLOTS", _whole(1, 10_000)),
-        cached_workflows=_or(_value(env, "WEFT_CACHED_WORKFLOWS", _whole(0, 100_000)), 200),
-        sandboxed=_value(env, "WEFT_WORKFLOW_SANDBOX", _switch) or False,
+        drain=_or(_value(env, "SENNIT_DRAIN", _seconds), 25.0),
+        slots=_value(env, "SENNIT_SLOTS", _whole(1, 10_000)),
+        cached_workflows=_or(_value(env, "SENNIT_CACHED_WORKFLOWS", _whole(0, 100_000)), 200),
+        sandboxed=_value(env, "SENNIT_WORKFLOW_SANDBOX", _switch) or False,
         deployment=deployment,
         build_id=build_id,
-        log=_value(env, "WEFT_LOG", _log_form) or "auto",
-        log_level=_value(env, "WEFT_LOG_LEVEL", _log_level) or "info",
+        log=_value(env, "SENNIT_LOG", _log_form) or "auto",
+        log_level=_value(env, "SENNIT_LOG_LEVEL", _log_level) or "info",
         models=_model_settings(env),
     )
 
@@ -113,26 +113,26 @@ def _or(value: T | None, default: T) -> T:
 
 
 def _state(env: Mapping[str, str]) -> Path:
-    given = _value(env, "WEFT_STATE", _path)
+    given = _value(env, "SENNIT_STATE", _path)
     if given is not None:
         return given
     xdg = _value(env, "XDG_STATE_HOME", _path)
-    return (xdg or Path.home() / ".local" / "state") / "weft"
+    return (xdg or Path.home() / ".local" / "state") / "sennit"
 
 
 def _metrics(env: Mapping[str, str]) -> Endpoint | None:
-    endpoint = _value(env, "WEFT_METRICS_PORT", _endpoint)
+    endpoint = _value(env, "SENNIT_METRICS_PORT", _endpoint)
     if endpoint is not None and endpoint.port == 0:
-        raise WrongSetting("WEFT_METRICS_PORT='0': needs a fixed port, for example 9090")
+        raise WrongSetting("SENNIT_METRICS_PORT='0': needs a fixed port, for example 9090")
     return endpoint
 
 
 def _deployment(env: Mapping[str, str]) -> tuple[str | None, str | None]:
-    name, build_id = _value(env, "WEFT_DEPLOYMENT", _label), _value(env, "WEFT_BUILD_ID", _label)
+    name, build_id = _value(env, "SENNIT_DEPLOYMENT", _label), _value(env, "SENNIT_BUILD_ID", _label)
     if name and not build_id:
-        raise WrongSetting(f"WEFT_DEPLOYMENT={name!r}: is set without WEFT_BUILD_ID; set both or neither")
+        raise WrongSetting(f"SENNIT_DEPLOYMENT={name!r}: is set without SENNIT_BUILD_ID; set both or neither")
     if build_id and not name:
-        raise WrongSetting(f"WEFT_BUILD_ID={build_id!r}: is set without WEFT_DEPLOYMENT; set both or neither")
+        raise WrongSetting(f"SENNIT_BUILD_ID={build_id!r}: is set without SENNIT_DEPLOYMENT; set both or neither")
     return name, build_id
 
 

@@ -86,7 +86,7 @@ def start_runtime(metrics: Endpoint | None) -> None:
     try:
         Runtime.set_default(Runtime(telemetry=telemetry))
     except ValueError as problem:
-        raise WrongSetting(f"WEFT_METRICS_PORT='{metrics}': {problem}") from None
+        raise WrongSetting(f"SENNIT_METRICS_PORT='{metrics}': {problem}") from None
 
 
 def _prometheus(endpoint: Endpoint) -> PrometheusConfig:

@@ -63,11 +63,11 @@ def load_registry(
         offered += _declared(settings)
     missing_folder = next((folder for folder in settings.tools_path if not folder.is_dir()), None)
     if missing_folder:
-        raise WrongSetting(f"WEFT_TOOLS_PATH: there is no folder {missing_folder}")
+        raise WrongSetting(f"SENNIT_TOOLS_PATH: there is no folder {missing_folder}")
     try:
         return load_tools(settings.tools, settings.tools_path, offered)
     except ToolSetupError as problem:
-        raise WrongSetting(f"WEFT_TOOLS: {problem}") from None
+        raise WrongSetting(f"SENNIT_TOOLS: {problem}") from None
 
 
 def _code(role: Role, settings: WorkerSettings, missing: Callable[[str], None]) -> "list[Tool]":
@@ -78,7 +78,7 @@ def _code(role: Role, settings: WorkerSettings, missing: Callable[[str], None]) 
         return code_tools(find_sandbox(settings.sandbox, Path(tempfile.gettempdir())))
     except NoSandbox as problem:
         if role.name == "sandbox":
-            raise WrongSetting(f"WEFT_SANDBOX={settings.sandbox!r}: no sandbox works here: {problem}") from None
+            raise WrongSetting(f"SENNIT_SANDBOX={settings.sandbox!r}: no sandbox works here: {problem}") from None
         missing(f"python and shell: no sandbox works here: {problem}")
         return []
 
@@ -90,9 +90,9 @@ def _declared(settings: WorkerSettings) -> "list[Tool]":
 
     found: list[Tool] = []
     for variable, path, load in (
-        ("WEFT_WRITE_ROOT", settings.write_root, lambda path, _: write_tools(path)),
-        ("WEFT_HTTP_TOOLS", settings.http_tools, http_tools),
-        ("WEFT_MCP", settings.mcp, _mcp),
+        ("SENNIT_WRITE_ROOT", settings.write_root, lambda path, _: write_tools(path)),
+        ("SENNIT_HTTP_TOOLS", settings.http_tools, http_tools),
+        ("SENNIT_MCP", settings.mcp, _mcp),
     ):
         try:
             found += load(path, os.environ) if path else []
@@ -105,7 +105,7 @@ def _mcp(path: Path, env: Mapping[str, str]) -> "list[Tool]":
     try:
         from activities.toolbox.mcp.tools import mcp_tools
     except ModuleNotFoundError as missing:
-        raise WrongSetting(f"WEFT_MCP='{path}': needs weft[mcp]; {missing.name} is not installed") from None
+        raise WrongSetting(f"SENNIT_MCP='{path}': needs sennit[mcp]; {missing.name} is not installed") from None
     return mcp_tools(path, env)
 
 
@@ -125,7 +125,7 @@ def _with_activities(role: Role, runs: Sequence[type], settings: WorkerSettings,
     try:
         host = Host(places, registry, Models.of(settings.models, CallMeter()), identity=identity)
     except OSError as problem:
-        where = f"WEFT_ARTIFACTS='{settings.artifacts}' or WEFT_INDEX='{settings.index}'"
+        where = f"SENNIT_ARTIFACTS='{settings.artifacts}' or SENNIT_INDEX='{settings.index}'"
         raise WrongSetting(f"{where} cannot be used: {problem.strerror}: {problem.filename}") from None
     confined = any(each.queue == queues.SANDBOX for each in registry)
     return Work(runs, host.tools(), host.llm(), host.sandbox() if confined else (), host.store_id)

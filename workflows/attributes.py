@@ -22,15 +22,15 @@ EVERY = timedelta(seconds=10)
 KEYS: dict[str, SearchAttributeKey[Any]] = {
     key.name: key
     for key in (
-        SearchAttributeKey.for_keyword("WeftStatus"),
-        SearchAttributeKey.for_keyword("WeftPhase"),
-        SearchAttributeKey.for_keyword("WeftTenant"),
-        SearchAttributeKey.for_keyword("WeftBlockedOn"),
-        SearchAttributeKey.for_int("WeftNodesTotal"),
-        SearchAttributeKey.for_int("WeftNodesDone"),
-        SearchAttributeKey.for_int("WeftNodesFailed"),
-        SearchAttributeKey.for_float("WeftTokens"),  # a namespace has room for three Ints only
-        SearchAttributeKey.for_float("WeftCostUsd"),
+        SearchAttributeKey.for_keyword("SennitStatus"),
+        SearchAttributeKey.for_keyword("SennitPhase"),
+        SearchAttributeKey.for_keyword("SennitTenant"),
+        SearchAttributeKey.for_keyword("SennitBlockedOn"),
+        SearchAttributeKey.for_int("SennitNodesTotal"),
+        SearchAttributeKey.for_int("SennitNodesDone"),
+        SearchAttributeKey.for_int("SennitNodesFailed"),
+        SearchAttributeKey.for_float("SennitTokens"),  # a namespace has room for three Ints only
+        SearchAttributeKey.for_float("SennitCostUsd"),
     )
 }
 KINDS = {name: key.indexed_value_type.name.capitalize() for name, key in KEYS.items()}
@@ -74,12 +74,15 @@ class Attributes:
         if mark == self._mark and self._at is not None and (idle or now - self._at < EVERY):
             return
         self._mark, self._at = mark, now
-        values: dict[str, Value] = {"WeftStatus": status, "WeftPhase": phase}
-        values |= {"WeftTokens": float(spent.input_tokens + spent.output_tokens), "WeftCostUsd": spent.cost / 1_000_000}
+        values: dict[str, Value] = {"SennitStatus": status, "SennitPhase": phase}
+        values |= {
+            "SennitTokens": float(spent.input_tokens + spent.output_tokens),
+            "SennitCostUsd": spent.cost / 1_000_000,
+        }
         if self.tenant:
-            values["WeftTenant"] = self.tenant
+            values["SennitTenant"] = self.tenant
         if state is not None:
-            values |= progress(state) | {"WeftBlockedOn": blocker(state, below or {}) if open_ else None}
+            values |= progress(state) | {"SennitBlockedOn": blocker(state, below or {}) if open_ else None}
         changes = self._changes(values)
         if changes:
             workflow.upsert_search_attributes(changes)
@@ -88,7 +91,7 @@ class Attributes:
     def missing(self) -> str:
         """What the board says when the namespace lacks attributes; empty when it has all."""
         lacking = [name for name in KEYS if name not in self.names]
-        return f"\n\nNot in lists, for the namespace lacks it: {', '.join(lacking)} (`weft setup`)" if lacking else ""
+        return f"\n\nNot in lists, for the namespace lacks it: {', '.join(lacking)} (`sennit setup`)" if lacking else ""
 
     def _changes(self, values: dict[str, Value]) -> list[SearchAttributeUpdate[Any]]:
         """Return what differs from the run's attributes: those it has set, carried on, or was started with by a copied
@@ -106,9 +109,9 @@ def progress(state: RunState) -> dict[str, Value]:
     """Return the numbers of nodes: all, succeeded, failed. A map's items count as the board shows them."""
     ended = [state.status[unit] for unit in shown_units(state)]
     return {
-        "WeftNodesTotal": len(ended),
-        "WeftNodesDone": ended.count(SUCCEEDED),
-        "WeftNodesFailed": ended.count(FAILED),
+        "SennitNodesTotal": len(ended),
+        "SennitNodesDone": ended.count(SUCCEEDED),
+        "SennitNodesFailed": ended.count(FAILED),
     }
 
 

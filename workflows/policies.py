@@ -24,7 +24,7 @@ REFUSALS = 10_000
 
 
 class Options(TypedDict, total=False):
-    """The options of `workflow.start_activity` that Weft sets."""
+    """The options of `workflow.start_activity` that Sennit sets."""
 
     task_queue: str
     start_to_close_timeout: timedelta

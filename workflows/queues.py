@@ -3,10 +3,10 @@
 import re
 from collections.abc import Collection
 
-WORKFLOW = "weft.workflow"
-TOOLS = "weft.tools"
-SANDBOX = "weft.sandbox"
-LLM_PREFIX = "weft.llm."
+WORKFLOW = "sennit.workflow"
+TOOLS = "sennit.tools"
+SANDBOX = "sennit.sandbox"
+LLM_PREFIX = "sennit.llm."
 
 
 def llm_queue(model: str) -> str:

@@ -139,5 +139,5 @@ def passed_on(item: BlockedOn, run: str) -> BlockedOn:
     item = item if item.run else item.model_copy(update={"run": run})
     if len(item.model_dump_json()) <= ITEM_BYTES:
         return item
-    short = {"question": f"{item.question[:500]}…", "example": {}, "command": f"weft status {item.run}"}
+    short = {"question": f"{item.question[:500]}…", "example": {}, "command": f"sennit status {item.run}"}
     return item.model_copy(update=short)

@@ -124,7 +124,7 @@ def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
     if spec.kind == "gate":
         sample: JsonValue = _sample(spec.schema)
         given = sample if isinstance(sample, str) else json.dumps(sample)
-        command = shlex.join(["weft", "answer", run, path, given])
+        command = shlex.join(["sennit", "answer", run, path, given])
         example: dict[str, JsonValue] = {"node": path, "value": sample}
         return BlockedOn(
             node=path, why="gate", question=spec.question, update="answer", example=example, command=command
@@ -135,7 +135,7 @@ def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
         question=_wished(wish) if wish is not None else f"may this run? {spec.summary}",
         update="approve",
         example={"node": path},
-        command=shlex.join(["weft", "approve", run, path]),
+        command=shlex.join(["sennit", "approve", run, path]),
     )
 
 
@@ -156,7 +156,7 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
         question=error_of(state, unit) or "it failed",
         update="retry_node",
         example={"node": path},
-        command=shlex.join(["weft", "retry", run, path]),
+        command=shlex.join(["sennit", "retry", run, path]),
     )
 
 
@@ -176,7 +176,7 @@ def _short(state: RunState, budget: Budget, run: str) -> BlockedOn:
         update="raise_budget",
         example=limits,
         command=shlex.join(
-            ["weft", "update", run, "raise_budget", *(f"{name}={limit}" for name, limit in limits.items())]
+            ["sennit", "update", run, "raise_budget", *(f"{name}={limit}" for name, limit in limits.items())]
         ),
     )
 

@@ -1,4 +1,4 @@
-"""What a run is in the end, as the workflow returns it and `weft --output json` prints it."""
+"""What a run is in the end, as the workflow returns it and `sennit --output json` prints it."""
 
 from typing import Literal
 

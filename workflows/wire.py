@@ -1,4 +1,4 @@
-"""How every process of Weft reaches Temporal and writes payloads. Never used by workflow code."""
+"""How every process of Sennit reaches Temporal and writes payloads. Never used by workflow code."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -141,7 +141,7 @@ def error_of(server: Server, model: str, status: int, headers: Mapping[str, str]
     if status == 413 or (status in (400, 422) and _TOO_LONG.search(told)):
         return ContextTooLong(f"the call is too long for {model} ({status}){quote}")
     if _NO_MODEL.search(told) or (status == 404 and model.partition(":")[2].lower() in told):
-        todo = "change WEFT_MODEL, or `model` in the plan"
+        todo = "change SENNIT_MODEL, or `model` in the plan"
         return UnknownModel(f"{where} has no model {model.partition(':')[2]!r} ({status}); {todo}{quote}")
     if status in (404, 405) or 300 <= status < 400:
         return CallRefused(f"{where} has nothing at this address ({status}); check {server.url_variable}{quote}")

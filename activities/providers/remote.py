@@ -111,7 +111,7 @@ class Remote:
             f" and {len(names) - SHOWN_MODELS} more" if len(names) > SHOWN_MODELS else ""
         )
         has = f"has {len(names)} models ({some})" if names else "names no model"
-        raise UnknownModel(f"{provider} at {self._server.shown} {has}; set WEFT_MODEL={provider}:NAME")
+        raise UnknownModel(f"{provider} at {self._server.shown} {has}; set SENNIT_MODEL={provider}:NAME")
 
     def _check_key(self) -> None:
         server = self._server

@@ -69,8 +69,8 @@ class ModelSettings:
     def read(cls, env: Mapping[str, str]) -> Self:
         """Return the settings in `env`. Raises ValueError naming variable and remedy, and the value unless secret."""
         servers = {provider: _server(provider, env) for provider in OFFICIAL}
-        usual = _models("WEFT_MODEL", env) or (_usual(env),)
-        roles = {role: _models(f"WEFT_MODEL_{role.upper()}", env) or usual for role in get_args(Role)}
+        usual = _models("SENNIT_MODEL", env) or (_usual(env),)
+        roles = {role: _models(f"SENNIT_MODEL_{role.upper()}", env) or usual for role in get_args(Role)}
         return cls(roles, servers, _rates(env))
 
     def models(self, role: Role) -> tuple[str, ...]:
@@ -96,9 +96,9 @@ def _models(variable: str, env: Mapping[str, str]) -> tuple[str, ...]:
 
 def _rates(env: Mapping[str, str]) -> dict[str, int]:
     try:
-        return rates_in(env.get("WEFT_RATES", ""), providers=PROVIDERS, least=1)
+        return rates_in(env.get("SENNIT_RATES", ""), providers=PROVIDERS, least=1)
     except ValueError as error:
-        raise ValueError(f"WEFT_RATES={error}") from None
+        raise ValueError(f"SENNIT_RATES={error}") from None
 
 
 def _server(provider: str, env: Mapping[str, str]) -> Server:

@@ -97,7 +97,7 @@ class Transport:
     def __init__(self, server: Server, headers: Mapping[str, str], limits: Limits | None = None) -> None:
         self.server = server
         self.limits = limits or Limits()
-        self._headers = {**headers, "accept-encoding": "identity", "user-agent": "weft"}
+        self._headers = {**headers, "accept-encoding": "identity", "user-agent": "sennit"}
         self._client: httpx.AsyncClient | None = None
 
     @asynccontextmanager

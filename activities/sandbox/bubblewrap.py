@@ -7,7 +7,7 @@ from typing import Final
 
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib64")
 WORK: Final = "/work"
-ROOT: Final = "/weft"
+ROOT: Final = "/sennit"
 PYTHON: Final = "/python"
 """Where the private folder, the code that confines and this interpreter are inside."""
 

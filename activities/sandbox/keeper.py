@@ -33,7 +33,7 @@ def main() -> None:
     """Read the order, run it, write the report."""
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # what loses its parent becomes a child of this process
     order = json.loads(sys.stdin.buffer.readline())
-    folder = Path(tempfile.mkdtemp(prefix="weft-sandbox-", dir=order["folder"]))
+    folder = Path(tempfile.mkdtemp(prefix="sennit-sandbox-", dir=order["folder"]))
     try:
         report = Keeper(order, folder).run()
     finally:

@@ -19,7 +19,7 @@ from activities.toolbox.errors import AddressRefused, FetchFailed
 Address: TypeAlias = IPv4Address | IPv6Address
 
 LONGEST_URL: Final = 2048
-ALLOW_VARIABLE: Final = "WEFT_HTTP_ALLOW"
+ALLOW_VARIABLE: Final = "SENNIT_HTTP_ALLOW"
 
 _PORTS: Final = frozenset({80, 443, 8080, 8443})
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -68,7 +68,7 @@ async def admit(url: str, *, declared: bool = False) -> Destination:
     """Check a URL and resolve its host once.
 
     Raises AddressRefused for anything that is not plain http(s) to a public address, unless an operator has `declared`
-    the host or WEFT_HTTP_ALLOW (a comma list of `host` or `host:port`) names it; metadata services stay refused even
+    the host or SENNIT_HTTP_ALLOW (a comma list of `host` or `host:port`) names it; metadata services stay refused even
     then. Raises FetchFailed when the name has no address.
     """
     parsed = _parse(url)

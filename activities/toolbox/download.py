@@ -112,7 +112,7 @@ def _request(client: httpx.AsyncClient, destination: Destination, address: str, 
         destination.url.copy_with(host=address),
         headers={
             "Host": destination.url.netloc.decode("ascii"),
-            "User-Agent": "weft",
+            "User-Agent": "sennit",
             "Accept": "text/html, application/json, text/*;q=0.9, application/xml;q=0.8, */*;q=0.1",
             **sending.headers,
             "Accept-Encoding": "gzip",

@@ -1,4 +1,4 @@
-"""HTTP endpoints as tools: those that the file named by WEFT_HTTP_TOOLS declares."""
+"""HTTP endpoints as tools: those that the file named by SENNIT_HTTP_TOOLS declares."""
 
 import asyncio
 import json

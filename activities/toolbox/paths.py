@@ -38,7 +38,7 @@ class FoundFile:
 def documents_root(docs: Path | None) -> Path:
     """Return the resolved folder of documents; raises DocsNotFound naming folder and worker."""
     if docs is None:
-        raise DocsNotFound("this run has no documents; name a folder with --docs DIR or WEFT_DOCS")
+        raise DocsNotFound("this run has no documents; name a folder with --docs DIR or SENNIT_DOCS")
     try:
         root = docs.resolve(strict=True)
         if root.is_dir() and os.access(root, os.R_OK | os.X_OK):

@@ -1,6 +1,6 @@
 """A tool of one's own: counts what a Python file holds.
 
-`WEFT_TOOLS=code_metrics WEFT_TOOLS_PATH=examples/tools` adds it to a worker; plans then call `tool: code_metrics`.
+`SENNIT_TOOLS=code_metrics SENNIT_TOOLS_PATH=examples/tools` adds it to a worker; plans then call `tool: code_metrics`.
 """
 
 import ast

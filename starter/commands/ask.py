@@ -1,4 +1,4 @@
-"""`weft ask`: plan and answer a question."""
+"""`sennit ask`: plan and answer a question."""
 
 import argparse
 import sys

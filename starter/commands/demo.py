@@ -1,4 +1,4 @@
-"""`weft demo`: a sample question over the sample documents of the repository."""
+"""`sennit demo`: a sample question over the sample documents of the repository."""
 
 import argparse
 from pathlib import Path
@@ -18,7 +18,7 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Ask the sample question and say what happens."""
     if not CORPUS.is_dir():
         raise Refused("the demo needs the documents in examples/corpus, which come with the repository")
-    terminal.say(f"Weft answers a question from the documents in {CORPUS.parent.name}/{CORPUS.name}:")
+    terminal.say(f"Sennit answers a question from the documents in {CORPUS.parent.name}/{CORPUS.name}:")
     terminal.say(f"  {QUESTION}", "bold")
     terminal.say("It plans a graph of look-ups, runs them side by side as a Temporal workflow, and joins the results.")
     return await launch(args, terminal, goal=QUESTION, docs=str(CORPUS))

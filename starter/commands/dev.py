@@ -1,4 +1,4 @@
-"""`weft dev`: the local stack in the foreground, or stopped."""
+"""`sennit dev`: the local stack in the foreground, or stopped."""
 
 import argparse
 

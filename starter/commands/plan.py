@@ -1,4 +1,4 @@
-"""`weft plan check` and `weft plan draw`: plan files, without a server."""
+"""`sennit plan check` and `sennit plan draw`: plan files, without a server."""
 
 import argparse
 

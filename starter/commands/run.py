@@ -1,4 +1,4 @@
-"""`weft run`: run a plan file."""
+"""`sennit run`: run a plan file."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`weft setup`: create the search attributes that a namespace lacks, name the lists they make possible, and cap what
+"""`sennit setup`: create the search attributes that a namespace lacks, name the lists they make possible, and cap what
 all workers together ask of a model provider.
 """
 
@@ -12,7 +12,7 @@ from temporalio.api.workflowservice.v1 import UpdateTaskQueueConfigRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from starter.client import WORKFLOW_TYPE, Weft
+from starter.client import WORKFLOW_TYPE, Sennit
 from starter.connection import Place
 from starter.exits import Exit, Refused, Stop
 from starter.faults import meaning
@@ -21,13 +21,13 @@ from starter.terminal import Terminal
 from workflows.attributes import KINDS
 from workflows.queues import llm_queue, rates_in
 
-# A terminated run keeps the WeftStatus it had, so a list of open runs has to ask Temporal's own status too.
+# A terminated run keeps the SennitStatus it had, so a list of open runs has to ask Temporal's own status too.
 _OPEN = f'`WorkflowType`="{WORKFLOW_TYPE}" AND `ExecutionStatus`="Running"'
 VIEWS = {
-    "blocked": f'{_OPEN} AND `WeftStatus`="blocked"',
-    "running": f'{_OPEN} AND `WeftStatus`="running"',
-    "over budget": f'{_OPEN} AND `WeftBlockedOn` STARTS_WITH "budget"',
-    "with failed nodes": f'`WorkflowType`="{WORKFLOW_TYPE}" AND `WeftNodesFailed` > 0',
+    "blocked": f'{_OPEN} AND `SennitStatus`="blocked"',
+    "running": f'{_OPEN} AND `SennitStatus`="running"',
+    "over budget": f'{_OPEN} AND `SennitBlockedOn` STARTS_WITH "budget"',
+    "with failed nodes": f'`WorkflowType`="{WORKFLOW_TYPE}" AND `SennitNodesFailed` > 0',
 }
 """Filters of lists worth saving, written as the web UI writes them, so that it shows each part as a chip."""
 
@@ -38,23 +38,23 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         rates = rates_in(args.rates or "")
     except ValueError as error:
         raise Refused(f"--rates {error}; 0 lifts a cap") from None
-    weft = await connect(args, terminal)
-    there = await _attributes(weft)
+    sennit = await connect(args, terminal)
+    there = await _attributes(sennit)
     wrong = mistyped(there)
     if wrong:
         remedy = "remove them with `temporal operator search-attribute remove`, or use another namespace"
         raise Refused(f"search attributes of another type are in the way: {', '.join(wrong)}; {remedy}")
     missing = {name: kind for name, kind in KINDS.items() if name not in there}
     if missing:
-        await _create(weft, missing)
+        await _create(sennit, missing)
     for provider, calls in rates.items():
-        await _cap(weft, provider, calls)
+        await _cap(sennit, provider, calls)
     if terminal.output in ("json", "jsonl"):
-        views = {name: {"query": query, "url": weft.place.list_link(query)} for name, query in VIEWS.items()}
-        done = {"namespace": weft.place.namespace, "created": list(missing), "kept": _kept(missing), "rates": rates}
+        views = {name: {"query": query, "url": sennit.place.list_link(query)} for name, query in VIEWS.items()}
+        done = {"namespace": sennit.place.namespace, "created": list(missing), "kept": _kept(missing), "rates": rates}
         terminal.answer_json({**done, "views": views})
     else:
-        terminal.answer("\n".join([*told(weft.place.namespace, missing), *capped(rates), "", *listed(weft.place)]))
+        terminal.answer("\n".join([*told(sennit.place.namespace, missing), *capped(rates), "", *listed(sennit.place)]))
     return Exit.ANSWER
 
 
@@ -80,7 +80,7 @@ def capped(rates: Mapping[str, int]) -> list[str]:
 def listed(place: Place) -> list[str]:
     """Return the views to save in the web UI: links, or their filters where nobody said where the UI is."""
     where = (
-        "open one, then Save as New" if place.ui else "paste as filter; with WEFT_UI=http://HOST:PORT they are links"
+        "open one, then Save as New" if place.ui else "paste as filter; with SENNIT_UI=http://HOST:PORT they are links"
     )
     lines = [f"views for the web UI ({where}):"]
     return lines + [f"  {name:<17} {place.list_link(query) or query}" for name, query in VIEWS.items()]
@@ -101,36 +101,36 @@ def _value_type(kind: str) -> IndexedValueType.ValueType:
     return IndexedValueType.Value(f"INDEXED_VALUE_TYPE_{kind.upper()}")
 
 
-async def _attributes(weft: Weft) -> Mapping[str, int]:
-    request = ListSearchAttributesRequest(namespace=weft.place.namespace)
+async def _attributes(sennit: Sennit) -> Mapping[str, int]:
+    request = ListSearchAttributesRequest(namespace=sennit.place.namespace)
     try:
-        return (await weft.client.operator_service.list_search_attributes(request)).custom_attributes
+        return (await sennit.client.operator_service.list_search_attributes(request)).custom_attributes
     except RPCError as error:
-        raise _refusal(weft.client, error) from None
+        raise _refusal(sennit.client, error) from None
 
 
-async def _create(weft: Weft, missing: Mapping[str, str]) -> None:
+async def _create(sennit: Sennit, missing: Mapping[str, str]) -> None:
     kinds = {name: _value_type(kind) for name, kind in missing.items()}
-    request = AddSearchAttributesRequest(namespace=weft.place.namespace, search_attributes=kinds)
+    request = AddSearchAttributesRequest(namespace=sennit.place.namespace, search_attributes=kinds)
     try:
-        await weft.client.operator_service.add_search_attributes(request)
+        await sennit.client.operator_service.add_search_attributes(request)
     except RPCError as error:
-        raise _refusal(weft.client, error) from None
+        raise _refusal(sennit.client, error) from None
 
 
-async def _cap(weft: Weft, provider: str, calls: int) -> None:
+async def _cap(sennit: Sennit, provider: str, calls: int) -> None:
     """Have the server give out so many calls of a provider a minute; 0 lifts the cap. Workers need no restart."""
     update = UpdateTaskQueueConfigRequest.RateLimitUpdate(
-        rate_limit=RateLimit(requests_per_second=calls / 60) if calls else None, reason="weft setup --rates"
+        rate_limit=RateLimit(requests_per_second=calls / 60) if calls else None, reason="sennit setup --rates"
     )
     request = UpdateTaskQueueConfigRequest(
-        namespace=weft.place.namespace,
+        namespace=sennit.place.namespace,
         task_queue=llm_queue(provider),
         task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
         update_queue_rate_limit=update,
     )
     try:
-        await weft.client.workflow_service.update_task_queue_config(request)
+        await sennit.client.workflow_service.update_task_queue_config(request)
     except RPCError as error:
         if error.status == RPCStatusCode.UNIMPLEMENTED:
             raise Refused("this server knows no rates of task queues; a newer Temporal server does") from None

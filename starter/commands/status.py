@@ -1,4 +1,4 @@
-"""`weft status`: show a run as it stands."""
+"""`sennit status`: show a run as it stands."""
 
 import argparse
 
@@ -14,8 +14,8 @@ WIDTH = 100
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Write a run's state to standard output and return the run's own exit code, 4 while it goes on."""
-    weft = await connect(args, terminal)
-    found, goes_on = await weft.look_up(args.run)
+    sennit = await connect(args, terminal)
+    found, goes_on = await sennit.look_up(args.run)
     if found.ui_url:
         terminal.say(f"ui  {found.ui_url}")
     if goes_on:

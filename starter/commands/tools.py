@@ -1,4 +1,4 @@
-"""`weft tools`: what a plan may call."""
+"""`sennit tools`: what a plan may call."""
 
 import argparse
 

@@ -8,4 +8,4 @@ from starter.terminal import Terminal
 
 async def run(args: argparse.Namespace, _: Terminal) -> Exit:
     """Raise Refused naming the command."""
-    raise Refused(f"`weft {args.command}` is not built yet")
+    raise Refused(f"`sennit {args.command}` is not built yet")

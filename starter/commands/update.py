@@ -1,4 +1,4 @@
-"""`weft update` and its short forms `retry`, `skip`, `answer`, `approve`, `reject`, `finish`."""
+"""`sennit update` and its short forms `retry`, `skip`, `answer`, `approve`, `reject`, `finish`."""
 
 import argparse
 import json
@@ -17,8 +17,8 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Send one update and write the run's sentence about it. The fields are checked before anything is connected."""
     fields = _of_short_form(args) if args.command != "update" else read_fields(args.name, args.fields)
     checked_update(args.name, fields)
-    weft = await connect(args, terminal)
-    found = await weft.find(args.run)
+    sennit = await connect(args, terminal)
+    found = await sennit.find(args.run)
     if args.command == "answer" and not isinstance(fields["value"], str):
         fields["value"] = value_of(args.value, await _expected(found, args.node))
     said = await found.update(args.name, **fields)

@@ -1,4 +1,4 @@
-"""`weft watch`: follow a run to its answer."""
+"""`sennit watch`: follow a run to its answer."""
 
 import argparse
 
@@ -9,6 +9,6 @@ from starter.waiting import attend
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Show a run until it is over, as `weft ask` does for the run it started."""
-    weft = await connect(args, terminal)
-    return await attend(await weft.find(args.run), terminal, wait=args.wait, limit=args.timeout)
+    """Show a run until it is over, as `sennit ask` does for the run it started."""
+    sennit = await connect(args, terminal)
+    return await attend(await sennit.find(args.run), terminal, wait=args.wait, limit=args.timeout)

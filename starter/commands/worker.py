@@ -1,4 +1,4 @@
-"""`weft worker`: become a worker process."""
+"""`sennit worker`: become a worker process."""
 
 import argparse
 import os

@@ -22,7 +22,7 @@ MODULES = Path(__file__).parents[2] / "deploy" / "dev-server"
 
 WAITING = "waiting for another process that makes the Temporal dev server ..."
 WAYS_OUT = (
-    "Any one of these helps: install Go (https://go.dev/dl) and repeat; set WEFT_TEMPORAL_CLI to a Temporal CLI with "
+    "Any one of these helps: install Go (https://go.dev/dl) and repeat; set SENNIT_TEMPORAL_CLI to a Temporal CLI with "
     "Server 1.31 and UI 2.50 or newer (https://docs.temporal.io/cli), or put it on PATH; use a Temporal server you "
     "have with --address or TEMPORAL_ADDRESS."
 )
@@ -54,7 +54,7 @@ class CliVersion:
 
     @property
     def problem(self) -> str | None:
-        """Why Weft does not choose this CLI by itself, or None."""
+        """Why Sennit does not choose this CLI by itself, or None."""
         if self.server == SERVER and self.ui >= OLDEST_UI:
             return None
         return (
@@ -71,7 +71,7 @@ def parse_version(text: str) -> CliVersion | None:
 def cache_dir(environ: dict[str, str] | os._Environ[str] = os.environ) -> Path:
     """The folder for built binaries; a relative XDG_CACHE_HOME is ignored as its specification asks."""
     base = Path(environ.get("XDG_CACHE_HOME") or "")
-    return (base if base.is_absolute() else Path.home() / ".cache") / "weft"
+    return (base if base.is_absolute() else Path.home() / ".cache") / "sennit"
 
 
 def cache_key(modules: Path, machine: str) -> str:
@@ -86,7 +86,7 @@ def cache_key(modules: Path, machine: str) -> str:
 def obtain(*, pinned_only: bool = False, progress: Progress | None = None) -> Path:
     """The Temporal CLI to run, downloaded or built if need be; DevServerUnavailable when there is no way.
 
-    In this order: WEFT_TEMPORAL_CLI, the binary made before, `temporal` on PATH when its versions fit (not with
+    In this order: SENNIT_TEMPORAL_CLI, the binary made before, `temporal` on PATH when its versions fit (not with
     `pinned_only`), the SDK's download, a build with Go. Blocks, for minutes when it builds, and says so through
     `progress` (default: stderr). Two processes never make the binary at once, and a killed one leaves no half binary.
     """
@@ -100,7 +100,7 @@ class _Search:
     attempts: list[Attempt] = field(default_factory=list)
 
     def binary(self) -> Path:
-        named = os.environ.get("WEFT_TEMPORAL_CLI")
+        named = os.environ.get("SENNIT_TEMPORAL_CLI")
         if named:
             return self._named(Path(named))
         made = cache_dir() / f"temporal-{cache_key(MODULES, f'{sys.platform} {platform.machine()}')}"
@@ -115,11 +115,11 @@ class _Search:
             version = parse_version(_version_line(path))
         except (OSError, subprocess.SubprocessError) as error:
             problem = f"`{path} --version` failed: {error}"
-            raise DevServerUnavailable([Attempt("WEFT_TEMPORAL_CLI", problem)]) from error
+            raise DevServerUnavailable([Attempt("SENNIT_TEMPORAL_CLI", problem)]) from error
         if version is None:
-            raise DevServerUnavailable([Attempt("WEFT_TEMPORAL_CLI", f"{path} is not a Temporal CLI")])
+            raise DevServerUnavailable([Attempt("SENNIT_TEMPORAL_CLI", f"{path} is not a Temporal CLI")])
         if version.problem:
-            self.progress.say(f"WEFT_TEMPORAL_CLI is used, but {path} {version.problem}")
+            self.progress.say(f"SENNIT_TEMPORAL_CLI is used, but {path} {version.problem}")
         return path.absolute()
 
     def _on_path(self) -> Path | None:

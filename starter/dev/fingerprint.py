@@ -12,8 +12,8 @@ from starter.dev.state import StackRecord
 
 PACKAGES = ("workflows", "activities", "workers", "starter")
 SOURCES = (".py", ".toml")
-INHERITED = ("WEFT_", "OPENAI_", "ANTHROPIC_")
-OF_THE_CLIENT = frozenset({"WEFT_STATE", "WEFT_IDLE_STOP", "WEFT_TEMPORAL_CLI", "WEFT_HEALTH_PORT"})
+INHERITED = ("SENNIT_", "OPENAI_", "ANTHROPIC_")
+OF_THE_CLIENT = frozenset({"SENNIT_STATE", "SENNIT_IDLE_STOP", "SENNIT_TEMPORAL_CLI", "SENNIT_HEALTH_PORT"})
 
 
 def code_digest(root: Path = Path(__file__).parents[2]) -> str:
@@ -49,5 +49,5 @@ class Origin:
     def differences(self, record: StackRecord) -> str:
         """What differs in a running stack, in words; empty when nothing does."""
         changed = ["code"] if self.code != record.code else []
-        changed += ["settings (WEFT_*, OPENAI_*, ANTHROPIC_*)"] if self.settings != record.settings else []
+        changed += ["settings (SENNIT_*, OPENAI_*, ANTHROPIC_*)"] if self.settings != record.settings else []
         return " and ".join(changed)

@@ -12,7 +12,14 @@ from starter.dev.state import StateDir
 WORKERS = (sys.executable, "-P", "-m", "workers", "all")
 DRAIN = 10.0  # seconds that running activities get at a stop; a person waits, and Temporal repeats what is cut
 CORPUS = Path(__file__).parents[2] / "examples" / "corpus"
-PATHS = ("WEFT_DOCS", "WEFT_DOCS_ROOTS", "WEFT_HTTP_TOOLS", "WEFT_MCP", "WEFT_TOOLS_PATH", "WEFT_WRITE_ROOT")
+PATHS = (
+    "SENNIT_DOCS",
+    "SENNIT_DOCS_ROOTS",
+    "SENNIT_HTTP_TOOLS",
+    "SENNIT_MCP",
+    "SENNIT_TOOLS_PATH",
+    "SENNIT_WRITE_ROOT",
+)
 
 
 class Launch(BaseModel):
@@ -40,23 +47,23 @@ def worker_environment(
 
     TEMPORAL_* of the client describe another server (TLS, keys, a profile) and are left out; an explicit profile
     file keeps the SDK from reading the person's own. Runs that name no folder read the example corpus, unless
-    WEFT_DOCS says otherwise, so that a goal typed into the web UI has something to be answered from.
+    SENNIT_DOCS says otherwise, so that a goal typed into the web UI has something to be answered from.
     """
     state = StateDir(launch.state)
     kept = {name: value for name, value in with_whole_paths(environ).items() if not name.startswith("TEMPORAL_")}
     if launch.docs is not None:
-        kept["WEFT_DOCS"] = str(launch.docs.absolute())
+        kept["SENNIT_DOCS"] = str(launch.docs.absolute())
     elif CORPUS.is_dir():
-        kept.setdefault("WEFT_DOCS", str(CORPUS))
+        kept.setdefault("SENNIT_DOCS", str(CORPUS))
     return kept | {
         "TEMPORAL_ADDRESS": address,
         "TEMPORAL_NAMESPACE": "default",
         "TEMPORAL_CONFIG_FILE": str(state.profile),
-        "WEFT_ARTIFACTS": str(state.artifacts),
-        "WEFT_INDEX": str(state.index),
-        "WEFT_DOCS_ANY": "1",
-        "WEFT_DRAIN": f"{DRAIN:g}",
-        "WEFT_HEALTH_PORT": str(health_port),
+        "SENNIT_ARTIFACTS": str(state.artifacts),
+        "SENNIT_INDEX": str(state.index),
+        "SENNIT_DOCS_ANY": "1",
+        "SENNIT_DRAIN": f"{DRAIN:g}",
+        "SENNIT_HEALTH_PORT": str(health_port),
     }
 
 

@@ -44,7 +44,7 @@ class _PortTaken(Exception):
 
 
 class DevServer:
-    """A Temporal dev server on 127.0.0.1 with Weft's search attributes and dynamic values.
+    """A Temporal dev server on 127.0.0.1 with Sennit's search attributes and dynamic values.
 
     `database` None keeps everything in memory. Taken ports are replaced by free ones at the first start and kept
     from then on, so that clients of a restarted server find it again; port 0 asks for a free one. The server ends
@@ -178,7 +178,7 @@ class DevServer:
 
 
 async def has_search_attributes(client: Client) -> bool:
-    """Whether the client's namespace exists and has Weft's search attributes; RPCError if nobody answers."""
+    """Whether the client's namespace exists and has Sennit's search attributes; RPCError if nobody answers."""
     limit = timedelta(seconds=2)
     namespace = DescribeNamespaceRequest(namespace=client.namespace)
     await client.workflow_service.describe_namespace(namespace, timeout=limit)

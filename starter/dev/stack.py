@@ -30,7 +30,7 @@ READY_LIMIT = 180.0  # seconds
 STOP_LIMIT = 40.0  # seconds: the workers drain, then the server stops
 ANSWER_LIMIT = 15.0  # seconds: a server that crashed is back by then
 POLL = 0.1  # seconds
-MOVING = "WeftStatus IS NULL OR WeftStatus != 'blocked'"
+MOVING = "SennitStatus IS NULL OR SennitStatus != 'blocked'"
 
 Decision = Literal["start", "wait", "join", "replace if idle", "join changed"]
 
@@ -94,7 +94,7 @@ async def run_foreground(
     state: StateDir | None = None,
     worker_command: Sequence[str] = WORKERS,
 ) -> None:
-    """Run the stack in this process until Ctrl-C or SIGTERM, in place of one in the background (`weft dev`).
+    """Run the stack in this process until Ctrl-C or SIGTERM, in place of one in the background (`sennit dev`).
 
     Raises LocalStackFailed when another terminal runs one already, DevServerUnavailable, DevServerFailed,
     WorkersFailed.
@@ -105,7 +105,7 @@ async def run_foreground(
         if client.state.running():
             if record and record.foreground:
                 raise LocalStackFailed(
-                    f"`weft dev` runs already (process {record.supervisor.pid}, Temporal at {record.address})"
+                    f"`sennit dev` runs already (process {record.supervisor.pid}, Temporal at {record.address})"
                 )
             say("taking over from the stack in the background; what runs goes on")
             await stop_stack(client.state)
@@ -147,7 +147,7 @@ async def _state_lock(state: StateDir, say: Say) -> AsyncIterator[None]:
         state.prepare()
     except OSError as error:
         raise LocalStackFailed(
-            f"the state directory cannot be made: {error}; choose another with WEFT_STATE"
+            f"the state directory cannot be made: {error}; choose another with SENNIT_STATE"
         ) from error
     lock = state.start_lock
     said = False
@@ -260,9 +260,9 @@ class _Client:
                 self.say(f"the local stack was started with other {what}: starting it anew")
                 await stop_stack(self.state)
                 return True
-            self.say(f"warning: the local stack was started with other {what} and is busy; `weft dev --stop` ends it")
+            self.say(f"warning: the local stack was started with other {what} and is busy; `sennit dev --stop` ends it")
         else:
-            self.say(f"warning: `weft dev` was started with other {what}; start it anew to use yours")
+            self.say(f"warning: `sennit dev` was started with other {what}; start it anew to use yours")
         return False
 
 
@@ -288,11 +288,11 @@ async def _namespace_answers(record: StackRecord) -> bool:
 
 
 def _idle_stop() -> float:
-    text = os.environ.get("WEFT_IDLE_STOP") or str(IDLE_STOP)
+    text = os.environ.get("SENNIT_IDLE_STOP") or str(IDLE_STOP)
     try:
         seconds = float(text)
     except ValueError:
         seconds = 0.0
     if not seconds > 0:
-        raise LocalStackFailed(f"WEFT_IDLE_STOP={text} is not a number of seconds above 0")
+        raise LocalStackFailed(f"SENNIT_IDLE_STOP={text} is not a number of seconds above 0")
     return seconds

@@ -17,7 +17,7 @@ Phase = Literal["starting", "ready", "stopping", "stopped", "failed"]
 class StackRecord(BaseModel):
     """What a stack says of itself to clients; kept after its end for its ports and for clearing what it left."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")  # another version of Weft may have written it
+    model_config = ConfigDict(frozen=True, extra="ignore")  # another version of Sennit may have written it
 
     launch: str
     phase: Phase
@@ -59,11 +59,11 @@ class StateDir:
 
     @classmethod
     def find(cls, environ: Mapping[str, str] = os.environ) -> Self:
-        """$WEFT_STATE, else $XDG_STATE_HOME/weft, else ~/.local/state/weft; nothing is made yet."""
-        if environ.get("WEFT_STATE"):
-            return cls(Path(environ["WEFT_STATE"]).expanduser().absolute())
+        """$SENNIT_STATE, else $XDG_STATE_HOME/sennit, else ~/.local/state/sennit; nothing is made yet."""
+        if environ.get("SENNIT_STATE"):
+            return cls(Path(environ["SENNIT_STATE"]).expanduser().absolute())
         base = Path(environ.get("XDG_STATE_HOME") or "")
-        return cls((base if base.is_absolute() else Path.home() / ".local" / "state") / "weft")
+        return cls((base if base.is_absolute() else Path.home() / ".local" / "state") / "sennit")
 
     @property
     def database(self) -> Path:

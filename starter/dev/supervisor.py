@@ -1,4 +1,4 @@
-"""The process that owns a local stack: `python -m starter.dev.supervisor LAUNCH` in the background, or `weft dev`."""
+"""The process that owns a local stack: `python -m starter.dev.supervisor LAUNCH` in the background, or `sennit dev`."""
 
 import asyncio
 import os
@@ -74,7 +74,7 @@ class Supervisor:
         deadline = time.monotonic() + LOCK_PATIENCE
         while not lock.try_acquire():
             if time.monotonic() > deadline:
-                raise StackBusy(f"another Weft stack runs in {self._state.root}")
+                raise StackBusy(f"another Sennit stack runs in {self._state.root}")
             await asyncio.sleep(0.05)
         try:
             self._end_leftovers(self._state.read())

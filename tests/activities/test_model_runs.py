@@ -42,7 +42,7 @@ async def server() -> AsyncIterator[ModelServer]:
 @pytest.fixture
 def env(server: ModelServer) -> Env:
     urls = {"OPENAI_BASE_URL": server.openai_url, "ANTHROPIC_BASE_URL": server.url}
-    return urls | {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY, "WEFT_MODEL": "openai:first"}
+    return urls | {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY, "SENNIT_MODEL": "openai:first"}
 
 
 @asynccontextmanager
@@ -101,7 +101,7 @@ async def test_what_is_too_long_is_summed_up_by_the_model_of_that_role(
     server.on("How long", "Long.")
     asks = {"id": "n1", "kind": "llm", "prompt": "How long? $doc.value", "context": {"over": "summarise"}}
     doc = {"id": "doc", "kind": "tool", "tool": "fetch", "args": {"file": "long.txt"}}
-    async with running(client, artifacts, cache, env | {"WEFT_MODEL_SUMMARISER": summariser}) as run:
+    async with running(client, artifacts, cache, env | {"SENNIT_MODEL_SUMMARISER": summariser}) as run:
         handle = await run(plan={"nodes": [doc, asks], "answer": "$n1", "on_failure": "fail"})
         result = await handle.result()
     assert result["answer"] == "Long.", result
@@ -135,7 +135,7 @@ async def test_a_plan_runs_on_both_providers_and_counts_what_it_used(
         for event in (await handle.fetch_history()).events
         if event.HasField("activity_task_scheduled_event_attributes")
     }
-    assert (queue["n1"], queue["n2"]) == ("weft.llm.openai", "weft.llm.anthropic")
+    assert (queue["n1"], queue["n2"]) == ("sennit.llm.openai", "sennit.llm.anthropic")
     assert "no price is known for anthropic:second, openai:first: it counts as 0" in str(view)
 
 
@@ -194,7 +194,7 @@ async def test_the_next_model_takes_over_after_two_failures(
 ) -> None:
     server.on(lambda asked: asked.model == "first", Reply(status=503, text="down", headers={"retry-after-ms": "1"}))
     server.on("", "second answer")
-    async with running(client, artifacts, cache, env | {"WEFT_MODEL": "openai:first,anthropic:second"}) as run:
+    async with running(client, artifacts, cache, env | {"SENNIT_MODEL": "openai:first,anthropic:second"}) as run:
         result = await (await run(goal="g", plan=plan("Hello"))).result()
     assert result["answer"] == {"n1": "second answer"}
     assert [each.model for each in server.asked] == ["first", "first", "second"]
@@ -213,7 +213,7 @@ async def test_no_more_calls_are_under_way_than_the_provider_takes_in_a_minute(
     server.on("", answer)
     nodes = plan(*["Hello"] * 9)
     nodes["nodes"] += [{"id": "other", "kind": "llm", "prompt": "Hello", "model": "anthropic:second"}]
-    async with running(client, artifacts, cache, env | {"WEFT_RATES": "openai=2"}) as run:
+    async with running(client, artifacts, cache, env | {"SENNIT_RATES": "openai=2"}) as run:
         result = await (await run(goal="g", plan=nodes)).result()
     assert set(result["answer"].values()) == {"done"}
     assert len(seen) == 10
@@ -272,7 +272,7 @@ class PutsOff:
 
 async def test_refusals_are_counted_over_many_attempts(client: Client, artifacts: Path, cache: Path) -> None:
     provider = PutsOff()
-    models = Models({"openai": provider}, ModelSettings.read({"WEFT_MODEL": "openai:any"}))
+    models = Models({"openai": provider}, ModelSettings.read({"SENNIT_MODEL": "openai:any"}))
     host = Host(Places(artifacts, cache, None, (), True), load_tools(["doubles.tools"]), models, identity="tests")
     async with serving(client, host):
         request = {"plan": plan("Hello", retry={"attempts": 1})}
@@ -309,10 +309,10 @@ async def test_a_plan_that_cannot_be_read_is_not_tried_for_a_day(
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"WEFT_MODEL": "openai"}, "has 2 models (first, second); set WEFT_MODEL=openai:NAME"),
-        ({"WEFT_MODEL": "anthropic", "ANTHROPIC_API_KEY": "", "ANTHROPIC_BASE_URL": ""}, "set ANTHROPIC_API_KEY"),
-        ({"WEFT_MODEL": "openai", "OPENAI_API_KEY": "sk-wrong"}, "refuses the key (401); check OPENAI_API_KEY"),
-        ({"WEFT_MODEL": "openai:nobody"}, "has no model 'nobody' (404); change WEFT_MODEL"),
+        ({"SENNIT_MODEL": "openai"}, "has 2 models (first, second); set SENNIT_MODEL=openai:NAME"),
+        ({"SENNIT_MODEL": "anthropic", "ANTHROPIC_API_KEY": "", "ANTHROPIC_BASE_URL": ""}, "set ANTHROPIC_API_KEY"),
+        ({"SENNIT_MODEL": "openai", "OPENAI_API_KEY": "sk-wrong"}, "refuses the key (401); check OPENAI_API_KEY"),
+        ({"SENNIT_MODEL": "openai:nobody"}, "has no model 'nobody' (404); change SENNIT_MODEL"),
     ],
 )
 async def test_a_wrong_setup_is_one_sentence_at_once(
@@ -332,7 +332,7 @@ async def test_a_wrong_setup_is_one_sentence_at_once(
 async def test_a_plan_without_model_calls_needs_no_model(
     client: Client, artifacts: Path, cache: Path, env: Env, unused_tcp_port: int
 ) -> None:
-    down = {"WEFT_MODEL": "openai", "OPENAI_BASE_URL": f"http://127.0.0.1:{unused_tcp_port}/v1"}
+    down = {"SENNIT_MODEL": "openai", "OPENAI_BASE_URL": f"http://127.0.0.1:{unused_tcp_port}/v1"}
     async with running(client, artifacts, cache, env | down) as run:
         nodes = {"nodes": [{"id": "a", "kind": "tool", "tool": "nap", "args": {"value": 1}}], "answer": "$a.value"}
         assert (await (await run(goal="g", plan=nodes)).result())["answer"] == 1

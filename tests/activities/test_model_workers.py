@@ -41,7 +41,12 @@ async def test_workers_call_models_and_show_it_in_their_metrics(
     client: Client, dev_server: DevServer, tmp_path: Path, model_url: str, unused_tcp_port: int
 ) -> None:
     metrics = f"127.0.0.1:{unused_tcp_port}"
-    env = {"OPENAI_BASE_URL": model_url, "OPENAI_API_KEY": KEY, "WEFT_METRICS_PORT": metrics, "WEFT_LOG_LEVEL": "debug"}
+    env = {
+        "OPENAI_BASE_URL": model_url,
+        "OPENAI_API_KEY": KEY,
+        "SENNIT_METRICS_PORT": metrics,
+        "SENNIT_LOG_LEVEL": "debug",
+    }
     crew = Crew(dev_server.address, tmp_path / "state", **env)
     crew.hire("all")
     nodes = [{"id": f"n{n}", "kind": "llm", "prompt": prompt} for n, prompt in enumerate(("One", "Two"), 1)]
@@ -55,10 +60,10 @@ async def test_workers_call_models_and_show_it_in_their_metrics(
         crew.kill()
     assert result["answer"] == ["first answer", "second answer"]
     assert result["usage"] == {"input_tokens": 12, "output_tokens": 5, "calls": 2, "cost_usd": 0.000081}
-    assert 'weft_model_calls_total{outcome="ok",provider="openai"' in shown
-    assert 'weft_model_calls_total{outcome="RateLimited",provider="openai"' in shown
-    assert 'weft_model_tokens_total{direction="output",provider="openai"' in shown
-    assert 'weft_model_pressure{provider="openai"' in shown
+    assert 'sennit_model_calls_total{outcome="ok",provider="openai"' in shown
+    assert 'sennit_model_calls_total{outcome="RateLimited",provider="openai"' in shown
+    assert 'sennit_model_tokens_total{direction="output",provider="openai"' in shown
+    assert 'sennit_model_pressure{provider="openai"' in shown
     files = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if KEY.encode() in path.read_bytes()]
@@ -71,7 +76,7 @@ async def test_keys_are_needed_by_the_llm_role_alone(client: Client, dev_server:
     async with model_server(key=KEY, models=("gpt-4o",)) as server:
         server.on("You plan work", '1. calculate("6 * 7")\n2. answer($1)')
         server.on("You put results together", "It is 42.")
-        named = {"WEFT_MODEL": "openai:gpt-4o"}
+        named = {"SENNIT_MODEL": "openai:gpt-4o"}
         keyless = Crew(dev_server.address, tmp_path / "state", **named)
         secret = {"OPENAI_BASE_URL": server.openai_url, "OPENAI_API_KEY": KEY}
         keyed = Crew(dev_server.address, tmp_path / "state", **named, **secret)

@@ -35,8 +35,8 @@ async def test_a_server_that_does_not_say_leaves_a_run_without(client: Client, m
     ("there", "found"),
     [
         ({}, ()),
-        ({"WeftStatus": 2, "WeftTokens": 2, "Other": 2}, ("WeftStatus",)),
-        ({"WeftNodesDone": 3}, ("WeftNodesDone",)),
+        ({"SennitStatus": 2, "SennitTokens": 2, "Other": 2}, ("SennitStatus",)),
+        ({"SennitNodesDone": 3}, ("SennitNodesDone",)),
     ],
 )
 def test_only_those_of_the_right_type_are_used(there: Mapping[str, int], found: tuple[str, ...]) -> None:

@@ -62,10 +62,10 @@ async def test_two_questions_by_all_means(tmp_path: Path, capsys: pytest.Capture
     for row in rows:
         assert [timed.same for timed in row.means] == [True] * 4
         assert [timed.calls for timed in row.means] == [len(row.question.calls)] * 4
-        assert row.bound <= row.ideal < row.weft.seconds
+        assert row.bound <= row.ideal < row.sennit.seconds
         assert 0 < row.overlapped < row.whole.seconds
-        assert row.opening < row.first < row.weft.seconds
+        assert row.opening < row.first < row.sennit.seconds
         print_row(row)
-    assert [row.weft.turns for row in rows] == [3, 2], "a dead end takes the joiner twice"
+    assert [row.sennit.turns for row in rows] == [3, 2], "a dead end takes the joiner twice"
     print_totals(rows)
     assert "same answers: yes" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Somebody who asks models: the `weft` command, the local stack it starts, and a model server in a process."""
+"""Somebody who asks models: the `sennit` command, the local stack it starts, and a model server in a process."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from starter.dev.binary import obtain
 from starter.dev.state import StateDir
 
 LONGEST = 90.0
-FOREIGN = ("TEMPORAL_", "WEFT_", "OPENAI_", "ANTHROPIC_")
+FOREIGN = ("TEMPORAL_", "SENNIT_", "OPENAI_", "ANTHROPIC_")
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class Asker:
     state: Path
     env: dict[str, str]
 
-    def weft(self, *argv: str) -> subprocess.CompletedProcess[str]:
+    def sennit(self, *argv: str) -> subprocess.CompletedProcess[str]:
         """Run the command to its end, with nobody at the keyboard."""
-        command = [str(Path(sys.executable).parent / "weft"), *argv]
+        command = [str(Path(sys.executable).parent / "sennit"), *argv]
         return subprocess.run(
             command, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LONGEST
         )
@@ -83,17 +83,17 @@ def asker(state: Path, **variables: str) -> Iterator[Asker]:
     """Somebody with these variables and the tools for tests; their stack ends with the block."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     env |= {
-        "WEFT_STATE": str(state),
-        "WEFT_TEMPORAL_CLI": str(obtain(pinned_only=True)),
-        "WEFT_TOOLS": "doubles.tools",
-        "WEFT_TOOLS_PATH": str(TESTS),
+        "SENNIT_STATE": str(state),
+        "SENNIT_TEMPORAL_CLI": str(obtain(pinned_only=True)),
+        "SENNIT_TOOLS": "doubles.tools",
+        "SENNIT_TOOLS_PATH": str(TESTS),
         "XDG_CONFIG_HOME": str(state / "config"),
     }
     person = Asker(state, env | variables)
     try:
         yield person
     finally:
-        person.weft("dev", "--stop")
+        person.sennit("dev", "--stop")
 
 
 @contextmanager

@@ -22,13 +22,13 @@ class NoChromium(Exception):
 
 
 def find_chromium() -> str:
-    """Return the browser to run: what WEFT_CHROMIUM names, else the first one on PATH. Raises NoChromium."""
-    named = os.environ.get("WEFT_CHROMIUM")
+    """Return the browser to run: what SENNIT_CHROMIUM names, else the first one on PATH. Raises NoChromium."""
+    named = os.environ.get("SENNIT_CHROMIUM")
     found = shutil.which(named) if named else next(filter(None, map(shutil.which, NAMES)), None)
     if found:
         return found
-    missing = f"WEFT_CHROMIUM={named} is no program" if named else f"none of {', '.join(NAMES)} is on PATH"
-    raise NoChromium(f"no Chromium: {missing}; install it (apt install chromium) or name one by WEFT_CHROMIUM")
+    missing = f"SENNIT_CHROMIUM={named} is no program" if named else f"none of {', '.join(NAMES)} is on PATH"
+    raise NoChromium(f"no Chromium: {missing}; install it (apt install chromium) or name one by SENNIT_CHROMIUM")
 
 
 @asynccontextmanager

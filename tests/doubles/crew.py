@@ -18,13 +18,13 @@ class Crew:
 
     def __init__(self, address: str, state: Path, **env: str) -> None:
         self.state = state
-        self._env = {name: value for name, value in os.environ.items() if not name.startswith(("TEMPORAL_", "WEFT_"))}
+        self._env = {name: value for name, value in os.environ.items() if not name.startswith(("TEMPORAL_", "SENNIT_"))}
         self._env |= {
             "TEMPORAL_ADDRESS": address,
-            "WEFT_STATE": str(state),
-            "WEFT_DOCS_ANY": "1",
-            "WEFT_TOOLS": "doubles.tools",
-            "WEFT_TOOLS_PATH": str(TESTS),
+            "SENNIT_STATE": str(state),
+            "SENNIT_DOCS_ANY": "1",
+            "SENNIT_TOOLS": "doubles.tools",
+            "SENNIT_TOOLS_PATH": str(TESTS),
             **env,
         }
         self._members: list[subprocess.Popen[bytes]] = []

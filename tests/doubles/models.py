@@ -3,8 +3,8 @@
 By hand, from the repository:
 
     PYTHONPATH=tests .venv/bin/python -m doubles.models --port 8777 --rules rules.json --first-token 0.3 --rate 60
-    OPENAI_BASE_URL=http://127.0.0.1:8777/v1 weft ask "..."
-    ANTHROPIC_BASE_URL=http://127.0.0.1:8777 ANTHROPIC_API_KEY=any weft ask "..."
+    OPENAI_BASE_URL=http://127.0.0.1:8777/v1 sennit ask "..."
+    ANTHROPIC_BASE_URL=http://127.0.0.1:8777 ANTHROPIC_API_KEY=any sennit ask "..."
 
 Without a rule that fits it says `no rule for: ` and the last thing it was told.
 """

@@ -1,4 +1,4 @@
-"""A user of the example plans: the `weft` command, real workers with the example tool, a web server with a page."""
+"""A user of the example plans: the `sennit` command, real workers with the example tool, a web server with a page."""
 
 import os
 import subprocess
@@ -38,17 +38,17 @@ def newcomer(address: str, place: Path) -> Iterator[Newcomer]:
         crew = Crew(
             address,
             place / "workers",
-            WEFT_TOOLS="code_metrics",
-            WEFT_TOOLS_PATH=str(EXAMPLES / "tools"),
-            WEFT_DOCS=str(EXAMPLES / "corpus"),
-            WEFT_HTTP_ALLOW=site,
-            WEFT_MODEL="offline",
+            SENNIT_TOOLS="code_metrics",
+            SENNIT_TOOLS_PATH=str(EXAMPLES / "tools"),
+            SENNIT_DOCS=str(EXAMPLES / "corpus"),
+            SENNIT_HTTP_ALLOW=site,
+            SENNIT_MODEL="offline",
         )
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("WEFT_", "TEMPORAL_"))}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SENNIT_", "TEMPORAL_"))}
         kept |= {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "TEMPORAL_ADDRESS": address,
-            "WEFT_STATE": str(place / "client"),
+            "SENNIT_STATE": str(place / "client"),
         }
         try:
             crew.hire("all")

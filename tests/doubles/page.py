@@ -20,7 +20,7 @@ def replayed(session: str, user: Newcomer) -> str:
 
 def drawn(name: str, user: Newcomer) -> str:
     """Return the picture of an example plan, as it stands on the page."""
-    return f"```mermaid\n{user.run(f'weft plan draw examples/plans/{name}.yaml --format mermaid').stdout}```"
+    return f"```mermaid\n{user.run(f'sennit plan draw examples/plans/{name}.yaml --format mermaid').stdout}```"
 
 
 def sections(text: str) -> dict[str, str]:

@@ -32,9 +32,9 @@ class WebUI:
 
     @classmethod
     async def opened(cls, context: BrowserContext, url: str) -> "WebUI":
-        """Open a tab that shows the columns of Weft in lists, and Weft's errors wherever the UI has any to show."""
+        """Open a tab that shows the columns of Sennit in lists, and Sennit's errors wherever the UI has any to show."""
         page = await context.new_page()
-        columns = ["Status", "Workflow ID", "WeftStatus", "WeftNodesDone", "WeftNodesTotal", "WeftBlockedOn"]
+        columns = ["Status", "Workflow ID", "SennitStatus", "SennitNodesDone", "SennitNodesTotal", "SennitBlockedOn"]
         stored = json.dumps({"default": [{"label": label} for label in columns]})
         await page.add_init_script(f"localStorage.setItem('namespace-workflow-table-columns', {json.dumps(stored)})")
         return cls(page, url)

@@ -54,7 +54,7 @@ CATALOGUE: list[Data] = [
     {"name": "anything", "effect": "read", "schema": {"type": "object"}},
     {"name": "load", "effect": "read", "resource": "file:{path}", "schema": {"type": "object"}},
     {"name": "store", "effect": "write", "resource": "file:{path}", "schema": {"type": "object"}},
-    {"name": "shell", "effect": "read", "queue": "weft.sandbox", "schema": {"type": "object"}},
+    {"name": "shell", "effect": "read", "queue": "sennit.sandbox", "schema": {"type": "object"}},
 ]
 TOOLS = {entry["name"]: entry for entry in CATALOGUE}
 

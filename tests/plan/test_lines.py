@@ -20,8 +20,8 @@ from workflows.plan.problems import InvalidPlan
 from workflows.plan.validate import problems_of
 
 TOOLS = {entry["name"]: entry["schema"] for entry in CATALOGUE}
-MUTATED = int(os.environ.get("WEFT_MUTATED_PLANS", "1500"))
-"""How many damaged plans the suite reads. The full count is `WEFT_MUTATED_PLANS=100000` with `--timeout 900`."""
+MUTATED = int(os.environ.get("SENNIT_MUTATED_PLANS", "1500"))
+"""How many damaged plans the suite reads. The full count is `SENNIT_MUTATED_PLANS=100000` with `--timeout 900`."""
 
 
 def read(text: str, known: tuple[str, ...] = ()) -> tuple[dict[str, Any], list[str], list[str]]:

@@ -31,7 +31,7 @@ from workflows.plan.schedule import step
 from workflows.plan.snapshot import dump, load
 from workflows.plan.state import PENDING, RUNNING, WAITING, RunState
 
-EXAMPLES = int(os.environ.get("WEFT_EXAMPLES", "100"))
+EXAMPLES = int(os.environ.get("SENNIT_EXAMPLES", "100"))
 
 
 class AnyRun(RuleBasedStateMachine):

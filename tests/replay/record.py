@@ -312,7 +312,7 @@ async def main(names: list[str]) -> None:
             async with model_server() as model:
                 _script(model)
                 urls = {"OPENAI_BASE_URL": model.openai_url, "ANTHROPIC_BASE_URL": model.url}
-                models = Models.of(ModelSettings.read({**urls, "WEFT_RATES": RATES}))
+                models = Models.of(ModelSettings.read({**urls, "SENNIT_RATES": RATES}))
                 host = Host(places, load_tools(["doubles.tools"]), models, identity="recorder")
                 async with serving(client, host):
                     for name in names or missing:

@@ -44,7 +44,7 @@ def sandbox(request: pytest.FixtureRequest, tmp_path: Path) -> Sandbox:
 def nothing_stays(tmp_path: Path) -> Iterator[None]:
     """No process and no folder of a test may outlive its call."""
     yield
-    assert [path.name for path in tmp_path.glob("weft-sandbox-*")] == []
+    assert [path.name for path in tmp_path.glob("sennit-sandbox-*")] == []
     assert running(str(tmp_path)) == []
 
 
@@ -237,7 +237,7 @@ async def test_a_killed_worker_leaves_nothing(sandbox: Sandbox, tmp_path: Path) 
     os.killpg(worker.pid, signal.SIGKILL)
     worker.wait()
     async with asyncio.timeout(20):
-        while list(tmp_path.glob("weft-sandbox-*")) or running(str(tmp_path)):
+        while list(tmp_path.glob("sennit-sandbox-*")) or running(str(tmp_path)):
             await asyncio.sleep(0.05)
 
 
@@ -283,5 +283,5 @@ def test_a_worker_that_is_not_root_shields_itself(
 
 async def until_begun(folder: Path) -> None:
     async with asyncio.timeout(20):
-        while not list(folder.glob("weft-sandbox-*/here")):
+        while not list(folder.glob("sennit-sandbox-*/here")):
             await asyncio.sleep(0.02)

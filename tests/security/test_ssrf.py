@@ -194,7 +194,7 @@ async def canary(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Canary]:
     bird.port = server.sockets[0].getsockname()[1]
     monkeypatch.setattr(addresses, "resolve", resolve)
     monkeypatch.setattr(addresses, "_PORTS", {80, 443, bird.port})
-    monkeypatch.delenv("WEFT_HTTP_ALLOW", raising=False)
+    monkeypatch.delenv("SENNIT_HTTP_ALLOW", raising=False)
     yield bird
     server.close()
 
@@ -248,7 +248,7 @@ async def test_no_redirect_reaches_what_is_inside(
     outside.answer = head.encode()
     server = await asyncio.start_server(outside.serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    monkeypatch.setenv("WEFT_HTTP_ALLOW", f"127.0.0.1:{port}")
+    monkeypatch.setenv("SENNIT_HTTP_ALLOW", f"127.0.0.1:{port}")
     with pytest.raises((AddressRefused, FetchFailed, HttpStatusError)):
         await fetch(f"http://127.0.0.1:{port}/")
     server.close()
@@ -285,7 +285,7 @@ async def test_proxies_of_the_environment_are_not_used(canary: Canary, monkeypat
     port = server.sockets[0].getsockname()[1]
     for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{canary.port}")
-    monkeypatch.setenv("WEFT_HTTP_ALLOW", f"127.0.0.1:{port}")
+    monkeypatch.setenv("SENNIT_HTTP_ALLOW", f"127.0.0.1:{port}")
     assert await fetch(f"http://127.0.0.1:{port}/") == "canary"
     server.close()
     assert (outside.connections, canary.connections) == (1, 0)

@@ -1,4 +1,4 @@
-"""Thousands of schedules from seeds. A failing seed is named; `WEFT_SEED=n` runs that one alone."""
+"""Thousands of schedules from seeds. A failing seed is named; `SENNIT_SEED=n` runs that one alone."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from simulation.simulator import Habits, Simulation, Story
 
-SCHEDULES = int(os.environ.get("WEFT_SCHEDULES", "1000"))
+SCHEDULES = int(os.environ.get("SENNIT_SCHEDULES", "1000"))
 ROOT = Path(__file__).parents[2]
 
 CRASHING = Habits(edits=12, crashes=25, failing=15)
@@ -17,8 +17,8 @@ UNRULY = Habits(edits=40, stops=1, failing=25)
 
 def seeds(share: int = 1) -> list[int]:
     """Return the seeds to run: one in `share`, or the one asked for."""
-    if "WEFT_SEED" in os.environ:
-        return [int(os.environ["WEFT_SEED"])]
+    if "SENNIT_SEED" in os.environ:
+        return [int(os.environ["SENNIT_SEED"])]
     return list(range(0, SCHEDULES * share, share))
 
 
@@ -30,7 +30,7 @@ def play(seed: int, habits: Habits, order: int | None = None, **fields: bool) ->
         story = simulation.run()
     finally:
         if story is None:
-            print(f"run again with WEFT_SEED={seed}; the last decisions:", *simulation.story.log[-4:], sep="\n")
+            print(f"run again with SENNIT_SEED={seed}; the last decisions:", *simulation.story.log[-4:], sep="\n")
     return story
 
 
@@ -40,8 +40,8 @@ def test_a_run_that_dies_at_any_event_and_goes_on_from_its_snapshot_decides_as_i
     began = time.perf_counter()
     for seed in seeds():
         crashed, whole = play(seed, CRASHING), play(seed, calm)
-        assert crashed.log == whole.log, f"WEFT_SEED={seed}"
-        assert (crashed.statuses, crashed.digests) == (whole.statuses, whole.digests), f"WEFT_SEED={seed}"
+        assert crashed.log == whole.log, f"SENNIT_SEED={seed}"
+        assert (crashed.statuses, crashed.digests) == (whole.statuses, whole.digests), f"SENNIT_SEED={seed}"
     print(f"{2 * len(seeds()) / (time.perf_counter() - began):,.0f} schedules a second")
 
 
@@ -50,15 +50,15 @@ def test_the_order_in_which_calls_end_does_not_change_the_result() -> None:
     habits = Habits(early=False, repairs=0)
     for seed in seeds(3):
         first, second = play(seed, habits, order=1), play(seed, habits, order=2)
-        assert first.end == second.end, f"WEFT_SEED={seed}"
-        assert first.statuses == second.statuses, f"WEFT_SEED={seed}"
-        assert first.digests == second.digests, f"WEFT_SEED={seed}"
+        assert first.end == second.end, f"SENNIT_SEED={seed}"
+        assert first.statuses == second.statuses, f"SENNIT_SEED={seed}"
+        assert first.digests == second.digests, f"SENNIT_SEED={seed}"
 
 
 def test_whatever_people_do_every_run_ends_and_every_result_is_made_of_what_is_there() -> None:
     """Edits at nearly every other event: retries of anything, give-ups, late results, cancellations."""
     ends = {play(seed, UNRULY).end for seed in seeds(7)}
-    assert "WEFT_SEED" in os.environ or ends == {"done", "partial", "failed", "cancelled"}
+    assert "SENNIT_SEED" in os.environ or ends == {"done", "partial", "failed", "cancelled"}
 
 
 def test_a_plan_that_comes_in_pieces_ends_as_a_whole_one_does() -> None:
@@ -84,7 +84,7 @@ def test_a_plan_that_takes_the_place_of_another_ends_as_if_it_had_been_the_first
         if mended.kept is not None:  # the first plan has not ended before
             assert (mended.end, mended.statuses, mended.digests) == (fresh.end, fresh.statuses, fresh.digests), seed
             kept += len(mended.kept)
-    assert "WEFT_SEED" in os.environ or kept > 500
+    assert "SENNIT_SEED" in os.environ or kept > 500
 
 
 def test_whatever_people_do_before_and_after_every_result_is_made_of_what_is_there() -> None:
@@ -103,7 +103,7 @@ def test_wishes_for_more_nodes_change_nothing_else_whatever_people_say_to_them()
         assert wishing.end == plain.end, seed
         assert {path: wishing.digests[path] for path in plain.digests} == plain.digests, seed
         assert {path: wishing.statuses[path] for path in plain.statuses} == plain.statuses, seed
-    assert "WEFT_SEED" in os.environ or added > 100
+    assert "SENNIT_SEED" in os.environ or added > 100
 
 
 def test_whatever_people_do_while_wishes_wait_every_result_is_made_of_what_is_there() -> None:

@@ -49,7 +49,7 @@ def node(name: str, status: Any = "pending", **more: Any) -> NodeView:
 
 
 def gate(name: str, update: str = "answer", **example: Any) -> BlockedOn:
-    command = f"weft {update} run-1 {name}"
+    command = f"sennit {update} run-1 {name}"
     example = {"node": name, **({"value": "yes"} if update == "answer" else {}), **example}
     return BlockedOn(node=name, why="", question=f"{name}?", update=update, example=example, command=command)
 

@@ -44,14 +44,14 @@ def test_a_line_is_read(line: str, expected: dict[str, object]) -> None:
     ("line", "told"),
     [
         ("", "answer a sample question"),
-        ("nope", "there is no weft nope; weft --help lists what there is"),
-        ("stauts r", "there is no weft stauts; did you mean status?"),
-        ("plan chekc p", "there is no weft plan chekc; did you mean check?"),
+        ("nope", "there is no sennit nope; sennit --help lists what there is"),
+        ("stauts r", "there is no sennit stauts; did you mean status?"),
+        ("plan chekc p", "there is no sennit plan chekc; did you mean check?"),
         (
             "ask g --dosc d",
-            "usage: weft ask GOAL [flags]\nweft ask: error: unrecognized arguments: --dosc d; did you mean --docs?",
+            "usage: sennit ask GOAL [flags]\nsennit ask: error: unrecognized arguments: --dosc d; did you mean --docs?",
         ),
-        ("tools extra", "usage: weft tools [flags]\nweft tools: error: unrecognized arguments: extra"),
+        ("tools extra", "usage: sennit tools [flags]\nsennit tools: error: unrecognized arguments: extra"),
         ("ask", "required: GOAL"),
         ("ask g --timeout 3", "'3' is not a duration; write one such as 500ms, 30s, 5m, 24h"),
         ("ask g --window 501", "'501' is not a whole number from 1 to 500"),
@@ -88,7 +88,7 @@ def test_every_command_has_help_with_two_examples_that_parse(name: str, capsys: 
     import shlex
 
     with pytest.raises(SystemExit) as ended:
-        parse(["--help"] if name == "weft" else [name, "--help"])
+        parse(["--help"] if name == "sennit" else [name, "--help"])
     assert ended.value.code == 0
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= 100
@@ -96,12 +96,12 @@ def test_every_command_has_help_with_two_examples_that_parse(name: str, capsys: 
     assert len(lines) == 2
     for line in lines:
         assert line in shown
-        parse(shlex.split(line[line.index("weft ") :])[1:])
+        parse(shlex.split(line[line.index("sennit ") :])[1:])
 
 
 def test_every_command_is_in_the_examples_or_not_built() -> None:
     actions = [action for action in build_parser()._actions if action.dest == "command"]
-    assert set(actions[0].choices or ()) == {*EXAMPLES, *NOT_BUILT, "update"} - {"weft"}
+    assert set(actions[0].choices or ()) == {*EXAMPLES, *NOT_BUILT, "update"} - {"sennit"}
 
 
 def test_the_help_of_update_lists_every_update_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from starter.client import Weft
+from starter.client import Sennit
 from starter.connection import local_place
 from starter.exits import Refused, Silent
 from workflows.queues import WORKFLOW
@@ -67,46 +67,46 @@ class StandIn:
 
 
 @pytest.fixture
-async def weft(client: Client) -> AsyncIterator[Weft]:
+async def sennit(client: Client) -> AsyncIterator[Sennit]:
     worker = Worker(client, task_queue=WORKFLOW, workflows=[StandIn], workflow_runner=UnsandboxedWorkflowRunner())
     async with worker:
-        yield Weft(client, local_place(client.service_client.config.target_host, "http://127.0.0.1:8233"))
+        yield Sennit(client, local_place(client.service_client.config.target_host, "http://127.0.0.1:8233"))
 
 
-async def test_a_started_run_has_the_slug_of_its_goal_and_a_link(weft: Weft) -> None:
-    run = await weft.start(goal="How high is Mont Blanc?")
+async def test_a_started_run_has_the_slug_of_its_goal_and_a_link(sennit: Sennit) -> None:
+    run = await sennit.start(goal="How high is Mont Blanc?")
     assert run.id.startswith("agent-how-high-is-mont-blanc-")
     assert run.ui_url == f"http://127.0.0.1:8233/namespaces/default/workflows/{run.id}/{run.run_id}"
     ending = await run.ending()
     assert (ending.report.answer, ending.report.ui_url, ending.code) == ("42", run.ui_url, 0)
-    found = await weft.client.get_workflow_handle(run.id).describe()
+    found = await sennit.client.get_workflow_handle(run.id).describe()
     assert await found.static_summary() == "How high is Mont Blanc?"
-    assert await found.memo() == {"weft": version("weft")}
+    assert await found.memo() == {"sennit": version("sennit")}
 
 
-async def test_a_plan_is_told_in_the_memo_and_a_tenant_is_what_queues_are_fair_to(weft: Weft) -> None:
-    run = await weft.start(plan={"nodes": [{"id": "a"}, {"id": "b"}]}, title="nightly", tenant="acme")
-    found = await weft.client.get_workflow_handle(run.id).describe()
-    assert await found.memo() == {"weft": version("weft"), "title": "nightly", "nodes": 2}
+async def test_a_plan_is_told_in_the_memo_and_a_tenant_is_what_queues_are_fair_to(sennit: Sennit) -> None:
+    run = await sennit.start(plan={"nodes": [{"id": "a"}, {"id": "b"}]}, title="nightly", tenant="acme")
+    found = await sennit.client.get_workflow_handle(run.id).describe()
+    assert await found.memo() == {"sennit": version("sennit"), "title": "nightly", "nodes": 2}
     assert found.raw_description.workflow_execution_info.priority.fairness_key == "acme"
     with pytest.raises(Refused, match="tenant is a name of at most 64 bytes"):
-        await weft.start(goal="x", tenant="é" * 33)
+        await sennit.start(goal="x", tenant="é" * 33)
 
 
-async def test_an_id_starts_one_run_however_often_it_is_asked_for(weft: Weft) -> None:
-    first = await weft.start(goal="wait", id="one")
-    second = await weft.start(goal="wait", id="one")
+async def test_an_id_starts_one_run_however_often_it_is_asked_for(sennit: Sennit) -> None:
+    first = await sennit.start(goal="wait", id="one")
+    second = await sennit.start(goal="wait", id="one")
     assert (first.joined, second.joined, first.run_id == second.run_id) == (False, True, True)
     assert await second.update("answer", node="n1", value="x") == "n1 has its answer"
     assert (await first.result()).answer == {"n1": "x"}
-    third = await weft.start(goal="wait", id="one")
+    third = await sennit.start(goal="wait", id="one")
     assert (await third.result()).answer == {"n1": "x"}
-    anew = await weft.start(goal="done", id="one", again=True)
+    anew = await sennit.start(goal="done", id="one", again=True)
     assert (anew.joined, (await anew.result()).answer) == (False, "42")
 
 
-async def test_the_view_has_every_page_and_changes_until_the_end(weft: Weft) -> None:
-    run = await weft.start(goal="wait")
+async def test_the_view_has_every_page_and_changes_until_the_end(sennit: Sennit) -> None:
+    run = await sennit.start(goal="wait")
     assert [node.id for node in (await run.view()).nodes] == ["n0", "n1", "n2", "n3", "n4"]
     seen = []
     async for view in run.watch():
@@ -115,18 +115,18 @@ async def test_the_view_has_every_page_and_changes_until_the_end(weft: Weft) -> 
     assert len(seen) == 1
 
 
-async def test_watching_may_stop_without_ending_the_run(weft: Weft) -> None:
-    run = await weft.start(goal="wait")
+async def test_watching_may_stop_without_ending_the_run(sennit: Sennit) -> None:
+    run = await sennit.start(goal="wait")
     async with aclosing(run.watch(every=True)) as views:
         async for _ in views:
             break
-    assert (await weft.look_up(run.id))[1]
+    assert (await sennit.look_up(run.id))[1]
     await run.cancel()
     assert ((await run.result()).status, (await run.ending()).code) == ("cancelled", 1)
 
 
-async def test_a_run_that_continued_as_new_is_one_run(weft: Weft) -> None:
-    run = await weft.start(goal="new")
+async def test_a_run_that_continued_as_new_is_one_run(sennit: Sennit) -> None:
+    run = await sennit.start(goal="new")
     waiter = asyncio.create_task(run.result())
     while (await run.view()).run_id == run.run_id:
         await asyncio.sleep(0)
@@ -135,27 +135,29 @@ async def test_a_run_that_continued_as_new_is_one_run(weft: Weft) -> None:
 
 
 @pytest.mark.parametrize(("goal", "status", "code"), [("fail", "failed", 1), ("partial", "partial", 3)])
-async def test_a_run_without_a_whole_answer_returns_its_report(weft: Weft, goal: str, status: str, code: int) -> None:
-    run = await weft.start(goal=goal)
+async def test_a_run_without_a_whole_answer_returns_its_report(
+    sennit: Sennit, goal: str, status: str, code: int
+) -> None:
+    run = await sennit.start(goal=goal)
     assert ((await run.result()).status, (await run.ending()).code) == (status, code)
 
 
-async def test_a_refused_plan_is_raised_with_its_problems_and_exits_2(weft: Weft) -> None:
-    run = await weft.start(goal="refuse")
+async def test_a_refused_plan_is_raised_with_its_problems_and_exits_2(sennit: Sennit) -> None:
+    run = await sennit.start(goal="refuse")
     with pytest.raises(Refused, match=r"nodes\[0\]: no\nnodes\[1\]: no"):
         await run.result()
     assert (await run.ending()).code == 2
 
 
-async def test_a_terminated_run_failed_with_the_reason(weft: Weft) -> None:
-    run = await weft.start(goal="wait")
-    await weft.client.get_workflow_handle(run.id).terminate(reason="enough")
+async def test_a_terminated_run_failed_with_the_reason(sennit: Sennit) -> None:
+    run = await sennit.start(goal="wait")
+    await sennit.client.get_workflow_handle(run.id).terminate(reason="enough")
     report = await run.result()
     assert (report.status, report.problem) == ("failed", "the run was terminated: enough")
 
 
-async def test_updates_are_refused_with_the_reason(weft: Weft) -> None:
-    run = await weft.start(goal="wait")
+async def test_updates_are_refused_with_the_reason(sennit: Sennit) -> None:
+    run = await sennit.start(goal="wait")
     with pytest.raises(Refused, match="7 is not one of yes, no"):
         await run.update("answer", node="n1", value=7)
     with pytest.raises(Refused, match="unknown field `nod`"):
@@ -168,22 +170,22 @@ async def test_updates_are_refused_with_the_reason(weft: Weft) -> None:
     assert (await run.result()).status == "done"
 
 
-async def test_a_run_that_is_not_there_is_refused_by_name(weft: Weft) -> None:
+async def test_a_run_that_is_not_there_is_refused_by_name(sennit: Sennit) -> None:
     with pytest.raises(Refused, match="there is no run nobody in namespace default at 127"):
-        await weft.find("nobody")
+        await sennit.find("nobody")
 
 
-async def test_another_workflow_is_no_run(weft: Weft) -> None:
-    await weft.client.start_workflow("Other", id="other", task_queue="nowhere")
+async def test_another_workflow_is_no_run(sennit: Sennit) -> None:
+    await sennit.client.start_workflow("Other", id="other", task_queue="nowhere")
     with pytest.raises(Refused, match="other is a workflow of type Other"):
-        await weft.find("other")
+        await sennit.find("other")
 
 
-async def test_a_big_plan_travels_packed(weft: Weft) -> None:
+async def test_a_big_plan_travels_packed(sennit: Sennit) -> None:
     nodes = [{"id": f"n{i}", "kind": "tool", "tool": "search", "args": {"query": "x" * 100}} for i in range(2000)]
-    run = await weft.start(plan={"nodes": nodes}, id="packed")
+    run = await sennit.start(plan={"nodes": nodes}, id="packed")
     await run.result()
-    history = await weft.client.get_workflow_handle("packed").fetch_history()
+    history = await sennit.client.get_workflow_handle("packed").fetch_history()
     data = history.events[0].workflow_execution_started_event_attributes.input.payloads[0].data
     assert b"plan_packed" in data
     assert len(data) < 64 * 1024
@@ -196,14 +198,14 @@ async def test_without_a_worker_a_run_is_silent_but_its_end_is_known(
 
     monkeypatch.setattr("starter.run.QUERY_TIMEOUT", timedelta(seconds=1))
     monkeypatch.setattr("starter.run.UPDATE_TIMEOUT", 1.0)
-    weft = Weft(client, local_place("127.0.0.1:1", None))
-    run = await weft.start(goal="wait", id="alone")
+    sennit = Sennit(client, local_place("127.0.0.1:1", None))
+    run = await sennit.start(goal="wait", id="alone")
     with pytest.raises(Silent):
         await run.view()
     with pytest.raises(Silent, match="no worker took the update"):
         await run.update("answer", node="n1", value="x")
     said: list[str] = []
-    async for _ in run.watch(on_silence=lambda text: _end(said, text, weft)):
+    async for _ in run.watch(on_silence=lambda text: _end(said, text, sennit)):
         raise AssertionError
     assert said
     assert (await run.result()).status == "failed"
@@ -212,7 +214,7 @@ async def test_without_a_worker_a_run_is_silent_but_its_end_is_known(
 _ENDERS: set[asyncio.Task[None]] = set()
 
 
-def _end(said: list[str], text: str, weft: Weft) -> None:
+def _end(said: list[str], text: str, sennit: Sennit) -> None:
     if not said:
-        _ENDERS.add(asyncio.create_task(weft.client.get_workflow_handle("alone").terminate(reason="enough")))
+        _ENDERS.add(asyncio.create_task(sennit.client.get_workflow_handle("alone").terminate(reason="enough")))
     said.append(text)

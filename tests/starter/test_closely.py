@@ -13,7 +13,7 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from starter.client import Weft
+from starter.client import Sennit
 from starter.closely import closely, why_silent
 from starter.connection import local_place
 from starter.exits import Silent
@@ -99,8 +99,8 @@ async def test_a_run_whose_code_fails_says_why(client: Client, begin: Callable[[
 async def test_a_run_without_workers_says_so(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("starter.client.WORKFLOW", "never-served")
     monkeypatch.setattr("starter.run.QUERY_TIMEOUT", timedelta(seconds=1))
-    run = await Weft(client, local_place("127.0.0.1:1", None)).start(goal="x")
-    with pytest.raises(Silent, match="no worker serves never-served; the run waits for one: weft worker workflow"):
+    run = await Sennit(client, local_place("127.0.0.1:1", None)).start(goal="x")
+    with pytest.raises(Silent, match="no worker serves never-served; the run waits for one: sennit worker workflow"):
         await run.view()
 
 

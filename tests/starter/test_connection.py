@@ -14,7 +14,7 @@ from starter.exits import Refused, Unreachable
 def own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """No settings but those of the test."""
     for name in list(os.environ):
-        if name.startswith("TEMPORAL_") or name == "WEFT_UI":
+        if name.startswith("TEMPORAL_") or name == "SENNIT_UI":
             monkeypatch.delenv(name)
     file = tmp_path / "temporal.toml"
     file.touch()
@@ -62,7 +62,7 @@ def test_only_a_server_here_shares_our_files_and_only_its_usual_port_has_a_known
 
 
 def test_a_named_ui_wins_and_links_are_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WEFT_UI", "https://ui.example.com/")
+    monkeypatch.setenv("SENNIT_UI", "https://ui.example.com/")
     place = configured_place("temporal.example.com:7233", "a b")
     assert place is not None
     assert place.link("team/run 1", "r") == "https://ui.example.com/namespaces/a%20b/workflows/team%2Frun%201/r"

@@ -23,7 +23,7 @@ def test_a_result_is_a_report() -> None:
 
 @pytest.mark.parametrize("result", [None, 7, [], {"status": "odd"}, {**REPORT, "more": 1}])
 def test_another_result_is_no_run_of_ours(result: Any) -> None:
-    with pytest.raises(Refused, match="a is not a run of this Weft"):
+    with pytest.raises(Refused, match="a is not a run of this Sennit"):
         ending_of_result("a", result)
 
 

@@ -20,10 +20,10 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No server is named, and none was ever started."""
     monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
     for name in list(os.environ):
-        if name.startswith(("TEMPORAL_", "WEFT_")):
+        if name.startswith(("TEMPORAL_", "SENNIT_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("TEMPORAL_CONFIG_FILE", str(tmp_path / "none.toml"))
-    monkeypatch.setenv("WEFT_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("SENNIT_STATE", str(tmp_path / "state"))
     (tmp_path / "none.toml").touch()
     monkeypatch.chdir(tmp_path)
 
@@ -31,23 +31,23 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
-        (["ask", ""], "weft: the goal is empty"),
-        (["ask", "x" * 40_000], "weft: the goal is 40,000 bytes; at most 32,768"),
-        (["ask", "\udcff"], "weft: the goal is not UTF-8 text"),
-        (["ask", "x", "--docs", "nowhere"], "weft: --docs nowhere: there is no such folder"),
-        (["ask", "x", "--again"], "weft: --again"),
-        (["ask", "x", "--address", "host"], "weft: the Temporal address is HOST:PORT"),
+        (["ask", ""], "sennit: the goal is empty"),
+        (["ask", "x" * 40_000], "sennit: the goal is 40,000 bytes; at most 32,768"),
+        (["ask", "\udcff"], "sennit: the goal is not UTF-8 text"),
+        (["ask", "x", "--docs", "nowhere"], "sennit: --docs nowhere: there is no such folder"),
+        (["ask", "x", "--again"], "sennit: --again"),
+        (["ask", "x", "--address", "host"], "sennit: the Temporal address is HOST:PORT"),
         (["run", "nowhere.yaml"], "nowhere.yaml: No such file or directory"),
         (["plan", "check", "nowhere.yaml"], "nowhere.yaml: No such file or directory"),
-        (["report", "x"], "weft: `weft report` is not built yet"),
-        (["fork", "x"], "weft: `weft fork` is not built yet"),
-        (["gc"], "weft: `weft gc` is not built yet"),
-        (["update", "r", "edit_node", "node=n1"], "weft: `edit_node` is not built yet"),
-        (["update", "r", "explode"], "weft: `explode` is no update"),
-        (["update", "r", "answer", "nod=n1", "value=1"], "weft: answer: unknown field `nod`"),
-        (["update", "r", "answer", "{"], "weft: the fields of answer are not JSON"),
-        (["update", "r", "answer", "n1"], "weft: 'n1': write a field as name=value"),
-        (["retry", "r", "7"], "weft: retry_node: `node`"),
+        (["report", "x"], "sennit: `sennit report` is not built yet"),
+        (["fork", "x"], "sennit: `sennit fork` is not built yet"),
+        (["gc"], "sennit: `sennit gc` is not built yet"),
+        (["update", "r", "edit_node", "node=n1"], "sennit: `edit_node` is not built yet"),
+        (["update", "r", "explode"], "sennit: `explode` is no update"),
+        (["update", "r", "answer", "nod=n1", "value=1"], "sennit: answer: unknown field `nod`"),
+        (["update", "r", "answer", "{"], "sennit: the fields of answer are not JSON"),
+        (["update", "r", "answer", "n1"], "sennit: 'n1': write a field as name=value"),
+        (["retry", "r", "7"], "sennit: retry_node: `node`"),
     ],
 )
 def test_what_the_client_can_see_is_refused_with_2_before_anything_starts(
@@ -68,7 +68,7 @@ def test_no_stack_is_started_just_to_look_for_a_run(command: str, capsys: pytest
 
 def test_an_unreachable_server_exits_5_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", "r", "--address", "127.0.0.1:1"]) == Exit.UNREACHABLE
-    assert capsys.readouterr().err == "weft: no Temporal server at 127.0.0.1:1: Connection refused\n"
+    assert capsys.readouterr().err == "sennit: no Temporal server at 127.0.0.1:1: Connection refused\n"
 
 
 def test_a_plan_is_drawn_on_stdout(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -98,17 +98,17 @@ def test_a_goal_on_standard_input_is_bounded_text(
     assert told in capsys.readouterr().err
 
 
-def weft(*argv: str, **more: Any) -> subprocess.CompletedProcess[str]:
+def sennit(*argv: str, **more: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "starter", *argv], capture_output=True, text=True, timeout=60, **more)
 
 
 @pytest.mark.parametrize("debug", ["", "1"])
 def test_a_crash_is_one_line_and_a_traceback_only_on_request(debug: str, tmp_path: Path) -> None:
     code = "import starter.commands.unbuilt as it, starter.__main__ as m\nit.run = None\nm.main(['gc'])"
-    environment = {**os.environ, "WEFT_DEBUG": debug}
+    environment = {**os.environ, "SENNIT_DEBUG": debug}
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60)
     assert ended.returncode == 1
-    assert ended.stderr.splitlines()[-1].startswith("weft: this is a defect of weft: TypeError: ")
+    assert ended.stderr.splitlines()[-1].startswith("sennit: this is a defect of sennit: TypeError: ")
     assert ("Traceback" in ended.stderr) is bool(debug)
 
 
@@ -122,7 +122,7 @@ def test_a_reader_who_leaves_early_sees_no_traceback(tmp_path: Path) -> None:
 
 
 def test_the_module_and_the_script_are_one_command() -> None:
-    assert weft("--version").stdout == "weft 0.1.0\n"
+    assert sennit("--version").stdout == "sennit 0.1.0\n"
 
 
 def test_help_is_quick_because_no_sdk_is_loaded() -> None:

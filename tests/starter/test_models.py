@@ -1,4 +1,4 @@
-"""The `weft` command with models behind a server: a plan that runs while it is written, a failure, a replan, an answer.
+"""The `sennit` command with models behind a server: a plan run while it is written, a failure, a replan, an answer.
 
 The model server is a process, the local stack is started by the command, and nothing else is.
 """
@@ -58,7 +58,7 @@ def openai(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
 @pytest.fixture(scope="module")
 def anthropic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
     place = tmp_path_factory.mktemp("anthropic")
-    with asking(place, RULES, KEY, "anthropic", WEFT_MODEL="anthropic:test-model") as found:
+    with asking(place, RULES, KEY, "anthropic", SENNIT_MODEL="anthropic:test-model") as found:
         yield found
 
 
@@ -88,7 +88,7 @@ def check_course(events: dict[str, int]) -> None:
 async def test_a_goal_is_answered_with_evidence_after_a_failure_and_a_replan(found: Found) -> None:
     person, model = found
     before = len(model.asked(GOAL))
-    told = report(person.weft("ask", GOAL, "--output", "json"))
+    told = report(person.sennit("ask", GOAL, "--output", "json"))
     assert (told["status"], told["answer"]) == ("done", "The Nile [1], by 250 km [2].")
     assert [(piece["node"], piece["source"], piece["quote"]) for piece in told["evidence"]] == [
         ("n1", "rivers/nile.md", NILE),
@@ -103,23 +103,23 @@ async def test_a_goal_is_answered_with_evidence_after_a_failure_and_a_replan(fou
 
 def test_a_large_replan_waits_for_approval(found: Found) -> None:
     person, model = found
-    done = person.weft("ask", GOAL, "--id", "careful", "--approve-replans-above", "1")
+    done = person.sennit("ask", GOAL, "--id", "careful", "--approve-replans-above", "1")
     assert (done.returncode, done.stdout) == (4, "")
     question = (
         "n4: replan: may it add 2 more nodes, about 1,001 tokens? the page is down: n5 search 1 query=Amazon river"
     )
-    assert f"{question}; n6 joiner $goal\n    weft approve careful n4\n" in done.stderr
+    assert f"{question}; n6 joiner $goal\n    sennit approve careful n4\n" in done.stderr
     asked = len(model.asked(GOAL))
-    assert "n4 waiting" in " ".join(person.weft("status", "careful").stdout.split())
-    assert person.weft("approve", "careful", "n4").stdout == "the nodes that n4 asks for are added\n"
-    assert person.weft("watch", "careful").stdout.startswith("The Nile [1], by 250 km [2].")
+    assert "n4 waiting" in " ".join(person.sennit("status", "careful").stdout.split())
+    assert person.sennit("approve", "careful", "n4").stdout == "the nodes that n4 asks for are added\n"
+    assert person.sennit("watch", "careful").stdout.startswith("The Nile [1], by 250 km [2].")
     assert len(model.asked(GOAL)) == asked + 1
 
 
 async def test_so_it_is_in_a_sub_agent(found: Found, tmp_path: Path) -> None:
     person, _ = found
     (tmp_path / "plan.json").write_text(json.dumps(AS_AGENT))
-    told = report(person.weft("run", str(tmp_path / "plan.json"), "--output", "json"))
+    told = report(person.sennit("run", str(tmp_path / "plan.json"), "--output", "json"))
     assert (told["status"], told["answer"]) == ("done", "The Nile [1], by 250 km [2].")
     assert [(piece["node"], piece["source"]) for piece in told["evidence"]] == [
         ("sub.n1", "rivers/nile.md"),
@@ -127,7 +127,7 @@ async def test_so_it_is_in_a_sub_agent(found: Found, tmp_path: Path) -> None:
     ]
     assert told["usage"]["calls"] == 3
     check_course(await moments(person, f"{told['id']}.sub"))
-    shown = person.weft("status", f"{told['id']}.sub")
+    shown = person.sennit("status", f"{told['id']}.sub")
     assert shown.returncode == 0
     assert '[1] rivers/nile.md: "The Nile is about 6,650 kilometres long"' in shown.stdout
     assert person.leaks(KEY) == []
@@ -138,10 +138,10 @@ def test_a_budget_stops_a_plan_and_a_higher_one_goes_on(openai: Found, tmp_path:
     person, model = openai
     nodes = [{"id": f"n{number}", "kind": "llm", "prompt": f"Count {number}"} for number in range(50)]
     (tmp_path / "plan.json").write_text(json.dumps({"nodes": nodes, "answer": "$n49"}))
-    done = person.weft("run", str(tmp_path / "plan.json"), "--id", "spender", "--budget", "tokens=1000,time=10m")
+    done = person.sennit("run", str(tmp_path / "plan.json"), "--id", "spender", "--budget", "tokens=1000,time=10m")
     assert (done.returncode, done.stdout) == (4, "")
     assert len(model.asked("Count")) == 25
-    status = person.weft("status", "spender")
+    status = person.sennit("status", "spender")
     assert status.returncode == 4
     assert status.stdout.splitlines()[:2] == [
         "spender  blocked  25 of 50 nodes 25 model calls, 1,000 tokens",
@@ -149,11 +149,11 @@ def test_a_budget_stops_a_plan_and_a_higher_one_goes_on(openai: Found, tmp_path:
     ]
     question, command = status.stdout.splitlines()[-3:-1]
     assert question == "budget: the budget is spent (tokens 1000 of 1000); 25 nodes are ready and wait"
-    assert command == "    weft update spender raise_budget tokens=2000"
+    assert command == "    sennit update spender raise_budget tokens=2000"
     assert question in done.stderr
     assert command in done.stderr
-    raised = person.weft(*command.split()[1:])
+    raised = person.sennit(*command.split()[1:])
     assert raised.returncode == 0, raised.stderr
-    ended = person.weft("watch", "spender")
+    ended = person.sennit("watch", "spender")
     assert (ended.returncode, ended.stdout) == (0, "counted\n")
     assert len(model.asked("Count")) == 50

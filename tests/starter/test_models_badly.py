@@ -1,4 +1,4 @@
-"""Models that misbehave, under the `weft` command: bounded, explained in a sentence, and nothing forbidden runs."""
+"""Models that misbehave, under the `sennit` command: bounded, explained in a sentence, and nothing forbidden runs."""
 
 import json
 import re
@@ -73,7 +73,7 @@ def closing(done: CompletedProcess[str]) -> str:
 )
 def test_a_planner_that_does_not_learn_ends_the_run_with_a_sentence(found: Found, goal: str, told: str) -> None:
     person, model = found
-    done = person.weft("ask", goal)
+    done = person.sennit("ask", goal)
     assert (done.returncode, done.stdout) == (1, "")
     assert closing(done).startswith(f"  PlannerFailed: the planner wrote no plan that can run: {told}")
     assert 2 <= len(model.asked(goal)) <= 3
@@ -81,7 +81,7 @@ def test_a_planner_that_does_not_learn_ends_the_run_with_a_sentence(found: Found
 
 def test_a_joiner_that_never_ends_is_asked_so_often_and_no_more(found: Found) -> None:
     person, model = found
-    done = person.weft("ask", "Endless?", "--on-failure", "partial", "--max-replans", "1")
+    done = person.sennit("ask", "Endless?", "--on-failure", "partial", "--max-replans", "1")
     assert done.returncode == 3
     closed = "SchemaMismatch: the joiner asks for more nodes, and none may be added any more"
     assert f"n4: {closed}" in done.stderr.partition("\npartial")[2]
@@ -91,7 +91,7 @@ def test_a_joiner_that_never_ends_is_asked_so_often_and_no_more(found: Found) ->
 
 def test_models_that_obey_a_page_can_do_no_more_than_the_run_allows(found: Found) -> None:
     person, model = found
-    done = person.weft("ask", "Obey at once?", "--tools", "nap", "--output", "json")
+    done = person.sennit("ask", "Obey at once?", "--tools", "nap", "--output", "json")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["answer"] == "Nothing to tell."
@@ -102,12 +102,12 @@ def test_models_that_obey_a_page_can_do_no_more_than_the_run_allows(found: Found
 
 def test_a_write_that_a_page_asked_for_waits_for_a_person(found: Found) -> None:
     person, _ = found
-    done = person.weft("ask", "Obey?", "--id", "obedient")
+    done = person.sennit("ask", "Obey?", "--id", "obedient")
     assert done.returncode == 4
-    assert 'n4: approval: may this run? n4 note "owned"\n    weft approve obedient n4\n' in done.stderr
+    assert 'n4: approval: may this run? n4 note "owned"\n    sennit approve obedient n4\n' in done.stderr
     assert not list(person.state.rglob("notes.txt"))
-    assert person.weft("reject", "obedient", "n4", "nobody asked for it").returncode == 0
-    ended = person.weft("watch", "obedient")
+    assert person.sennit("reject", "obedient", "n4", "nobody asked for it").returncode == 0
+    ended = person.sennit("watch", "obedient")
     assert (ended.returncode, ended.stdout) == (0, "Nothing to tell.\n")
     assert not list(person.state.rglob("notes.txt"))
 
@@ -131,22 +131,22 @@ def asks_one(place: Path, model: str) -> str:
     [
         (
             "openai:gpt-99",
-            r"UnknownModel: openai at \S+ has no model 'gpt-99' \(404\); change WEFT_MODEL, or `model` in",
+            r"UnknownModel: openai at \S+ has no model 'gpt-99' \(404\); change SENNIT_MODEL, or `model` in",
         ),
         ("anthropic:any", r"ServerUnreachable: anthropic at \S+ cannot be reached: .*; check ANTHROPIC_BASE_URL"),
     ],
 )
 def test_a_model_that_is_not_there_is_named(found: Found, tmp_path: Path, model: str, told: str) -> None:
-    done = found[0].weft("run", asks_one(tmp_path, model), "--on-failure", "fail")
+    done = found[0].sennit("run", asks_one(tmp_path, model), "--on-failure", "fail")
     assert (done.returncode, done.stdout) == (1, "")
     assert re.match(rf"  n1: {told}", closing(done))
 
 
 def test_keys_that_are_wrong_or_missing_are_named_and_not_shown(lost: Asker, tmp_path: Path) -> None:
-    wrong = lost.weft("ask", "Simple?")
+    wrong = lost.sennit("ask", "Simple?")
     assert (wrong.returncode, wrong.stdout) == (1, "")
     assert "refuses the key (401); check OPENAI_API_KEY: Incorrect API key provided: [redacted]" in closing(wrong)
-    none = lost.weft("run", asks_one(tmp_path, "anthropic:any"), "--on-failure", "fail")
+    none = lost.sennit("run", asks_one(tmp_path, "anthropic:any"), "--on-failure", "fail")
     assert none.returncode == 1
     assert closing(none).startswith("  n1: KeyRefused: anthropic needs a key: set ANTHROPIC_API_KEY where the workers")
     assert lost.leaks(WRONG) == []

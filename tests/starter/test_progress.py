@@ -77,7 +77,7 @@ def test_quiet_says_only_what_must_be_read(
     lines.show(make_view(make_node("a", "running")))
     lines.blocked(make_gate("a"))
     lines.over(make_report("failed", problem="no budget"))
-    assert terminal.err.getvalue().splitlines() == ["a: a?", "    weft answer run-1 a", "  no budget"]
+    assert terminal.err.getvalue().splitlines() == ["a: a?", "    sennit answer run-1 a", "  no budget"]
 
 
 def test_events_are_one_json_object_a_line_and_end_with_the_report(

@@ -19,14 +19,19 @@ Make = Callable[..., Any]
 
 def test_a_spent_budget_is_raised_as_proposed_or_not() -> None:
     item = BlockedOn(
-        node="", why="budget", question="spent", update="raise_budget", example={"tokens": 200}, command="weft update r"
+        node="",
+        why="budget",
+        question="spent",
+        update="raise_budget",
+        example={"tokens": 200},
+        command="sennit update r",
     )
     assert question(item) == "raise the budget (tokens 200)? [y]es, [f]inish with what there is: "
     assert decision(item, "y") == ("raise_budget", {"tokens": 200})
     assert decision(item, "finish") == ("finish", {})
-    with pytest.raises(Refused, match="type y or f, or send other limits: weft update r"):
+    with pytest.raises(Refused, match="type y or f, or send other limits: sennit update r"):
         decision(item, "r")
-    assert blocked_lines(item) == ["budget: spent", "    weft update r"]
+    assert blocked_lines(item) == ["budget: spent", "    sennit update r"]
 
 
 @pytest.mark.parametrize(

@@ -138,9 +138,12 @@ def test_a_budget_is_shown_by_its_limits(make_view: Any) -> None:
 
 def test_a_block_shows_question_and_command_with_the_flags_to_reach_the_server() -> None:
     item = BlockedOn(
-        node="n7", why="approval", question="Delete\nit?", update="approve", example={}, command="weft approve r n7"
+        node="n7", why="approval", question="Delete\nit?", update="approve", example={}, command="sennit approve r n7"
     )
-    assert blocked_lines(item, " --address h:1") == ["n7: approval: Delete it?", "    weft approve r n7 --address h:1"]
+    assert blocked_lines(item, " --address h:1") == [
+        "n7: approval: Delete it?",
+        "    sennit approve r n7 --address h:1",
+    ]
 
 
 def test_a_report_is_shown_with_nodes_and_answer(make_report: Callable[..., RunReport]) -> None:

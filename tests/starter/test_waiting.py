@@ -66,7 +66,7 @@ async def test_a_blocked_run_on_a_pipe_shows_question_and_commands_and_exits_4(
     run = make_run(make_view(status="blocked", blocked=[make_gate("a")]), takes=["answer"])
     assert await attend(run, terminal) == Exit.OPEN
     said = terminal.err.getvalue()
-    for line in ("a: a?", "    weft answer run-1 a --address h:1", "  watch it:  weft watch run-1 --address h:1"):
+    for line in ("a: a?", "    sennit answer run-1 a --address h:1", "  watch it:  sennit watch run-1 --address h:1"):
         assert line in said.splitlines()
     assert json.loads(terminal.out.getvalue())["status"] == "blocked"
 
@@ -78,7 +78,7 @@ async def test_the_end_of_patience_exits_4_also_before_anything_was_seen(
         terminal = make_terminal("json")
         assert await attend(make_run(*views, end=never_ending), terminal, limit=0.05) == Exit.OPEN
         assert json.loads(terminal.out.getvalue())["status"] == "running"
-        assert "cancel it: weft cancel run-1" in terminal.err.getvalue()
+        assert "cancel it: sennit cancel run-1" in terminal.err.getvalue()
 
 
 async def test_an_interrupt_says_how_to_come_back(
@@ -92,7 +92,9 @@ async def test_an_interrupt_says_how_to_come_back(
     watching.cancel()
     with pytest.raises(asyncio.CancelledError):
         await watching
-    assert "the run goes on\n  watch it:  weft watch run-1\n  cancel it: weft cancel run-1" in terminal.err.getvalue()
+    assert (
+        "the run goes on\n  watch it:  sennit watch run-1\n  cancel it: sennit cancel run-1" in terminal.err.getvalue()
+    )
 
 
 async def test_a_lost_server_says_how_to_come_back(make_terminal: Make, make_run: Make, make_view: Make) -> None:

@@ -68,7 +68,7 @@ class Camera:
         await self._take(name, self._ui.page.locator("svg:has(text.cursor-pointer)").first)
 
     async def listing(self, name: str) -> None:
-        """Take the list of all runs, in a window wide enough for Weft's columns."""
+        """Take the list of all runs, in a window wide enough for Sennit's columns."""
         await self._ui.page.set_viewport_size({"width": WIDE, "height": TALL})
         rows = await self._ui.listing()
         await self._ui.page.get_by_role("button", name="Collapse saved views").click()

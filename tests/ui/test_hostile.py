@@ -57,7 +57,7 @@ async def made_of(stage: Stage, text: str) -> Handle:
 
 
 async def outsiders(place: FrameLocator) -> list[str]:
-    """Return what stands in a rendered text that no part of Weft has written there. An address may lead to itself."""
+    """Return what stands in a rendered text that no part of Sennit has written there. An address may lead to itself."""
     found: list[str] = await place.locator("main").evaluate(
         """(main, foreign) => [
           ...[...main.querySelectorAll(foreign)].map(part => part.outerHTML.slice(0, 100)),

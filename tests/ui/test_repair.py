@@ -55,7 +55,7 @@ async def test_a_wrong_update_is_refused_in_one_sentence_and_without_a_traceback
 async def test_a_run_is_started_from_the_form_and_again_like_this_one(ui: WebUI, stage: Stage) -> None:
     names = [f"agent-form-{uuid.uuid4().hex[:8]}" for _ in range(2)]
     await ui.page.goto(f"{ui.url}/start-workflow")
-    await ui.start(id=names[0], queue="weft.workflow", given=GOAL)
+    await ui.start(id=names[0], queue="sennit.workflow", given=GOAL)
     first = await answer_of(stage, ui, names[0])
     assert "Nile" in first
 

@@ -23,7 +23,7 @@ async def test_the_list_shows_every_run_with_its_state(ui: WebUI, runs: Runs) ->
 
 
 async def test_a_list_of_what_is_blocked_has_just_that(ui: WebUI, runs: Runs) -> None:
-    rows = await ui.listing("WeftStatus%3D%22blocked%22%20AND%20WorkflowId%20STARTS_WITH%20%22agent-blocked%22")
+    rows = await ui.listing("SennitStatus%3D%22blocked%22%20AND%20WorkflowId%20STARTS_WITH%20%22agent-blocked%22")
     await expect(rows).to_have_count(sum(state == "blocked" for _, state in runs))
 
 
@@ -53,7 +53,7 @@ async def test_a_run_can_be_read(ui: WebUI, runs: Runs, size: int, state: State)
         node = {5: "page1", 50: "page11", 500: "page122"}[size]
         await expect(ui.board.get_by_text("answered 503").first).to_be_visible()
         await expect(ui.board.get_by_text(f'{{"node": "{node}"}}', exact=True).first).to_be_visible()
-        await expect(ui.board.get_by_text(f"weft retry {run.id} {node}").first).to_be_visible()
+        await expect(ui.board.get_by_text(f"sennit retry {run.id} {node}").first).to_be_visible()
     assert await ui.warnings() == []
 
 

@@ -16,7 +16,7 @@ LOCAL = Endpoint("127.0.0.1", 0)
 
 @pytest.fixture
 async def server() -> AsyncIterator[HealthServer]:
-    served = HealthServer(Readiness("tools", ("weft.tools",), "s-1"), metrics=None)
+    served = HealthServer(Readiness("tools", ("sennit.tools",), "s-1"), metrics=None)
     yield served
     served.close()
 
@@ -49,7 +49,7 @@ async def test_readyz_says_why_not_and_then_what_is_served(server: HealthServer)
     server.readiness.reason = None
     ready = await _get(at, "/readyz?verbose")
     assert ready.status_code == 200
-    assert ready.json() == {"ready": True, "role": "tools", "queues": ["weft.tools"], "store": "s-1"}
+    assert ready.json() == {"ready": True, "role": "tools", "queues": ["sennit.tools"], "store": "s-1"}
     server.readiness.reason = "draining"
     assert (await _get(at, "/readyz")).status_code == 503
 
@@ -57,7 +57,7 @@ async def test_readyz_says_why_not_and_then_what_is_served(server: HealthServer)
 async def test_metrics_without_a_port_name_the_variable(server: HealthServer) -> None:
     reply = await _get(await server.start(LOCAL), "/metrics")
     assert reply.status_code == 404
-    assert "WEFT_METRICS_PORT" in reply.text
+    assert "SENNIT_METRICS_PORT" in reply.text
 
 
 async def test_metrics_are_passed_on_from_the_sdks_own_port(server: HealthServer) -> None:

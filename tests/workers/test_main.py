@@ -28,7 +28,7 @@ async def greet(args: Whom) -> str:
 
 
 def _workers(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("WEFT_", "TEMPORAL_"))}
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("SENNIT_", "TEMPORAL_"))}
     return subprocess.run(
         [sys.executable, "-m", "workers", *arguments],
         env=clean | env,
@@ -57,7 +57,7 @@ def test_the_catalogue_is_one_json_object_on_stdout() -> None:
 
 def test_the_catalogue_has_the_users_tools_and_nothing_they_print(tmp_path: Path) -> None:
     (tmp_path / "greeting.py").write_text(GREETING)
-    done = _workers("catalogue", WEFT_TOOLS="greeting", WEFT_TOOLS_PATH=str(tmp_path))
+    done = _workers("catalogue", SENNIT_TOOLS="greeting", SENNIT_TOOLS_PATH=str(tmp_path))
     assert "greet" in {each["name"] for each in json.loads(done.stdout)["tools"]}
     assert done.stderr == "imported\n"
 
@@ -65,7 +65,7 @@ def test_the_catalogue_has_the_users_tools_and_nothing_they_print(tmp_path: Path
 @pytest.mark.parametrize("role", ["catalogue", "tools"])
 def test_a_tool_module_that_fails_stops_the_worker_with_its_name(tmp_path: Path, role: str) -> None:
     (tmp_path / "broken.py").write_text("raise RuntimeError('no such luck')")
-    env = {"WEFT_TOOLS": "broken", "WEFT_TOOLS_PATH": str(tmp_path), "WEFT_STATE": str(tmp_path / "state")}
+    env = {"SENNIT_TOOLS": "broken", "SENNIT_TOOLS_PATH": str(tmp_path), "SENNIT_STATE": str(tmp_path / "state")}
     line = _refusal(_workers(role, **env))
     assert "broken" in line
     assert "no such luck" in line
@@ -76,34 +76,34 @@ def test_a_role_that_is_not_there_is_refused() -> None:
 
 
 def test_the_sandbox_role_does_not_serve_without_a_sandbox() -> None:
-    said = _refusal(_workers("sandbox", WEFT_SANDBOX="off"))
-    assert said == "weft worker: WEFT_SANDBOX='off': no sandbox works here: it is turned off\n"
-    assert "must be one of auto, bwrap, landlock, off" in _refusal(_workers("sandbox", WEFT_SANDBOX="docker"))
+    said = _refusal(_workers("sandbox", SENNIT_SANDBOX="off"))
+    assert said == "sennit worker: SENNIT_SANDBOX='off': no sandbox works here: it is turned off\n"
+    assert "must be one of auto, bwrap, landlock, off" in _refusal(_workers("sandbox", SENNIT_SANDBOX="docker"))
 
 
 def test_mcp_servers_need_their_extra_and_a_file_that_is_right(tmp_path: Path) -> None:
     (tmp_path / "mcp.json").write_text("{}")
     (tmp_path / "mcp.py").write_text("raise ModuleNotFoundError(name='mcp')")
-    said = _refusal(_workers("tools", WEFT_MCP=str(tmp_path / "mcp.json"), PYTHONPATH=str(tmp_path)))
-    assert "needs weft[mcp]; mcp is not installed" in said
+    said = _refusal(_workers("tools", SENNIT_MCP=str(tmp_path / "mcp.json"), PYTHONPATH=str(tmp_path)))
+    assert "needs sennit[mcp]; mcp is not installed" in said
     pytest.importorskip("mcp")
-    assert "mcp.json: mcpServers: Field required" in _refusal(_workers("all", WEFT_MCP=str(tmp_path / "mcp.json")))
-    assert "no.json cannot be read" in _refusal(_workers("all", WEFT_MCP=str(tmp_path / "no.json")))
+    assert "mcp.json: mcpServers: Field required" in _refusal(_workers("all", SENNIT_MCP=str(tmp_path / "mcp.json")))
+    assert "no.json cannot be read" in _refusal(_workers("all", SENNIT_MCP=str(tmp_path / "no.json")))
 
 
 def test_without_a_sandbox_the_catalogue_has_no_tools_that_need_it() -> None:
-    without = json.loads(_workers("catalogue", WEFT_SANDBOX="off").stdout)["tools"]
+    without = json.loads(_workers("catalogue", SENNIT_SANDBOX="off").stdout)["tools"]
     assert not {"python", "shell"} & {each["name"] for each in without}
 
 
 def test_a_wrong_setting_names_variable_and_value() -> None:
-    line = _refusal(_workers("workflow", WEFT_DRAIN="soon"))
-    assert "WEFT_DRAIN='soon'" in line
+    line = _refusal(_workers("workflow", SENNIT_DRAIN="soon"))
+    assert "SENNIT_DRAIN='soon'" in line
 
 
 def test_a_folder_of_tools_that_is_not_there_is_named(tmp_path: Path) -> None:
-    line = _refusal(_workers("catalogue", WEFT_TOOLS_PATH=f"{tmp_path}{os.pathsep}/nope"))
-    assert "WEFT_TOOLS_PATH: there is no folder /nope" in line
+    line = _refusal(_workers("catalogue", SENNIT_TOOLS_PATH=f"{tmp_path}{os.pathsep}/nope"))
+    assert "SENNIT_TOOLS_PATH: there is no folder /nope" in line
 
 
 def test_a_wrong_connection_profile_is_refused(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_wrong_connection_profile_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    line = _refusal(_workers("tools", WEFT_ARTIFACTS=str(tmp_path / "file" / "artifacts")))
+    line = _refusal(_workers("tools", SENNIT_ARTIFACTS=str(tmp_path / "file" / "artifacts")))
     assert str(tmp_path / "file") in line
 
 
@@ -126,5 +126,7 @@ def test_usage_names_the_roles(arguments: tuple[str, ...], code: int) -> None:
 
 def test_a_secret_in_a_refusal_is_masked(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("import os; raise RuntimeError(os.environ['APP_TOKEN'])")
-    line = _refusal(_workers("catalogue", WEFT_TOOLS="broken", WEFT_TOOLS_PATH=str(tmp_path), APP_TOKEN="hunter2222"))
+    line = _refusal(
+        _workers("catalogue", SENNIT_TOOLS="broken", SENNIT_TOOLS_PATH=str(tmp_path), APP_TOKEN="hunter2222")
+    )
     assert "hunter2222" not in line

@@ -119,7 +119,7 @@ async def running(monkeypatch: pytest.MonkeyPatch, role: str = "all") -> AsyncIt
         return where
 
     monkeypatch.setattr(WorkerProcess, "_listen", noted)
-    settings = read_settings({"WEFT_HEALTH_PORT": "127.0.0.1:0", "WEFT_DRAIN": "3"})
+    settings = read_settings({"SENNIT_HEALTH_PORT": "127.0.0.1:0", "SENNIT_DRAIN": "3"})
     process = Running(
         WorkerProcess(role_named(role), settings, Work(store="s-1"), "me@here#1", "here:1", time.monotonic()), at
     )
@@ -234,7 +234,7 @@ async def test_a_health_port_that_is_taken_is_a_wrong_setting(bench: Callable[[]
     taken = await asyncio.start_server(lambda _r, _w: None, "127.0.0.1", 0)
     async with taken:
         port = taken.sockets[0].getsockname()[1]
-        settings = read_settings({"WEFT_HEALTH_PORT": f"127.0.0.1:{port}"})
+        settings = read_settings({"SENNIT_HEALTH_PORT": f"127.0.0.1:{port}"})
         process = WorkerProcess(role_named("tools"), settings, Work(), "me", "here:1", 0.0)
-        with pytest.raises(WrongSetting, match=f"WEFT_HEALTH_PORT='127.0.0.1:{port}'.*in use"):
+        with pytest.raises(WrongSetting, match=f"SENNIT_HEALTH_PORT='127.0.0.1:{port}'.*in use"):
             await process.run()

@@ -83,8 +83,8 @@ class WorkerChild:
     """`python -m workers` as a child process; its log is read as it comes."""
 
     def __init__(self, role: str, server: str, state: Path, log: Path, **env: str) -> None:
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("WEFT_", "TEMPORAL_"))}
-        ours = {"TEMPORAL_ADDRESS": server, "WEFT_STATE": str(state), "WEFT_HEALTH_PORT": "127.0.0.1:0"}
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("SENNIT_", "TEMPORAL_"))}
+        ours = {"TEMPORAL_ADDRESS": server, "SENNIT_STATE": str(state), "SENNIT_HEALTH_PORT": "127.0.0.1:0"}
         self._log = log
         with log.open("wb") as stderr:
             command = [sys.executable, "-m", "workers", role]
@@ -148,7 +148,7 @@ async def test_a_running_activity_is_drained_and_readiness_follows(
     dev_server: DevServer, client: Client, tmp_path: Path, start: Start
 ) -> None:
     (tmp_path / "waiting.py").write_text(WAITING)
-    child = start("tools", dev_server.address, WEFT_TOOLS="waiting", WEFT_TOOLS_PATH=str(tmp_path))
+    child = start("tools", dev_server.address, SENNIT_TOOLS="waiting", SENNIT_TOOLS_PATH=str(tmp_path))
     ready = await child.until("worker ready")
     seen = await _probe(ready["health"], "/readyz")
     assert (seen.status_code, seen.json()["store"]) == (200, ready["store"])
@@ -171,7 +171,7 @@ async def test_a_running_activity_is_drained_and_readiness_follows(
 async def test_all_roles_in_one_process_are_ready_soon_and_serve_metrics(
     dev_server: DevServer, unused_tcp_port: int, start: Start, record_property: Callable[[str, object], None]
 ) -> None:
-    child = start("all", dev_server.address, WEFT_METRICS_PORT=f"127.0.0.1:{unused_tcp_port}")
+    child = start("all", dev_server.address, SENNIT_METRICS_PORT=f"127.0.0.1:{unused_tcp_port}")
     ready = await child.until("worker ready")
     record_property("seconds_to_ready", ready["seconds"])
     assert (await _probe(ready["health"], "/livez")).status_code == 200
@@ -186,7 +186,7 @@ async def test_all_roles_in_one_process_are_ready_soon_and_serve_metrics(
 async def test_a_run_goes_through_all_roles_with_and_without_cached_workflows(
     dev_server: DevServer, client: Client, start: Start, cached: str
 ) -> None:
-    child = start("all", dev_server.address, WEFT_CACHED_WORKFLOWS=cached)
+    child = start("all", dev_server.address, SENNIT_CACHED_WORKFLOWS=cached)
     await child.until("worker ready")
     node = {"id": "a", "kind": "tool", "tool": "calculate", "args": {"expression": "2 + 3"}}
     request = {"plan": {"goal": "add", "nodes": [node], "answer": "$a.value"}}
@@ -199,7 +199,7 @@ async def test_a_run_goes_through_all_roles_with_and_without_cached_workflows(
 async def test_a_workflow_worker_loads_no_tools_and_needs_no_store(
     dev_server: DevServer, tmp_path: Path, start: Start
 ) -> None:
-    child = start("workflow", dev_server.address, WEFT_TOOLS="no_such_module")
+    child = start("workflow", dev_server.address, SENNIT_TOOLS="no_such_module")
     ready = await child.until("worker ready")
     assert (ready["queues"], ready["store"]) == ([queues.WORKFLOW], None)
     assert not (tmp_path / "state").exists()

@@ -147,5 +147,5 @@ def test_a_terminal_gets_text_with_colours_unless_told_otherwise(
 
 
 def test_a_metrics_port_that_is_taken_is_a_wrong_setting() -> None:
-    with pytest.raises(WrongSetting, match=r"WEFT_METRICS_PORT='999\.0\.0\.1:9090'"):
+    with pytest.raises(WrongSetting, match=r"SENNIT_METRICS_PORT='999\.0\.0\.1:9090'"):
         start_runtime(Endpoint("999.0.0.1", 9090))

@@ -29,7 +29,7 @@ async def model_host(
     """The activities of a worker whose models are served by the test's model server."""
     where = {"openai": model_server.openai_url, "anthropic": model_server.url}[request.param]
     name = request.param.upper()
-    settings = ModelSettings.read({f"{name}_BASE_URL": where, f"{name}_API_KEY": "any", "WEFT_MODEL": request.param})
+    settings = ModelSettings.read({f"{name}_BASE_URL": where, f"{name}_API_KEY": "any", "SENNIT_MODEL": request.param})
     served = Models.of(settings)
     yield Host(Places(artifacts, cache, docs, (), True), load_tools(["doubles.tools"]), served, identity="tests")
     await served.close()

@@ -54,7 +54,7 @@ async def test_a_failed_node_parks_the_run_and_a_retry_finishes_it(start: Start,
     handle = await start(plan={"nodes": nodes})
     view = await until(handle, lambda view: view["status"] == "blocked")
     assert {node: status_of(view, node) for node in "abc"} == {"a": "failed", "b": "pending", "c": "succeeded"}
-    assert view["blocked"][0]["command"] == f"weft retry {handle.id} a"
+    assert view["blocked"][0]["command"] == f"sennit retry {handle.id} a"
     (cache / mended).touch()
     assert await handle.execute_update("retry_node", {"node": "a"}) == "a runs again"
     report = await handle.result()

@@ -22,7 +22,7 @@ UPSERTED = "EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES"
 
 async def shown(handle: WorkflowHandle[Any, Any]) -> dict[str, Any]:
     found = (await handle.describe()).typed_search_attributes
-    return {key.name.removeprefix("Weft"): value for key, value in found if key.name in KEYS}
+    return {key.name.removeprefix("Sennit"): value for key, value in found if key.name in KEYS}
 
 
 async def shown_blocked(handle: WorkflowHandle[Any, Any]) -> dict[str, Any]:
@@ -44,7 +44,9 @@ async def test_a_run_can_be_found_by_how_it_stands(client: Client, start: Start)
     gate = {"id": "g", "kind": "gate", "question": "Go on?"}
     handle = await start(plan={"nodes": [call("a"), gate, call("b", args={"value": "$g"}, needs=["a"])]}, tenant="acme")
     await until(handle, lambda view: view["status"] == "blocked")
-    await listed(client, "WeftStatus = 'blocked' AND WeftBlockedOn STARTS_WITH 'gate' AND WeftTenant = 'acme'", handle)
+    await listed(
+        client, "SennitStatus = 'blocked' AND SennitBlockedOn STARTS_WITH 'gate' AND SennitTenant = 'acme'", handle
+    )
     assert await shown(handle) == {
         "Status": "blocked", "Phase": "running", "Tenant": "acme", "BlockedOn": "gate g", "NodesTotal": 3,
         "NodesDone": 1,
@@ -54,7 +56,7 @@ async def test_a_run_can_be_found_by_how_it_stands(client: Client, start: Start)
     assert await shown(handle) == {
         "Status": "done", "Phase": "ended", "Tenant": "acme", "NodesTotal": 3, "NodesDone": 3,
     }  # fmt: skip
-    await listed(client, "WeftStatus = 'done' AND WeftNodesDone = 3 AND WeftBlockedOn IS NULL", handle)
+    await listed(client, "SennitStatus = 'done' AND SennitNodesDone = 3 AND SennitBlockedOn IS NULL", handle)
 
 
 async def test_a_failed_node_is_counted_and_named(start: Start) -> None:
@@ -68,7 +70,7 @@ async def test_a_failed_node_is_counted_and_named(start: Start) -> None:
 
 
 async def test_a_spent_budget_comes_before_other_reasons(start: Start) -> None:
-    """A list of what is over budget asks how WeftBlockedOn begins."""
+    """A list of what is over budget asks how SennitBlockedOn begins."""
     nodes = [call("a", "fail"), call("b"), call("c", needs=["b"])]
     handle = await start(plan={"nodes": nodes, "answer": {"a": "$a", "c": "$c"}}, budget={"nodes": 2})
     await until(handle, lambda view: view["status"] == "blocked")
@@ -89,7 +91,7 @@ async def test_a_goal_is_seen_being_planned_and_its_tokens_counted(client: Clien
         async for event in handle.fetch_history_events()
         if event.HasField("upsert_workflow_search_attributes_event_attributes")
     ]
-    assert written[0] == ["WeftPhase", "WeftStatus"]
+    assert written[0] == ["SennitPhase", "SennitStatus"]
     assert (await shown(handle))["Status"] == "done"
 
 
@@ -130,7 +132,7 @@ async def test_a_copied_run_sheds_what_it_was_started_with(client: Client, start
         await asyncio.sleep(0.05)
     copied = (await first.describe()).typed_search_attributes
     again = await client.start_workflow(
-        "AgentRun", {"plan": {"nodes": [call("a")]}}, id=f"{first.id}-2", task_queue="weft.workflow",
+        "AgentRun", {"plan": {"nodes": [call("a")]}}, id=f"{first.id}-2", task_queue="sennit.workflow",
         search_attributes=copied,
     )  # fmt: skip
     await again.result()

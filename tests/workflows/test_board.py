@@ -50,7 +50,7 @@ def test_what_a_person_must_do_comes_first_and_can_be_pasted() -> None:
     assert text.index("ok asks:") < text.index("<svg") < text.index("| node")
     assert "**ok asks:** May it &#42;go&#42;?" in text
     assert '→ Send an Update: `answer` with `{"node": "ok", "value": "yes"}`' in text
-    assert f"→ in a shell: `weft answer {RUN} ok yes`" in text
+    assert f"→ in a shell: `sennit answer {RUN} ok yes`" in text
     assert '→ or refuse: `reject` with `{"node": "w"}`' in text
 
 
@@ -62,7 +62,7 @@ def test_a_large_replan_tells_how_much_it_adds_and_why() -> None:
     assert "**j wants more nodes:** may it add 1,200 more nodes? the page is gone&#58; n4 nap; and 1,199 more" in text
     assert '→ Send an Update: `approve` with `{"node": "j"}`' in text
     assert '→ or refuse: `reject` with `{"node": "j"}`' in text
-    assert f"→ in a shell: `weft approve {RUN} j`" in text
+    assert f"→ in a shell: `sennit approve {RUN} j`" in text
 
 
 def test_a_failed_node_is_asked_about_when_the_run_is_parked() -> None:
@@ -126,7 +126,7 @@ def test_links_lead_to_pages_of_this_run() -> None:
 
 
 def below(*names: str, run: str = f"{RUN}.sub", question: str = "May this run?") -> dict[int, SubagentView]:
-    command = f"weft approve {run} {names[0]}"
+    command = f"sennit approve {run} {names[0]}"
     items = [
         BlockedOn(
             node=name,
@@ -150,7 +150,7 @@ def test_what_a_sub_agent_waits_for_is_sent_to_its_run() -> None:
     assert f"→ in the [run of its sub-agent](namespaces/{{namespace}}/workflows/{RUN}.sub):" in text
     assert '`approve` with `{"node": "n3"}`' in text
     assert '`reject` with `{"node": "n3"}`' in text
-    assert f"`weft approve {RUN}.sub n3`" in text
+    assert f"`sennit approve {RUN}.sub n3`" in text
     assert re.search(r"^\| `sub` \| \u2007running .* its sub-agent waits \|$", text, re.MULTILINE)
     assert "sub-agent" not in shown(play)
 
@@ -166,7 +166,9 @@ def test_what_sub_agents_wait_for_makes_no_board_too_long() -> None:
 
 
 def test_notes_come_last() -> None:
-    assert shown(Play(node("a")), notes=["`WeftStatus` is missing: `weft setup`"]).rstrip().endswith("`weft setup`")
+    assert (
+        shown(Play(node("a")), notes=["`SennitStatus` is missing: `sennit setup`"]).rstrip().endswith("`sennit setup`")
+    )
 
 
 @given(st.one_of(st.text(), st.sampled_from([HOSTILE, "W" * 100_000, "1/2/3 ---- ::"])))

@@ -44,7 +44,7 @@ async def test_an_approved_replan_is_added_and_costs_no_other_call(begin: Begin,
         "may it add 4 more nodes, about 1,001 tokens? the page on the Amazon is gone: "
         'n3 nap "a"; n4 nap "b"; n5 nap "c"; and 1 more'
     )
-    assert item["command"] == f"weft approve {handle.id} n2"
+    assert item["command"] == f"sennit approve {handle.id} n2"
     assert (await calls_spent(handle), len(model_server.asked)) == (2, 2)
     assert await insist(handle, "approve", {"node": "n2"}) == "the nodes that n2 asks for are added"
     report = await handle.result()
@@ -169,7 +169,7 @@ async def test_the_replan_of_a_sub_agent_waits_as_its_writes_do(
     handle = await begin(plan=plan, approve_replans_above=3)
     child = client.get_workflow_handle(f"{handle.id}.sub")
     view = await until(child, blocked)
-    assert view["blocked"][0]["command"] == f"weft approve {handle.id}.sub n2"
+    assert view["blocked"][0]["command"] == f"sennit approve {handle.id}.sub n2"
     shown = (await until(handle, blocked))["blocked"][0]
     assert (shown["node"], shown["why"]) == ("sub.n2", "replan")
     await insist(child, "approve", {"node": "n2"})

@@ -23,7 +23,7 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import UnsandboxedWorkflowRunner
 
 from activities.host import Host
-from starter.client import Weft
+from starter.client import Sennit
 from starter.connection import local_place
 from workflows import engine, queues
 from workflows.agent_run import AgentRun
@@ -61,7 +61,7 @@ async def listed(handle: Handle, status: str, blocked: str | None) -> None:
     async with asyncio.timeout(20):
         while True:
             found = {key.name: value for key, value in (await handle.describe()).typed_search_attributes}
-            if (found.get("WeftStatus"), found.get("WeftBlockedOn")) == (status, blocked):
+            if (found.get("SennitStatus"), found.get("SennitBlockedOn")) == (status, blocked):
                 return
             await asyncio.sleep(0.05)
 
@@ -76,13 +76,13 @@ async def test_a_question_below_is_shown_above_until_it_is_settled(
     view = await until(handle, lambda view: view["status"] == "blocked")
     [item] = view["blocked"]
     assert (item["node"], item["why"], item["update"], item["run"]) == ("sub.n1", "approval", "approve", child)
-    assert (item["example"], item["command"]) == ({"node": "n1"}, f"weft approve {child} n1")
+    assert (item["example"], item["command"]) == ({"node": "n1"}, f"sennit approve {child} n1")
     assert view["nodes"][0]["preview"] == f"run {child} waits for a person"
     await listed(handle, "blocked", "approval sub.n1")
     drawn = await board(handle)
     assert "sub.n1 needs approval" in drawn
     assert "its sub-agent waits" in drawn
-    assert f"`weft approve {child} n1`" in drawn
+    assert f"`sennit approve {child} n1`" in drawn
     await client.get_workflow_handle(child).execute_update("approve", {"node": "n1"})
     await until(handle, lambda view: (view["status"], view["blocked"]) == ("running", []))
     await listed(handle, "running", None)
@@ -102,11 +102,11 @@ async def test_a_question_is_passed_on_to_the_root_and_settled_from_there(
     view = await until(handle, lambda view: view["blocked"])
     assert view["status"] == "running", "something beside it goes on"
     await handle.execute_update("skip_node", {"node": "beside"})
-    run = await Weft(client, local_place("127.0.0.1:1", None)).find(handle.id)
+    run = await Sennit(client, local_place("127.0.0.1:1", None)).find(handle.id)
     async with aclosing(run.watch()) as views:
         shown = await anext(shown async for shown in views if shown.status == "blocked")
     [item] = shown.blocked
-    assert (item.node, item.command) == ("sub.in.g", f"weft answer {inner} g yes")
+    assert (item.node, item.command) == ("sub.in.g", f"sennit answer {inner} g yes")
     await run.update("answer", node="sub.in.g", value="Nile")
     assert (await handle.result())["answer"] == "Nile"
     for child in (f"{handle.id}.sub", inner):

@@ -105,7 +105,7 @@ async def test_a_write_that_succeeded_is_repeated_only_when_that_is_said(start: 
 async def test_an_approved_write_runs_once_under_its_key(start: Start, cache: Path) -> None:
     handle = await start(plan={"nodes": [call("w", "note", args={"text": "approved"})]})
     view = await until(handle, blocked)
-    assert view["blocked"][0]["command"] == f"weft approve {handle.id} w"
+    assert view["blocked"][0]["command"] == f"sennit approve {handle.id} w"
     assert called(cache, handle) == Counter()
     assert await insist(handle, "approve", {"node": "w"}) == "w may run"
     report = await handle.result()

@@ -55,7 +55,9 @@ async def test_a_timer_says_what_ends_with_it(start: Start) -> None:
 
 
 def test_what_is_too_long_to_be_passed_on_is_only_named() -> None:
-    item = BlockedOn(node="g", why="gate", question="?" * 9_000, update="answer", example={"node": "g"}, command="weft")
+    item = BlockedOn(
+        node="g", why="gate", question="?" * 9_000, update="answer", example={"node": "g"}, command="sennit"
+    )
     short = passed_on(item, "agent-x.sub")
-    assert (len(short.question), short.command, short.run) == (501, "weft status agent-x.sub", "agent-x.sub")
+    assert (len(short.question), short.command, short.run) == (501, "sennit status agent-x.sub", "agent-x.sub")
     assert passed_on(short, "agent-x") == short, "the run that asks stays the same on the way up"

@@ -34,9 +34,9 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Regist
         monkeypatch.setattr(tempfile, "tempdir", folder)
         settings = read_settings(
             {
-                "WEFT_MCP": str(tmp_path / "mcp.json"),
-                "WEFT_WRITE_ROOT": str(tmp_path / "docs"),
-                "WEFT_TOOLS": "doubles.tools",
+                "SENNIT_MCP": str(tmp_path / "mcp.json"),
+                "SENNIT_WRITE_ROOT": str(tmp_path / "docs"),
+                "SENNIT_TOOLS": "doubles.tools",
             }
         )
         yield load_registry(settings, ROLES["all"], pytest.skip)

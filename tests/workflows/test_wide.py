@@ -36,12 +36,12 @@ async def most_pending(handle: WorkflowHandle[Any, Any]) -> int:
 
 async def test_five_hundred_ready_nodes_of_ten_kilobytes_each_run_and_finish(start: Start) -> None:
     """Five mebibytes of plan: it travels packed, and its arguments never enter the history again."""
-    nodes = [call(f"n{index}", args={"value": f"{index} " + "warp and weft " * 730}) for index in range(500)]
+    nodes = [call(f"n{index}", args={"value": f"{index} " + "warp and sennit " * 730}) for index in range(500)]
     nodes.append({"id": "all", "kind": "join", "inputs": [node["id"] for node in nodes]})
     handle = await start(plan_packed=pack_plan({"nodes": nodes, "answer": "$all[499].value"}))
     report = await handle.result()
     assert report["status"] == "done"
-    assert report["answer"].startswith("499 warp and weft")
+    assert report["answer"].startswith("499 warp and sennit")
     assert len(report["nodes"]) == 501
     assert await most_pending(handle) <= 100
     events, size = await weight(handle)

@@ -82,7 +82,7 @@ def _refusal(error: NotUnderstood) -> str:
     why = f" ({error.why})" if error.why else ""
     return (
         f'The offline rules do not understand "{said}"{why}. They are rules, no model, and can plan: '
-        f"{_EXAMPLES}. Anything else needs a language model: set WEFT_MODEL."
+        f"{_EXAMPLES}. Anything else needs a language model: set SENNIT_MODEL."
     )
 
 

@@ -1,4 +1,4 @@
-"""The file named by WEFT_MCP: servers in the usual `mcpServers` form, with what may be used of them and how."""
+"""The file named by SENNIT_MCP: servers in the usual `mcpServers` form, with what may be used of them and how."""
 
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal, Self

@@ -107,14 +107,14 @@ async def test_a_wrong_key_is_named_and_not_told(bench: Bench) -> None:
 
 
 async def test_an_unknown_model_is_named(bench: Bench) -> None:
-    with pytest.raises(ProviderError, match=r"has no model 'nobody' \(404\); change WEFT_MODEL") as caught:
+    with pytest.raises(ProviderError, match=r"has no model 'nobody' \(404\); change SENNIT_MODEL") as caught:
         await bench.ask(model="nobody")
     assert not caught.value.retryable
 
 
 async def test_an_answer_of_another_place_is_no_list_of_models(bench: Bench) -> None:
     bench.server.models = ("a", "b")
-    with pytest.raises(ProviderError, match=r"has 2 models \(a, b\); set WEFT_MODEL=\w+:NAME"):
+    with pytest.raises(ProviderError, match=r"has 2 models \(a, b\); set SENNIT_MODEL=\w+:NAME"):
         await bench.remote.default_model()
     bench.server.models = ("only",)
     assert await bench.remote.default_model() == f"{bench.format}:only"

@@ -34,8 +34,8 @@ def request(**fields: Any) -> ModelRequest:
         ({"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, "openai"),
         ({"ANTHROPIC_API_KEY": KEY}, "anthropic"),
         ({"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY}, "openai"),
-        ({"ANTHROPIC_API_KEY": KEY, "WEFT_MODEL": "offline"}, "offline"),
-        ({"WEFT_MODEL": "openai:qwen3:8b"}, "openai:qwen3:8b"),
+        ({"ANTHROPIC_API_KEY": KEY, "SENNIT_MODEL": "offline"}, "offline"),
+        ({"SENNIT_MODEL": "openai:qwen3:8b"}, "openai:qwen3:8b"),
     ],
 )
 def test_every_role_has_the_usual_model(env: dict[str, str], usual: str) -> None:
@@ -44,7 +44,11 @@ def test_every_role_has_the_usual_model(env: dict[str, str], usual: str) -> None
 
 
 def test_a_role_may_have_models_of_its_own_in_order() -> None:
-    env = {"WEFT_MODEL": "openai:small", "WEFT_MODEL_JUDGE": "anthropic:big, openai:big,", "WEFT_MODEL_PLANNER": " "}
+    env = {
+        "SENNIT_MODEL": "openai:small",
+        "SENNIT_MODEL_JUDGE": "anthropic:big, openai:big,",
+        "SENNIT_MODEL_PLANNER": " ",
+    }
     settings = ModelSettings.read(env)
     assert settings.models("judge") == ("anthropic:big", "openai:big")
     assert settings.models("planner") == settings.models("worker") == ("openai:small",)
@@ -52,20 +56,20 @@ def test_a_role_may_have_models_of_its_own_in_order() -> None:
 
 def test_a_provider_may_have_a_rate() -> None:
     assert Models.of(ModelSettings.read({})).rates == {}
-    settings = ModelSettings.read({"WEFT_RATES": " openai = 600,anthropic=50, "})
-    assert Models.of(settings).rates == {"weft.llm.openai": 600, "weft.llm.anthropic": 50}
+    settings = ModelSettings.read({"SENNIT_RATES": " openai = 600,anthropic=50, "})
+    assert Models.of(settings).rates == {"sennit.llm.openai": 600, "sennit.llm.anthropic": 50}
 
 
 @pytest.mark.parametrize(
     ("env", "told"),
     [
-        ({"WEFT_MODEL": "gpt-5"}, "WEFT_MODEL='gpt-5': is no model; give offline, openai:NAME, anthropic:NAME"),
-        ({"WEFT_MODEL_CRITIC": "openai:"}, "WEFT_MODEL_CRITIC='openai:': is no model"),
-        ({"WEFT_MODEL": "openai:a b"}, "WEFT_MODEL='openai:a b'"),
-        ({"WEFT_RATES": "openai=60, mistral=5"}, "WEFT_RATES='mistral=5': is no rate; give calls a minute, like"),
-        ({"WEFT_RATES": "openai"}, "WEFT_RATES='openai': is no rate"),
-        ({"WEFT_RATES": "openai=0"}, "WEFT_RATES='openai=0': is no rate"),
-        ({"WEFT_RATES": "openai=1.5"}, "WEFT_RATES='openai=1.5': is no rate"),
+        ({"SENNIT_MODEL": "gpt-5"}, "SENNIT_MODEL='gpt-5': is no model; give offline, openai:NAME, anthropic:NAME"),
+        ({"SENNIT_MODEL_CRITIC": "openai:"}, "SENNIT_MODEL_CRITIC='openai:': is no model"),
+        ({"SENNIT_MODEL": "openai:a b"}, "SENNIT_MODEL='openai:a b'"),
+        ({"SENNIT_RATES": "openai=60, mistral=5"}, "SENNIT_RATES='mistral=5': is no rate; give calls a minute, like"),
+        ({"SENNIT_RATES": "openai"}, "SENNIT_RATES='openai': is no rate"),
+        ({"SENNIT_RATES": "openai=0"}, "SENNIT_RATES='openai=0': is no rate"),
+        ({"SENNIT_RATES": "openai=1.5"}, "SENNIT_RATES='openai=1.5': is no rate"),
         ({"OPENAI_BASE_URL": "localhost:8000"}, "OPENAI_BASE_URL="),
         ({"OPENAI_BASE_URL": "http://"}, "OPENAI_BASE_URL="),
         ({"OPENAI_BASE_URL": "http://[::1"}, "OPENAI_BASE_URL: is no URL"),
@@ -87,8 +91,12 @@ async def server() -> AsyncIterator[ModelServer]:
 
 @pytest.fixture
 async def models(server: ModelServer) -> AsyncIterator[Models]:
-    env = {"OPENAI_BASE_URL": server.openai_url, "ANTHROPIC_BASE_URL": f"{server.url}/v1", "WEFT_MODEL_JUDGE": "openai"}
-    found = Models.of(ModelSettings.read(env | {"WEFT_MODEL": "openai:first"}))
+    env = {
+        "OPENAI_BASE_URL": server.openai_url,
+        "ANTHROPIC_BASE_URL": f"{server.url}/v1",
+        "SENNIT_MODEL_JUDGE": "openai",
+    }
+    found = Models.of(ModelSettings.read(env | {"SENNIT_MODEL": "openai:first"}))
     yield found
     await found.close()
 
@@ -135,7 +143,7 @@ async def test_one_rate_limit_slows_the_provider_and_not_the_other(models: Model
 
 
 async def test_a_bare_name_is_looked_up_once_a_run(models: Models, server: ModelServer) -> None:
-    with pytest.raises(ProviderError, match=r"has 2 models \(first, second\); set WEFT_MODEL=openai:NAME"):
+    with pytest.raises(ProviderError, match=r"has 2 models \(first, second\); set SENNIT_MODEL=openai:NAME"):
         await models.chosen()
     server.models = ("first",)
     chosen = await models.chosen()
@@ -154,7 +162,7 @@ async def test_without_a_key_the_variable_is_named() -> None:
 
 
 async def test_the_own_servers_have_a_default_with_a_price_and_need_no_key_to_name_it() -> None:
-    settings = ModelSettings.read({"WEFT_MODEL": "openai", "WEFT_MODEL_JUDGE": "anthropic"})
+    settings = ModelSettings.read({"SENNIT_MODEL": "openai", "SENNIT_MODEL_JUDGE": "anthropic"})
     chosen = await Models.of(settings).chosen()
     assert chosen["worker"] == [f"openai:{DEFAULTS['openai']}"]
     assert chosen["judge"] == [f"anthropic:{DEFAULTS['anthropic']}"]

@@ -117,6 +117,6 @@ async def web(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Web]:
     site = Web()
     server = await asyncio.start_server(site.serve, "127.0.0.1", 0)
     site.port = server.sockets[0].getsockname()[1]
-    monkeypatch.setenv("WEFT_HTTP_ALLOW", f"127.0.0.1:{site.port}")
+    monkeypatch.setenv("SENNIT_HTTP_ALLOW", f"127.0.0.1:{site.port}")
     yield site
     server.close()

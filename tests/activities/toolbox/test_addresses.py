@@ -20,7 +20,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
         return known[host]
 
     monkeypatch.setattr(addresses, "resolve", resolve)
-    monkeypatch.delenv("WEFT_HTTP_ALLOW", raising=False)
+    monkeypatch.delenv("SENNIT_HTTP_ALLOW", raising=False)
     return known
 
 
@@ -148,7 +148,7 @@ async def test_an_operator_can_allow_private_hosts_but_no_metadata_service(
 ) -> None:
     names |= {"wiki.corp": ["10.0.0.8"], "evil.wiki.corp": ["10.0.0.9"], "wiki.corp.evil.example": ["10.0.0.9"]}
     names |= {"meta.corp": ["169.254.169.254"], "six.corp": ["::ffff:169.254.169.254"]}
-    monkeypatch.setenv("WEFT_HTTP_ALLOW", allowed)
+    monkeypatch.setenv("SENNIT_HTTP_ALLOW", allowed)
     if admitted:
         assert (await admit(url)).addresses
     else:

@@ -45,7 +45,7 @@ async def test_the_request_carries_no_credentials_and_says_who_asks(web: Web) ->
     await fetch(web.page("/", b"x"))
     headers = web.requests[0].headers
     assert headers["host"] == f"127.0.0.1:{web.port}"
-    assert headers["user-agent"] == "weft"
+    assert headers["user-agent"] == "sennit"
     assert headers["accept-encoding"] == "gzip"
     assert not {"authorization", "cookie", "referer", "proxy-authorization"} & set(headers)
 
@@ -187,7 +187,7 @@ async def test_a_closed_port_is_a_retryable_failure(web: Web, monkeypatch: pytes
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
-        monkeypatch.setenv("WEFT_HTTP_ALLOW", "127.0.0.1")
+        monkeypatch.setenv("SENNIT_HTTP_ALLOW", "127.0.0.1")
         with pytest.raises(FetchFailed) as caught:
             await fetch(f"http://127.0.0.1:{port}/")
     assert caught.value.retryable
@@ -229,7 +229,7 @@ async def test_the_next_checked_address_is_asked_when_one_does_not_answer(
         return ["127.0.0.9", "127.0.0.1"]
 
     monkeypatch.setattr(addresses, "resolve", resolve)
-    monkeypatch.setenv("WEFT_HTTP_ALLOW", "two.example")
+    monkeypatch.setenv("SENNIT_HTTP_ALLOW", "two.example")
     web.page("/", b"x", "text/plain")
     assert (await fetch(f"http://two.example:{web.port}/")).text == "x"
     assert web.requests[0].headers["host"] == f"two.example:{web.port}"
@@ -250,13 +250,13 @@ def test_arguments_are_bounded(arguments: dict[str, Any]) -> None:
 
 @pytest.fixture
 async def secure(tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[int]:
-    """The port of a TLS server whose certificate, trusted here, is for weft.example only."""
+    """The port of a TLS server whose certificate, trusted here, is for sennit.example only."""
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("needs the openssl program to make a certificate")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    command = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=weft.example"
-    names = ["-addext", "subjectAltName=DNS:weft.example", "-keyout", str(key), "-out", str(certificate)]
+    command = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=sennit.example"
+    names = ["-addext", "subjectAltName=DNS:sennit.example", "-keyout", str(key), "-out", str(certificate)]
     subprocess.run([openssl, *command.split(), *names], check=True, capture_output=True)
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     serving.load_cert_chain(certificate, key)
@@ -267,14 +267,14 @@ async def secure(tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch) -> A
 
     monkeypatch.setattr(addresses, "resolve", resolve)
     monkeypatch.setattr(download, "_certificates", lambda: ssl.create_default_context(cafile=str(certificate)))
-    monkeypatch.setenv("WEFT_HTTP_ALLOW", "weft.example,other.example,127.0.0.1")
+    monkeypatch.setenv("SENNIT_HTTP_ALLOW", "sennit.example,other.example,127.0.0.1")
     yield server.sockets[0].getsockname()[1]
     server.close()
 
 
 async def test_the_certificate_is_checked_against_the_name_and_not_the_address(web: Web, secure: int) -> None:
     web.page("/", b"safe", "text/plain")
-    assert (await fetch(f"https://weft.example:{secure}/")).text == "safe"
+    assert (await fetch(f"https://sennit.example:{secure}/")).text == "safe"
     for wrong in ("other.example", "127.0.0.1"):
         with pytest.raises(FetchFailed, match="CERTIFICATE_VERIFY_FAILED") as caught:
             await fetch(f"https://{wrong}:{secure}/")

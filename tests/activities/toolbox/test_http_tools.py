@@ -93,7 +93,7 @@ async def test_wrong_arguments_send_nothing(
 async def test_a_declared_host_is_open_to_its_endpoint_and_to_nothing_else(
     web: Web, tmp_path: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("WEFT_HTTP_ALLOW")
+    monkeypatch.delenv("SENNIT_HTTP_ALLOW")
     tool = declared(tmp_path, web.page("/", b"{}", "application/json"))
     assert (await tool.call({}, context))["data"] == {}
     with pytest.raises(AddressRefused):
@@ -104,7 +104,7 @@ async def test_a_declared_host_is_open_to_its_endpoint_and_to_nothing_else(
 async def test_a_metadata_service_cannot_be_declared(
     tmp_path: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("WEFT_HTTP_ALLOW", "169.254.169.254")
+    monkeypatch.setenv("SENNIT_HTTP_ALLOW", "169.254.169.254")
     with pytest.raises(AddressRefused, match="metadata service"):
         await declared(tmp_path, "http://169.254.169.254/latest").call({}, context)
 
@@ -204,7 +204,7 @@ async def test_a_write_whose_answer_cannot_be_read_is_unknown(
 async def test_without_a_connection_nothing_was_written(
     tmp_path: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("WEFT_HTTP_ALLOW", raising=False)
+    monkeypatch.delenv("SENNIT_HTTP_ALLOW", raising=False)
     with pytest.raises(FetchFailed) as failed:
         await declared(tmp_path, "http://127.0.0.1:9/", effect="write", method="POST").call({}, context)
     assert failed.value.retryable

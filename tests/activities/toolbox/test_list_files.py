@@ -92,5 +92,5 @@ def test_missing_documents_are_named_with_the_worker(context: ToolContext, tmp_p
 
 def test_a_run_without_documents_says_how_to_give_some(context: ToolContext) -> None:
     without = ToolContext(None, context.cache, "run", "n1", 1, 1, "key", context.progress)
-    with pytest.raises(DocsNotFound, match="--docs DIR or WEFT_DOCS"):
+    with pytest.raises(DocsNotFound, match="--docs DIR or SENNIT_DOCS"):
         listed(without)

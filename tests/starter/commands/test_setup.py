@@ -25,19 +25,19 @@ INT = IndexedValueType.INDEXED_VALUE_TYPE_INT
 
 
 def test_an_attribute_of_another_type_is_named() -> None:
-    assert setup.mistyped({"WeftStatus": 2, "WeftTokens": 99}) == ["WeftTokens should be Double"]
+    assert setup.mistyped({"SennitStatus": 2, "SennitTokens": 99}) == ["SennitTokens should be Double"]
 
 
 def test_what_was_done_is_told() -> None:
-    assert setup.told("agents", {"WeftTokens": "Double"})[0] == "created in agents: WeftTokens (Double)"
+    assert setup.told("agents", {"SennitTokens": "Double"})[0] == "created in agents: SennitTokens (Double)"
     assert "already in" not in " ".join(setup.told("agents", KINDS))
-    assert [line[:30] for line in setup.told("agents", {})] == ["already in agents: WeftStatus,"]
+    assert [line[:30] for line in setup.told("agents", {})] == ["already in agents: SennitStatus,"]
 
 
 def test_views_are_links_only_where_the_web_ui_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert 'AND `WeftStatus`="blocked"' in setup.listed(local_place("h:1", None, "a b"))[1]
+    assert 'AND `SennitStatus`="blocked"' in setup.listed(local_place("h:1", None, "a b"))[1]
     line = setup.listed(local_place("h:1", "http://ui/", "a b"))[1]
-    assert line.endswith("%20AND%20%60WeftStatus%60%3D%22blocked%22")
+    assert line.endswith("%20AND%20%60SennitStatus%60%3D%22blocked%22")
     assert "http://ui/namespaces/a%20b/workflows?query=%60WorkflowType%60%3D%22AgentRun%22%20AND" in line
 
 
@@ -72,7 +72,7 @@ async def test_a_provider_is_capped_for_all_workers_together_and_let_go(
     async def rate() -> float | None:
         asked = DescribeTaskQueueRequest(
             namespace="default",
-            task_queue=TaskQueue(name="weft.llm.anthropic"),
+            task_queue=TaskQueue(name="sennit.llm.anthropic"),
             task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
             report_config=True,
         )
@@ -84,7 +84,7 @@ async def test_a_provider_is_capped_for_all_workers_together_and_let_go(
         await setup.run(parse(["setup", "--address", server_address, "--rates", text]), terminal)
         assert await rate() == expected
         said = "at most 90 calls a minute" if expected else "no cap"
-        assert f"weft.llm.anthropic: {said}, of all workers together" in terminal.out.getvalue()
+        assert f"sennit.llm.anthropic: {said}, of all workers together" in terminal.out.getvalue()
 
 
 @pytest.mark.server
@@ -114,4 +114,4 @@ async def test_a_namespace_without_room_is_named(
 async def test_who_may_not_create_is_told_what_to_ask_for(client: Client, status: RPCStatusCode) -> None:
     refusal = setup._refusal(client, RPCError("no", status, b""))
     assert isinstance(refusal, Refused)
-    assert "have default given WeftStatus (Keyword), " in str(refusal)
+    assert "have default given SennitStatus (Keyword), " in str(refusal)

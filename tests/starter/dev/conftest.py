@@ -20,10 +20,10 @@ class Ready(http.server.BaseHTTPRequestHandler):
         self.send_response(200 if self.path == "/readyz" else 404)
         self.end_headers()
 
-starts = pathlib.Path(os.environ["WEFT_ARTIFACTS"]).parent / "starts"
+starts = pathlib.Path(os.environ["SENNIT_ARTIFACTS"]).parent / "starts"
 with starts.open("a") as file:
     file.write(json.dumps({"pid": os.getpid(), "environ": dict(os.environ)}) + "\\n")
-http.server.HTTPServer(("127.0.0.1", int(os.environ["WEFT_HEALTH_PORT"])), Ready).serve_forever()
+http.server.HTTPServer(("127.0.0.1", int(os.environ["SENNIT_HEALTH_PORT"])), Ready).serve_forever()
 """
 
 
@@ -43,7 +43,7 @@ def stand_in(tmp_path: Path) -> tuple[str, ...]:
 @pytest.fixture
 async def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dev_server_binary: Path) -> AsyncIterator[StateDir]:
     """A state directory whose stack takes free ports and is stopped after the test."""
-    monkeypatch.setenv("WEFT_TEMPORAL_CLI", str(dev_server_binary))
+    monkeypatch.setenv("SENNIT_TEMPORAL_CLI", str(dev_server_binary))
     monkeypatch.setattr("starter.dev.fingerprint.code_digest", lambda: "of the tests")  # sources may change meanwhile
     monkeypatch.setattr("starter.dev.stack.PORT", 0)
     monkeypatch.setattr("starter.dev.stack.UI_PORT", 0)

@@ -30,7 +30,7 @@ class Machine:
     def __init__(self, root: Path) -> None:
         self.bin = root / "bin"
         self.bin.mkdir()
-        self.cache = root / "cache" / "weft"
+        self.cache = root / "cache" / "sennit"
         self.builds = root / "builds"
         self.lines: list[str] = []
         self.progress = Progress(self.lines.append)
@@ -52,7 +52,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setenv("PATH", f"{made.bin}:/usr/bin:/bin")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("BUILDS", str(made.builds))
-    monkeypatch.delenv("WEFT_TEMPORAL_CLI", raising=False)
+    monkeypatch.delenv("SENNIT_TEMPORAL_CLI", raising=False)
 
     def refuse(*_: object) -> None:
         raise CannotDownload("temporal.download is not reachable: no network")
@@ -86,10 +86,10 @@ def test_only_a_cli_of_the_tested_versions_is_chosen_from_path(
 def test_a_named_cli_comes_before_everything(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.cli(GOOD)
     mine = machine.cli(OLD, "mine")
-    monkeypatch.setenv("WEFT_TEMPORAL_CLI", str(mine))
+    monkeypatch.setenv("SENNIT_TEMPORAL_CLI", str(mine))
     assert obtain(progress=machine.progress) == mine
     (line,) = machine.lines
-    assert line.startswith(f"WEFT_TEMPORAL_CLI is used, but {mine} has Server 1.28 and UI 2.39; needed are ")
+    assert line.startswith(f"SENNIT_TEMPORAL_CLI is used, but {mine} has Server 1.28 and UI 2.39; needed are ")
 
 
 @pytest.mark.parametrize("text", [None, "#!/bin/sh\nexit 1\n", "#!/bin/sh\necho bash 5\n"])
@@ -99,8 +99,8 @@ def test_a_named_cli_that_does_not_work_is_an_error_and_not_passed_over(
     machine.cli(GOOD)
     if text is not None:
         machine.command("mine", text)
-    monkeypatch.setenv("WEFT_TEMPORAL_CLI", str(machine.bin / "mine"))
-    with pytest.raises(DevServerUnavailable, match=f"WEFT_TEMPORAL_CLI: .*{machine.bin / 'mine'}"):
+    monkeypatch.setenv("SENNIT_TEMPORAL_CLI", str(machine.bin / "mine"))
+    with pytest.raises(DevServerUnavailable, match=f"SENNIT_TEMPORAL_CLI: .*{machine.bin / 'mine'}"):
         obtain(progress=machine.progress)
 
 
@@ -156,7 +156,7 @@ def test_no_way_at_all_names_each_way_and_what_helps(machine: Machine) -> None:
     text = str(raised.value)
     assert "Go 1.20.1 is too old; 1.26.4 or newer is needed" in text
     assert "temporal.download is not reachable: no network" in text
-    assert "WEFT_TEMPORAL_CLI" in text
+    assert "SENNIT_TEMPORAL_CLI" in text
     assert "--address" in text
 
 
@@ -198,6 +198,6 @@ def test_other_pinned_versions_or_another_machine_mean_another_binary(tmp_path: 
 
 def test_the_cache_is_where_xdg_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_dir({}) == tmp_path / ".cache" / "weft"
-    assert cache_dir({"XDG_CACHE_HOME": "/c"}) == Path("/c/weft")
-    assert cache_dir({"XDG_CACHE_HOME": "relative"}) == tmp_path / ".cache" / "weft"
+    assert cache_dir({}) == tmp_path / ".cache" / "sennit"
+    assert cache_dir({"XDG_CACHE_HOME": "/c"}) == Path("/c/sennit")
+    assert cache_dir({"XDG_CACHE_HOME": "relative"}) == tmp_path / ".cache" / "sennit"

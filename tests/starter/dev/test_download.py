@@ -42,14 +42,14 @@ def test_a_proxy_is_asked_in_place_of_the_host(monkeypatch: pytest.MonkeyPatch) 
         unused.bind(("127.0.0.1", 0))
         monkeypatch.setenv("https_proxy", f"127.0.0.1:{unused.getsockname()[1]}")
         monkeypatch.setenv("no_proxy", "")
-        assert "refused" in (reach("weft.invalid", Progress()) or "")
+        assert "refused" in (reach("sennit.invalid", Progress()) or "")
 
 
 def test_an_unreachable_host_is_named_and_nothing_is_downloaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(download, "HOST", "weft.invalid")
-    with pytest.raises(CannotDownload, match=r"weft\.invalid is not reachable: "):
+    monkeypatch.setattr(download, "HOST", "sennit.invalid")
+    with pytest.raises(CannotDownload, match=r"sennit\.invalid is not reachable: "):
         download_server("v1.8.2", tmp_path / "temporal", Progress())
     assert not list(tmp_path.iterdir())
 

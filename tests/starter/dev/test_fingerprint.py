@@ -16,12 +16,12 @@ def test_the_code_digest_follows_sources_and_nothing_else(tmp_path: Path) -> Non
 
 
 def test_the_settings_digest_follows_what_workers_inherit() -> None:
-    first = settings_digest({"WEFT_TOOLS": "a", "PATH": "/bin", "WEFT_STATE": "/s"})
-    assert settings_digest({"WEFT_TOOLS": "a", "PATH": "/usr/bin", "WEFT_STATE": "/t"}) == first
-    assert settings_digest({"WEFT_TOOLS": "b"}) != first
-    assert settings_digest({"WEFT_TOOLS": "a", "OPENAI_API_KEY": "k"}) != first
-    assert settings_digest({"WEFT_TOOLS": "a", "WEFT_MODEL_JUDGE": "openai"}) != first
-    assert settings_digest({"WEFT_TOOLS": "a", "ANTHROPIC_BASE_URL": "http://h"}) != first
+    first = settings_digest({"SENNIT_TOOLS": "a", "PATH": "/bin", "SENNIT_STATE": "/s"})
+    assert settings_digest({"SENNIT_TOOLS": "a", "PATH": "/usr/bin", "SENNIT_STATE": "/t"}) == first
+    assert settings_digest({"SENNIT_TOOLS": "b"}) != first
+    assert settings_digest({"SENNIT_TOOLS": "a", "OPENAI_API_KEY": "k"}) != first
+    assert settings_digest({"SENNIT_TOOLS": "a", "SENNIT_MODEL_JUDGE": "openai"}) != first
+    assert settings_digest({"SENNIT_TOOLS": "a", "ANTHROPIC_BASE_URL": "http://h"}) != first
 
 
 def test_the_settings_digest_does_not_tell_a_key() -> None:

@@ -14,18 +14,18 @@ def test_a_launch_survives_the_way_to_the_background() -> None:
 
 
 def test_workers_are_led_to_this_server_only() -> None:
-    client = {"TEMPORAL_API_KEY": "k", "TEMPORAL_PROFILE": "prod", "OPENAI_API_KEY": "o", "WEFT_HEALTH_PORT": "1"}
+    client = {"TEMPORAL_API_KEY": "k", "TEMPORAL_PROFILE": "prod", "OPENAI_API_KEY": "o", "SENNIT_HEALTH_PORT": "1"}
     assert worker_environment(launch(), "127.0.0.1:7233", 9, client) == {
         "OPENAI_API_KEY": "o",
         "TEMPORAL_ADDRESS": "127.0.0.1:7233",
         "TEMPORAL_NAMESPACE": "default",
         "TEMPORAL_CONFIG_FILE": "/s/temporal.toml",
-        "WEFT_ARTIFACTS": "/s/artifacts",
-        "WEFT_INDEX": "/s/index",
-        "WEFT_DOCS": str(CORPUS),
-        "WEFT_DOCS_ANY": "1",
-        "WEFT_DRAIN": "10",
-        "WEFT_HEALTH_PORT": "9",
+        "SENNIT_ARTIFACTS": "/s/artifacts",
+        "SENNIT_INDEX": "/s/index",
+        "SENNIT_DOCS": str(CORPUS),
+        "SENNIT_DOCS_ANY": "1",
+        "SENNIT_DRAIN": "10",
+        "SENNIT_HEALTH_PORT": "9",
     }
 
 
@@ -33,10 +33,12 @@ def test_paths_relative_to_the_client_reach_the_workers_absolute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    environ = worker_environment(launch(), "a:1", 9, {"WEFT_TOOLS_PATH": "mine:/theirs:~/ours", "WEFT_MCP": "mcp.json"})
-    assert environ["WEFT_TOOLS_PATH"] == f"{tmp_path}/mine:/theirs:~/ours"
-    assert environ["WEFT_MCP"] == f"{tmp_path}/mcp.json"
+    environ = worker_environment(
+        launch(), "a:1", 9, {"SENNIT_TOOLS_PATH": "mine:/theirs:~/ours", "SENNIT_MCP": "mcp.json"}
+    )
+    assert environ["SENNIT_TOOLS_PATH"] == f"{tmp_path}/mine:/theirs:~/ours"
+    assert environ["SENNIT_MCP"] == f"{tmp_path}/mcp.json"
 
 
 def test_named_documents_come_before_the_variable(tmp_path: Path) -> None:
-    assert worker_environment(launch(tmp_path), "a:1", 9, {"WEFT_DOCS": "/other"})["WEFT_DOCS"] == str(tmp_path)
+    assert worker_environment(launch(tmp_path), "a:1", 9, {"SENNIT_DOCS": "/other"})["SENNIT_DOCS"] == str(tmp_path)

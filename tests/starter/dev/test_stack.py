@@ -53,7 +53,7 @@ async def test_clients_at_once_make_one_stack(state: StateDir, stand_in: Command
     assert len(starts(state)) == 1
     assert sum(line.startswith("starting a local Temporal server") for line in lines) == 1
     client = await Client.connect(found[0].address)
-    assert (await client.count_workflows("WeftStatus = 'running'")).count == 0
+    assert (await client.count_workflows("SennitStatus = 'running'")).count == 0
 
 
 async def test_workers_get_this_stack_and_no_other_server(
@@ -65,10 +65,10 @@ async def test_workers_get_this_stack_and_no_other_server(
     environ = starts(state)[0]["environ"]
     assert environ["TEMPORAL_ADDRESS"] == stack.address
     assert "TEMPORAL_API_KEY" not in environ
-    assert environ["WEFT_ARTIFACTS"] == str(state.artifacts)
-    assert environ["WEFT_INDEX"] == str(state.index)
-    assert environ["WEFT_DOCS"] == str(tmp_path)
-    assert environ["WEFT_DOCS_ANY"] == "1"
+    assert environ["SENNIT_ARTIFACTS"] == str(state.artifacts)
+    assert environ["SENNIT_INDEX"] == str(state.index)
+    assert environ["SENNIT_DOCS"] == str(tmp_path)
+    assert environ["SENNIT_DOCS_ANY"] == "1"
     assert Path(environ["TEMPORAL_CONFIG_FILE"]).read_text().count(stack.address) == 1
 
 
@@ -113,7 +113,7 @@ async def test_a_server_that_dies_comes_back_at_its_address_with_its_runs(
 async def test_an_idle_stack_stops_by_itself(
     state: StateDir, stand_in: Command, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
-    monkeypatch.setenv("WEFT_IDLE_STOP", "0.5")
+    monkeypatch.setenv("SENNIT_IDLE_STOP", "0.5")
     await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
     running = processes(state)
 
@@ -125,7 +125,7 @@ async def test_an_idle_stack_stops_by_itself(
 async def test_a_stack_with_a_run_is_not_idle_and_its_next_start_keeps_ports_and_runs(
     state: StateDir, stand_in: Command, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
-    monkeypatch.setenv("WEFT_IDLE_STOP", "1")
+    monkeypatch.setenv("SENNIT_IDLE_STOP", "1")
     stack = await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
     handle = await a_run(stack.address)
     await asyncio.to_thread(lambda: os.utime(state.last_used, (0, 0)))
@@ -184,7 +184,9 @@ async def test_a_stack_of_other_settings_is_replaced_when_idle_and_joined_when_b
     stack = await local_stack(say=lines.append, state=state, worker_command=stand_in)
     second = processes(state)[0]
     assert first != second
-    assert "the local stack was started with other settings (WEFT_*, OPENAI_*, ANTHROPIC_*): starting it anew" in lines
+    assert (
+        "the local stack was started with other settings (SENNIT_*, OPENAI_*, ANTHROPIC_*): starting it anew" in lines
+    )
 
     monkeypatch.delenv("OPENAI_API_KEY")
     await local_stack(say=lines.append, state=state, worker_command=stand_in, as_it_is=True)
@@ -201,7 +203,7 @@ async def test_a_run_that_is_blocked_does_not_keep_other_settings_out(
 ) -> None:
     stack = await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
     first = processes(state)[0]
-    blocked = SearchAttributePair(SearchAttributeKey.for_keyword("WeftStatus"), "blocked")
+    blocked = SearchAttributePair(SearchAttributeKey.for_keyword("SennitStatus"), "blocked")
     run = await a_run(stack.address, search_attributes=TypedSearchAttributes([blocked]))
     monkeypatch.setenv("OPENAI_API_KEY", "now there is one")
     await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
@@ -222,19 +224,21 @@ async def test_workers_with_wrong_settings_are_not_tried_twice(
     state: StateDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is a wrong call, and not a server that cannot be reached."""
-    wrong = (sys.executable, "-c", "import sys; print('WEFT_TOOLS names mytools'); sys.exit(2)")
+    wrong = (sys.executable, "-c", "import sys; print('SENNIT_TOOLS names mytools'); sys.exit(2)")
 
-    with pytest.raises(LocalStackFailed, match=r"(?s)ended with exit status 2; the end of.*\nWEFT_TOOLS names mytools"):
+    with pytest.raises(
+        LocalStackFailed, match=r"(?s)ended with exit status 2; the end of.*\nSENNIT_TOOLS names mytools"
+    ):
         await local_stack(say=lambda _: None, state=state, worker_command=wrong)
 
     assert (state.log("worker")).read_text().count("mytools") == 1
-    monkeypatch.setenv("WEFT_STATE", str(state.root))
-    monkeypatch.setenv("WEFT_TOOLS", "no_such_module")
-    with pytest.raises(Refused, match=r"WEFT_TOOLS: .*no_such_module"):
+    monkeypatch.setenv("SENNIT_STATE", str(state.root))
+    monkeypatch.setenv("SENNIT_TOOLS", "no_such_module")
+    with pytest.raises(Refused, match=r"SENNIT_TOOLS: .*no_such_module"):
         await join_local_stack(say=lambda _: None)
 
 
-async def test_weft_dev_shows_its_addresses_takes_over_and_stops_on_sigterm(
+async def test_sennit_dev_shows_its_addresses_takes_over_and_stops_on_sigterm(
     state: StateDir, stand_in: Command, eventually: Eventually
 ) -> None:
     lines: list[str] = []
@@ -242,7 +246,7 @@ async def test_weft_dev_shows_its_addresses_takes_over_and_stops_on_sigterm(
     foreground = asyncio.ensure_future(run_foreground(say=lines.append, state=state, worker_command=stand_in))
     await eventually(lambda: any("Ctrl-C" in line for line in lines) or foreground.done())
     assert any(background.address in line and background.ui_url in line for line in lines)
-    with pytest.raises(LocalStackFailed, match="`weft dev` runs already"):
+    with pytest.raises(LocalStackFailed, match="`sennit dev` runs already"):
         await run_foreground(say=lines.append, state=state, worker_command=stand_in)
     joined = await local_stack(say=lines.append, state=state, worker_command=stand_in)
     assert joined.address == background.address

@@ -10,10 +10,10 @@ RECORD = StackRecord(launch="a", phase="ready", supervisor=ProcessIdentity(pid=1
 
 def test_the_state_directory_is_where_the_variables_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert StateDir.find({}).root == tmp_path / ".local" / "state" / "weft"
-    assert StateDir.find({"XDG_STATE_HOME": "/s"}).root == Path("/s/weft")
-    assert StateDir.find({"XDG_STATE_HOME": "s"}).root == tmp_path / ".local" / "state" / "weft"
-    assert StateDir.find({"XDG_STATE_HOME": "/s", "WEFT_STATE": "~/mine"}).root == tmp_path / "mine"
+    assert StateDir.find({}).root == tmp_path / ".local" / "state" / "sennit"
+    assert StateDir.find({"XDG_STATE_HOME": "/s"}).root == Path("/s/sennit")
+    assert StateDir.find({"XDG_STATE_HOME": "s"}).root == tmp_path / ".local" / "state" / "sennit"
+    assert StateDir.find({"XDG_STATE_HOME": "/s", "SENNIT_STATE": "~/mine"}).root == tmp_path / "mine"
 
 
 def test_only_its_owner_may_look_into_a_new_state_directory(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ async def test_a_refusal_names_the_part_and_gives_one_example_for_each_shape() -
     assert text.startswith('The offline rules do not understand "Then write a long poem')
     for shape in ("look-up", "compare", "difference", "sum", "ratio", "superlative", "list"):
         assert shape in text
-    assert text.endswith("Anything else needs a language model: set WEFT_MODEL.")
+    assert text.endswith("Anything else needs a language model: set SENNIT_MODEL.")
     assert len(text) <= 500
     assert not error.value.retryable
 
