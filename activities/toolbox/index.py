@@ -20,18 +20,17 @@ from typing import Final
 from activities.toolbox.documents import SEARCHABLE, is_text, passages, readable_text
 from activities.toolbox.errors import IndexUnusable, ToolError
 from activities.toolbox.paths import FoundFile, open_inside, scan
-from activities.toolbox.ranking import words
 
 MOST_BYTES: Final = 2 * 1024 * 1024
 """Of each file, only the first 2 MiB are indexed."""
 
-_FORMAT: Final = "1"
+_FORMAT: Final = "2"
 _SETTLED_NS: Final = 2_000_000_000
 _KEPT: Final = 4
 _ABANDONED_SECONDS: Final = 3600
 _SCHEMA: Final = """
 CREATE VIRTUAL TABLE passages USING fts5(
-    title, heading, text, path UNINDEXED, place UNINDEXED, title_words UNINDEXED,
+    title, heading, text, path UNINDEXED,
     tokenize = "porter unicode61 remove_diacritics 2"
 )
 """
@@ -130,19 +129,12 @@ def _write(unfinished: Path, root: Path, files: Sequence[FoundFile]) -> str:
     state = _new_digest()
     with closing(sqlite3.connect(unfinished, isolation_level=None)) as connection:
         connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN;" + _SCHEMA)
-        count = 0
         for file, content in _contents(root, files):
             _add(state, file, content)
             document = readable_text(file.path, content)
-            title_words = len(words(document.title))
-            rows = [
-                (document.title, passage.heading, passage.text, file.path, place, title_words)
-                for place, passage in enumerate(passages(document))
-            ]
-            connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)", rows)
-            count += len(rows)
+            rows = [(document.title, passage.heading, passage.text, file.path) for passage in passages(document)]
+            connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?)", rows)
         connection.execute("INSERT INTO passages(passages) VALUES ('optimize')")
-        connection.execute(f"PRAGMA user_version = {count:d}")
         connection.execute("COMMIT")
     return state.hexdigest()
 

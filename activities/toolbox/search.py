@@ -1,7 +1,8 @@
 """`search`: the passages of the documents folder that answer a query best."""
 
+import re
 import sqlite3
-from collections.abc import Sequence
+import unicodedata
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Final
@@ -12,14 +13,22 @@ from activities.toolbox.context import ToolContext
 from activities.toolbox.errors import IndexUnusable, ToolArgumentError
 from activities.toolbox.index import current_index, discard_index, open_index
 from activities.toolbox.paths import documents_root
-from activities.toolbox.ranking import Candidate, Hits, Term, rank, terms
 from activities.toolbox.registry import tool
 
-_MOST_CANDIDATES: Final = 100
-_CANDIDATES: Final = """
-SELECT rowid, title_words, place, -bm25(passages, 8.0, 2.0, 1.0) AS lexical
-FROM passages WHERE passages MATCH ? ORDER BY lexical DESC, rowid LIMIT ?
+_MOST_WORDS: Final = 32
+_BEST: Final = """
+SELECT path, title, text, round(-bm25(passages, 6.0, 2.0, 1.0), 4) AS score
+FROM passages WHERE passages MATCH ? ORDER BY score DESC, rowid LIMIT ?
 """
+"""A word in the title counts six times as much as one in the text, one in a heading above it twice."""
+
+_WORD: Final = re.compile(r"[^\W_]+")
+_COMMON_WORDS: Final = (
+    "a about an and any are as at be been by can did do does find for from get give had has have how i in into is it "
+    "its list many me more most much my of on or per please s show t tell than that the their there these this to was "
+    "we were what when where which while who whose why will with you"
+)
+_STOP_WORDS: Final = frozenset(_COMMON_WORDS.split())
 
 
 class SearchArguments(BaseModel):
@@ -55,77 +64,39 @@ def search(args: SearchArguments, context: ToolContext) -> SearchResult:
     Words are matched whatever their case, accents and endings; operators and punctuation mean nothing. The
     answer depends on the present content of the documents alone.
     """
-    asked = terms(args.query)
-    if not asked:
+    match = _any_word_of(args.query)
+    if not match:
         problem = "has no word to search for"
         raise ToolArgumentError(f"search: query: {problem}", field="query", problem=problem)
-    items = _search(documents_root(context.docs), asked, args.k, context)
+    items = _search(documents_root(context.docs), match, args.k, context)
     return SearchResult(query=args.query, count=len(items), items=items)
 
 
-def _search(root: Path, asked: list[Term], k: int, context: ToolContext) -> list[FoundPassage]:
+def _any_word_of(query: str) -> str:
+    """Return the FTS5 expression that any word of `query` occurs; empty when it has none.
+
+    Each word is quoted, so that none is an operator. Stop words count only where there is no other word.
+    """
+    words = _WORD.findall(unicodedata.normalize("NFC", query).lower())
+    telling = [word for word in words if word not in _STOP_WORDS] or words
+    return " OR ".join(f'"{word}"' for word in list(dict.fromkeys(telling))[:_MOST_WORDS])
+
+
+def _search(root: Path, match: str, k: int, context: ToolContext) -> list[FoundPassage]:
     """Search the index; one that is damaged, or removed since it was found, is built again once."""
     try:
         index = current_index(root, context.cache, context.progress)
-        return _best(index, asked, k)
+        return _best(index, match, k)
     except sqlite3.DatabaseError:
         discard_index(index)
     index = current_index(root, context.cache, context.progress)
     try:
-        return _best(index, asked, k)
+        return _best(index, match, k)
     except sqlite3.DatabaseError as error:
         raise IndexUnusable(f"the search index cannot be read: {error}", retryable=True) from error
 
 
-def _best(index: Path, asked: list[Term], k: int) -> list[FoundPassage]:
+def _best(index: Path, match: str, k: int) -> list[FoundPassage]:
     with closing(open_index(index)) as connection:
-        candidates = _candidates(connection, asked)
-        (total,) = connection.execute("PRAGMA user_version").fetchone()
-        hits = {term: _hits(connection, term) for term in asked}
-        best = rank(candidates, hits, total)[:k]
-        return [_passage(connection, row, score) for score, row in best]
-
-
-def _candidates(connection: sqlite3.Connection, asked: list[Term]) -> list[Candidate]:
-    """Collect what may be about the subject and what has the words, or else the related words.
-
-    Titles are asked for on their own: BM25 gives a word next to no weight once half of all passages have it.
-    """
-    words = _any_of([term.word for term in asked])
-    found = _matching(connection, f"title : ({words})") | _matching(connection, words)
-    related = [word for term in asked for word in term.kin]
-    if related and not found:
-        found = _matching(connection, _any_of(related))
-    return list(found.values())
-
-
-def _matching(connection: sqlite3.Connection, match: str) -> dict[int, Candidate]:
-    rows = connection.execute(_CANDIDATES, (match, _MOST_CANDIDATES))
-    return {row: Candidate(row, title_words, place == 0, lexical) for row, title_words, place, lexical in rows}
-
-
-def _hits(connection: sqlite3.Connection, term: Term) -> Hits:
-    return Hits(
-        title=_rows(connection, "title", [term.word]),
-        text=_rows(connection, "heading text", [term.word]),
-        kin=_rows(connection, "heading text", term.kin),
-        units=_rows(connection, "text", term.units),
-    )
-
-
-def _rows(connection: sqlite3.Connection, columns: str, words: Sequence[str]) -> frozenset[int]:
-    if not words:
-        return frozenset()
-    match = f"{{{columns}}} : ({_any_of(words)})"
-    found = connection.execute("SELECT rowid FROM passages WHERE passages MATCH ?", (match,))
-    return frozenset(row for (row,) in found)
-
-
-def _any_of(words: Sequence[str]) -> str:
-    """Return the FTS5 expression that any of `words` occurs; quoted, so that none is an operator."""
-    return " OR ".join(f'"{word}"' for word in words)
-
-
-def _passage(connection: sqlite3.Connection, row: int, score: float) -> FoundPassage:
-    path, title, text = connection.execute("SELECT path, title, text FROM passages WHERE rowid = ?", (row,)).fetchone()
-    return FoundPassage(path=path, title=title, passage=text, score=score)
+        rows = connection.execute(_BEST, (match, k)).fetchall()
+    return [FoundPassage(path=path, title=title, passage=text, score=score) for path, title, text, score in rows]
