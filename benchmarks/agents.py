@@ -28,7 +28,7 @@ from benchmarks.oracle import Oracle
 from benchmarks.questions import Question, questions
 from benchmarks.react import TOOLS, answered
 from benchmarks.stage import Stage, stage
-from workflows import queues
+from workflows.messages import queues
 
 TOOL_SECONDS = 0.4
 GOALS = {"a": 2.5, "b": 1.2, "overlap": 0.8}

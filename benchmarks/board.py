@@ -8,11 +8,11 @@ import time
 from typing import Any
 
 from benchmarks.step import layered
-from workflows.board import MOST_SENT, board, sent
-from workflows.plan.decisions import Begun, Outcome, Settled, Start
-from workflows.plan.graph import Graph
-from workflows.plan.schedule import step
-from workflows.plan.state import RunState
+from workflows.plan.compile.graph import Graph
+from workflows.plan.scheduling.events import Begun, Outcome, Settled, Start
+from workflows.plan.scheduling.state import RunState
+from workflows.plan.scheduling.step import step
+from workflows.views.board import MOST_SENT, board, sent
 
 SIZES = (20, 40, 60, 500, 10_000)
 REPEATS = 15

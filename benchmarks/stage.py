@@ -18,8 +18,8 @@ from temporalio.client import Client, WorkflowHandle
 from starter.dev.binary import obtain
 from starter.dev.ports import choose_port
 from starter.dev.server import DevServer
-from workflows import queues
-from workflows.wire import connect
+from workflows.messages import queues
+from workflows.messages.converter import connect
 
 
 class Stage:

@@ -9,10 +9,10 @@ import time
 from collections import deque
 from typing import Any
 
-from workflows.plan.decisions import Begun, Decision, Outcome, Settled, Start
-from workflows.plan.graph import Graph, Skeleton, Spec
-from workflows.plan.schedule import step
-from workflows.plan.state import SUCCEEDED, RunState
+from workflows.plan.compile.graph import Graph, Skeleton, Spec
+from workflows.plan.scheduling.events import Begun, Decision, Outcome, Settled, Start
+from workflows.plan.scheduling.state import SUCCEEDED, RunState
+from workflows.plan.scheduling.step import step
 
 SIZES = (1_000, 10_000)
 REPEATS = 7

@@ -5,7 +5,7 @@
 import asyncio
 import sys
 
-from starter.client import Sennit
+from starter.client.client import Sennit
 
 
 async def main(goal: str) -> None:

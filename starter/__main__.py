@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import NoReturn, TextIO
 
 from starter.arguments import parse
-from starter.exits import Exit, Stop
-from starter.printable import flat
-from starter.terminal import terminal_for
+from starter.client.errors import Exit, Stop
+from starter.client.text import flat
+from starter.terminal.console import terminal_for
 
 
 def main(argv: Sequence[str] | None = None) -> int:

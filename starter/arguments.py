@@ -11,11 +11,11 @@ from importlib.metadata import version
 from typing import Any
 
 from starter.limits import read_limits
-from starter.parser import Parser
-from workflows.plan.durations import parse_duration
-from workflows.plan.model import MAX_NODES
-from workflows.updates import NOT_BUILT as UPDATES_NOT_BUILT
-from workflows.updates import UPDATES
+from starter.terminal.parser import Parser
+from workflows.messages.updates import NOT_BUILT as UPDATES_NOT_BUILT
+from workflows.messages.updates import UPDATES
+from workflows.plan.language.durations import parse_duration
+from workflows.plan.language.nodes import MAX_NODES
 
 NOT_BUILT = ("report", "fork", "gc")
 _Commands = Any  # argparse keeps the class of subparsers private

@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from workflows.plan.limits import Limits
-from workflows.request import describe
+from workflows.messages.request import describe
+from workflows.plan.language.limits import Limits
 
 EXAMPLE = "tokens=20000,cost_usd=0.5,calls=20,nodes=100,time=10m"
 

@@ -11,11 +11,11 @@ from doubles.serving import CACHED, Start, serving, starting
 from doubles.sharing import ByFile
 from temporalio.client import Client
 
-from activities.host import Host, Places
+from activities.definitions import Host, Places
 from activities.toolbox import load_tools
 from starter.dev.binary import obtain
 from starter.dev.server import DevServer
-from workflows.wire import connect
+from workflows.messages.converter import connect
 
 for _name in [name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_", "SENNIT_MODEL"))]:
     del os.environ[_name]  # no test may spend a person's money

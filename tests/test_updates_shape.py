@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 import pytest
+from doubles.plan.junk import anything
 from hypothesis import given, settings
-from plan.junk import anything
 
-from workflows.updates import (
+from workflows.messages.updates import (
     NOT_BUILT,
     UPDATES,
     Answer,

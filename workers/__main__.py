@@ -22,7 +22,7 @@ Settings are SENNIT_* variables; the connection is that of the temporal command 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command in `arguments` and return its exit code; what is wrong with the call is told in one line."""
-    from activities.redaction import Redactor
+    from activities.storage.redaction import Redactor
     from workers.roles import ROLES, UnknownRole
     from workers.settings import WrongSetting
 
@@ -42,7 +42,7 @@ def catalogue() -> int:
     from activities.providers.settings import PROVIDERS
     from workers.roles import ROLES
     from workers.settings import read_settings
-    from workers.work import load_registry
+    from workers.wiring import load_registry
 
     with contextlib.redirect_stdout(sys.stderr):
         tools = load_registry(read_settings()).catalogue()
@@ -59,10 +59,10 @@ def work_as(name: str) -> int:
 
     role, settings = role_named(name), read_settings()
     from workers.connection import Unreachable, server_address
-    from workers.run import WorkerProcess, log
-    from workers.seating import build_of
+    from workers.factory import build_of
+    from workers.process import WorkerProcess, log
     from workers.telemetry import start_log, start_runtime
-    from workers.work import load_work
+    from workers.wiring import load_work
 
     start_log(settings.log, settings.log_level)
     sys.excepthook = lambda *error: log.critical("crashed", exc_info=error)
@@ -81,6 +81,6 @@ def work_as(name: str) -> int:
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     status = main(sys.argv[1:])
-    from workers.stop import leave
+    from workers.shutdown import leave
 
     leave(status)

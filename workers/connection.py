@@ -9,7 +9,7 @@ from temporalio.client import Client
 from temporalio.envconfig import ClientConfig
 
 from workers.settings import WrongSetting
-from workflows.wire import connect
+from workflows.messages.converter import connect
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
 _ONE_TRY = 10.0

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from activities.providers.settings import PROVIDERS
-from workflows import queues
+from workflows.messages import queues
 
 Serves = Literal["runs", "tools", "llm", "sandbox"]
 

@@ -19,7 +19,7 @@ from temporalio.runtime import (
     TelemetryConfig,
 )
 
-from activities.redaction import Redactor
+from activities.storage.redaction import Redactor
 from workers.settings import Endpoint, LogForm, WrongSetting
 
 _CORE_LEVELS = "error,temporalio_sdk_core=warn,temporal_sdk_bridge=warn"  # not a line a poller for each lost connection

@@ -8,24 +8,24 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from workflows.board import board
-    from workflows.contracts import Checked, Conclusion, Prepared, drafted_in
-    from workflows.engine import Engine
-    from workflows.inbox import Inbox
-    from workflows.plan.decisions import Begun, Stopped, Ticked
-    from workflows.plan.graph import Graph, Skeleton, skeleton_in
-    from workflows.plan.rates import Rate
-    from workflows.plan.snapshot import dump, load
-    from workflows.plan.state import RunState
-    from workflows.queries import HELP, cost_view, node_view, run_view
-    from workflows.relay import Relay
-    from workflows.reporting import report_of, usage_of
-    from workflows.request import Carry, InvalidRequest, RunRequest, has_plan, has_work, parse_request
-    from workflows.result import RunReport, RunStatus
-    from workflows.services import Opening, conclude, costed, sound
-    from workflows.subagent import inherited
-    from workflows.usage import Spent
-    from workflows.view import RunView
+    from workflows.messages.contracts import Checked, Conclusion, Prepared, drafted_in
+    from workflows.messages.request import Carry, InvalidRequest, RunRequest, has_plan, has_work, parse_request
+    from workflows.messages.result import RunReport, RunStatus
+    from workflows.messages.usage import Spent
+    from workflows.messages.views import RunView
+    from workflows.plan.compile.graph import Graph, Skeleton, skeleton_in
+    from workflows.plan.scheduling.events import Begun, Stopped, Ticked
+    from workflows.plan.scheduling.rates import Rate
+    from workflows.plan.scheduling.snapshot import dump, load
+    from workflows.plan.scheduling.state import RunState
+    from workflows.run.engine import Engine
+    from workflows.run.queries import HELP, cost_view, node_view, run_view
+    from workflows.run.setup import Opening, conclude, costed, sound
+    from workflows.run.subagent import inherited
+    from workflows.run.subagent_status import Relay
+    from workflows.run.update_handlers import Inbox
+    from workflows.views.board import board
+    from workflows.views.report import report_of, usage_of
 
 BOARD_EVERY = timedelta(seconds=1)
 CARRIED_BYTES = 1_500_000

@@ -1,1 +1,1 @@
-"""What models are told: the words around a goal, a plan's problems, and the results of nodes."""
+"""The prompts of each role, with fences around text that nobody vouches for."""

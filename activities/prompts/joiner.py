@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from activities.prompts import roles
-from activities.prompts.catalogue import described
-from activities.prompts.context import Budget, fitted, shown, told_ends
+from activities.prompts.outputs import Budget, fitted, shown, told_ends
 from activities.prompts.planner import FORMS, MOST_NODES
-from activities.results import Result
-from workflows.plan.forms import Tools
-from workflows.plan.references import Reference, as_text, filled, path_text, resolve
+from activities.prompts.results import Result
+from activities.prompts.tools import described
+from workflows.plan.language.references import Reference, as_text, filled, path_text, resolve
+from workflows.plan.planner_format.calls import Tools
 
 _ANSWER = """\
 Answer the goal from the results alone. Reply with one JSON object and nothing else:

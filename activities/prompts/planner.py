@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from activities.prompts.catalogue import described
 from activities.prompts.fence import fenced
+from activities.prompts.tools import described
 from activities.providers import Message
 
 MOST_NODES = 60

@@ -1,7 +1,7 @@
 """What each role of a model is told about itself."""
 
 from activities.prompts.fence import DATA_RULE
-from workflows.plan.model import Role
+from workflows.plan.language.nodes import Role
 
 _ROLES: dict[Role, str] = {
     "planner": "You plan work for others.",

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from activities.prompts.context import cut
 from activities.prompts.fence import fenced
-from workflows.plan.model import RESERVED_IDS
-from workflows.plan.references import Reference, as_text, filled, path_text, resolve
-from workflows.plan.turn import Excerpt
+from activities.prompts.outputs import cut
+from workflows.plan.language.model_context import Excerpt
+from workflows.plan.language.nodes import RESERVED_IDS
+from workflows.plan.language.references import Reference, as_text, filled, path_text, resolve
 
 TASK_TOKENS = 2_000
 TEMPLATE = "Summarise this in at most 12 sentences: $text"

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
-from workflows.plan.model import Role
-from workflows.usage import NOTHING, Usage
+from workflows.messages.usage import NOTHING, Usage
+from workflows.plan.language.nodes import Role
 
 OUTPUT_TOKENS = 4096
 """What a reply may be long unless the request says otherwise: fits the context of small local models too."""

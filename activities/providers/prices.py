@@ -4,7 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from workflows.usage import Usage
+from workflows.messages.usage import Usage
 
 _DATA = tomllib.loads(Path(__file__).with_name("prices.toml").read_text(encoding="utf-8"))
 _SNAPSHOT = re.compile(r"-(\d{4}-\d\d-\d\d|\d{8}|latest)\Z")

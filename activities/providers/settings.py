@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Self, get_args
 from urllib.parse import urlsplit
 
-from workflows.plan.model import Role
-from workflows.queues import rates_in
+from workflows.messages.queues import rates_in
+from workflows.plan.language.nodes import Role
 
 PROVIDERS = ("offline", "openai", "anthropic")
 OFFICIAL = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from activities.sandbox import bubblewrap
-from activities.sandbox.confine import landlock_abi
+from activities.sandbox.restrict import landlock_abi
 from activities.toolbox.errors import SandboxFailed, SandboxLimit
 
 Choice = Literal["auto", "bwrap", "landlock", "off"]

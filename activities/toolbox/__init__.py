@@ -13,7 +13,7 @@ from activities.toolbox.errors import (
     ToolSetupError,
     UnknownTool,
 )
-from activities.toolbox.loading import load_tools
+from activities.toolbox.loader import load_tools
 from activities.toolbox.paths import documents_root, open_inside
 from activities.toolbox.registry import Registry, tool
 

@@ -14,10 +14,10 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from activities.toolbox.context import ToolContext
 from activities.toolbox.errors import ToolArgumentError, ToolDefinitionError, ToolResultError
 from activities.toolbox.nearest import did_you_mean
-from workflows.plan.durations import parse_duration
-from workflows.plan.problems import place_of
-from workflows.plan.resources import slots_of
-from workflows.plan.schema import faults
+from workflows.plan.compile.resource_locks import slots_of
+from workflows.plan.language.durations import parse_duration
+from workflows.plan.language.json_schema import faults
+from workflows.plan.language.problems import place_of
 
 Effect = Literal["pure", "read", "write"]
 JsonSchema = dict[str, Any]

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from activities.toolbox.registry import default_registry, tool
-from workflows.plan.references import as_text
-from workflows.plan.turns import READER
+from workflows.plan.edits.tool_loop import READER
+from workflows.plan.language.references import as_text
 
 _LEAD: Final = 200
 """Characters before what was found that are shown too."""

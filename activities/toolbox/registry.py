@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from activities.toolbox.definition import Effect, Tool, define, misuse
 from activities.toolbox.errors import UnknownTool
 from activities.toolbox.nearest import did_you_mean
-from workflows import queues
+from workflows.messages import queues
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -3,11 +3,11 @@
 import argparse
 import sys
 
-from starter.exits import Exit, Refused
-from starter.launch import launch
-from starter.request import checked_goal
-from starter.terminal import Terminal
-from workflows.plan.model import MAX_GOAL_BYTES
+from starter.client.errors import Exit, Refused
+from starter.client.request import checked_goal
+from starter.commands.launch import launch
+from starter.terminal.console import Terminal
+from workflows.plan.language.nodes import MAX_GOAL_BYTES
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:

@@ -2,10 +2,10 @@
 
 import argparse
 
-from starter.exits import Exit, Refused
-from starter.launch import connect
-from starter.terminal import Terminal
-from starter.waiting import attend
+from starter.client.errors import Exit, Refused
+from starter.commands.launch import connect
+from starter.terminal.console import Terminal
+from starter.terminal.wait import attend
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:

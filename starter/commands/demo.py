@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
-from starter.exits import Exit, Refused
-from starter.launch import launch
-from starter.terminal import Terminal
+from starter.client.errors import Exit, Refused
+from starter.commands.launch import launch
+from starter.terminal.console import Terminal
 
 QUESTION = (
     "Which of the Nile, the Amazon, the Yangtze and the Mississippi is the longest, "

@@ -2,9 +2,9 @@
 
 import argparse
 
-from starter.exits import Exit
-from starter.local import serve_local_stack, stop_local_stack
-from starter.terminal import Terminal
+from starter.client.errors import Exit
+from starter.client.local import serve_local_stack, stop_local_stack
+from starter.terminal.console import Terminal
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:

@@ -2,11 +2,11 @@
 
 import argparse
 
-from starter.catalogue import read_catalogue
-from starter.draw import mermaid, picture, svg
-from starter.exits import Exit
-from starter.planfile import BadPlan, PlanFile, read_plan
-from starter.terminal import Terminal
+from starter.client.errors import Exit
+from starter.plans.catalogue import read_catalogue
+from starter.plans.plan_file import BadPlan, PlanFile, read_plan
+from starter.terminal.console import Terminal
+from starter.terminal.draw import mermaid, picture, svg
 
 WIDTH = 80
 

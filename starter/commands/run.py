@@ -3,11 +3,11 @@
 import argparse
 from pathlib import Path
 
-from starter.exits import Exit
-from starter.inputs import read_inputs
-from starter.launch import launch
-from starter.planfile import read_plan
-from starter.terminal import Terminal
+from starter.client.errors import Exit
+from starter.commands.launch import launch
+from starter.plans.inputs import read_inputs
+from starter.plans.plan_file import read_plan
+from starter.terminal.console import Terminal
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:

@@ -12,14 +12,14 @@ from temporalio.api.workflowservice.v1 import UpdateTaskQueueConfigRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from starter.client import WORKFLOW_TYPE, Sennit
-from starter.connection import Place
-from starter.exits import Exit, Refused, Stop
-from starter.faults import meaning
-from starter.launch import connect
-from starter.terminal import Terminal
-from workflows.attributes import KINDS
-from workflows.queues import llm_queue, rates_in
+from starter.client.client import WORKFLOW_TYPE, Sennit
+from starter.client.connection import Place
+from starter.client.errors import Exit, Refused, Stop
+from starter.client.server_errors import meaning
+from starter.commands.launch import connect
+from starter.terminal.console import Terminal
+from workflows.messages.queues import llm_queue, rates_in
+from workflows.run.search_attributes import KINDS
 
 # A terminated run keeps the SennitStatus it had, so a list of open runs has to ask Temporal's own status too.
 _OPEN = f'`WorkflowType`="{WORKFLOW_TYPE}" AND `ExecutionStatus`="Running"'

@@ -2,12 +2,12 @@
 
 import argparse
 
-from starter.exits import Exit, Silent, exit_of
-from starter.launch import connect
-from starter.render import report_of, report_text, view_text, with_nodes
-from starter.run import Run
-from starter.terminal import Terminal
-from workflows.result import RunReport
+from starter.client.errors import Exit, Silent, exit_of
+from starter.client.run import Run
+from starter.commands.launch import connect
+from starter.terminal.console import Terminal
+from starter.terminal.render import report_of, report_text, view_text, with_nodes
+from workflows.messages.result import RunReport
 
 WIDTH = 100
 

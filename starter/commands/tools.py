@@ -2,10 +2,10 @@
 
 import argparse
 
-from starter.catalogue import Catalogue, read_catalogue
-from starter.exits import Exit
-from starter.printable import fit, flat
-from starter.terminal import Terminal
+from starter.client.errors import Exit
+from starter.client.text import fit, flat
+from starter.plans.catalogue import Catalogue, read_catalogue
+from starter.terminal.console import Terminal
 
 
 async def run(_: argparse.Namespace, terminal: Terminal) -> Exit:

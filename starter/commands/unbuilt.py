@@ -2,8 +2,8 @@
 
 import argparse
 
-from starter.exits import Exit, Refused
-from starter.terminal import Terminal
+from starter.client.errors import Exit, Refused
+from starter.terminal.console import Terminal
 
 
 async def run(args: argparse.Namespace, _: Terminal) -> Exit:

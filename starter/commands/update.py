@@ -4,13 +4,13 @@ import argparse
 import json
 from typing import Any
 
-from starter.exits import Exit, Refused, Silent
-from starter.launch import connect
-from starter.printable import clean
-from starter.prompt import value_of
-from starter.run import Run, checked_update
-from starter.terminal import Terminal
-from workflows.updates import UPDATES
+from starter.client.errors import Exit, Refused, Silent
+from starter.client.run import Run, checked_update
+from starter.client.text import clean
+from starter.commands.launch import connect
+from starter.terminal.console import Terminal
+from starter.terminal.prompt import value_of
+from workflows.messages.updates import UPDATES
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:

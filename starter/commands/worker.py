@@ -4,8 +4,8 @@ import argparse
 import os
 import sys
 
-from starter.exits import Exit
-from starter.terminal import Terminal
+from starter.client.errors import Exit
+from starter.terminal.console import Terminal
 
 
 async def run(args: argparse.Namespace, _: Terminal) -> Exit:

@@ -15,7 +15,7 @@ from temporalio.service import RPCError
 from starter.dev.ports import HOST, choose_port
 from starter.dev.process import Process
 from starter.dev.watched import last_lines
-from workflows.attributes import KINDS
+from workflows.run.search_attributes import KINDS
 
 NAMESPACE = "default"
 PORT = 7233

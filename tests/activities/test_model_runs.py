@@ -19,14 +19,14 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.host import Host, Places
+from activities.definitions import Host, Places
+from activities.llm.models import Models
 from activities.providers import ModelReply, ModelRequest
 from activities.providers.limiter import ProviderBusy
-from activities.providers.models import Models
 from activities.providers.settings import ModelSettings
 from activities.toolbox import load_tools
-from workflows import contracts, queues
-from workflows.contracts import NodeCall
+from workflows.messages import contracts, queues
+from workflows.messages.contracts import NodeCall
 
 pytestmark = pytest.mark.server
 Env = dict[str, str]

@@ -15,7 +15,7 @@ from doubles.models import model_server
 from temporalio.client import Client
 
 from starter.dev.server import DevServer
-from workflows import queues
+from workflows.messages import queues
 
 pytestmark = pytest.mark.server
 RULES = [

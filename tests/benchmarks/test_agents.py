@@ -10,8 +10,8 @@ from benchmarks import oracle as model
 from benchmarks.agents import bench, print_row, print_totals
 from benchmarks.oracle import Oracle, lines, plan
 from benchmarks.questions import Question, questions
-from workflows.plan.lines import LineReader
-from workflows.plan.validate import parse_plan, problems_of
+from workflows.plan.checking.validation import parse_plan, problems_of
+from workflows.plan.planner_format.lines import LineReader
 
 every_question = pytest.mark.parametrize("question", questions(), ids=lambda question: question.name)
 

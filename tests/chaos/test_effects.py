@@ -8,8 +8,8 @@ from doubles.runs import call, insist, until
 from doubles.tools import posts
 
 from starter.dev.server import DevServer
-from workflows import queues
-from workflows.wire import connect
+from workflows.messages import queues
+from workflows.messages.converter import connect
 
 pytestmark = [pytest.mark.server, pytest.mark.chaos]
 

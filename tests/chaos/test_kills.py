@@ -14,8 +14,8 @@ from temporalio.client import Client, WorkflowHandle
 
 from starter.dev.binary import obtain
 from starter.dev.server import DevServer
-from workflows import queues
-from workflows.wire import connect
+from workflows.messages import queues
+from workflows.messages.converter import connect
 
 pytestmark = [pytest.mark.server, pytest.mark.chaos]
 LIMIT = 60.0

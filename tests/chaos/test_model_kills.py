@@ -16,8 +16,8 @@ from doubles.runs import status_of, until
 from temporalio.client import Client, WorkflowHandle
 
 from starter.dev.server import DevServer
-from workflows import queues
-from workflows.wire import connect
+from workflows.messages import queues
+from workflows.messages.converter import connect
 
 pytestmark = [pytest.mark.server, pytest.mark.chaos]
 LIMIT = 60.0

@@ -8,7 +8,7 @@ from typing import Any
 from doubles.models import ModelServer
 
 from activities.providers import ModelReply, ModelRequest
-from activities.providers.remote import Remote
+from activities.providers.http_provider import Remote
 from activities.providers.transport import Limits
 
 KEY = "sk-canary-93f1c07e"

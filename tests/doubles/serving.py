@@ -13,10 +13,10 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
 from temporalio.worker import Worker, WorkflowRunner
 
-from activities.host import Host
-from workers.sandbox import workflow_runner
-from workflows import queues
+from activities.definitions import Host
+from workers.workflow_sandbox import workflow_runner
 from workflows.agent_run import AgentRun
+from workflows.messages import queues
 
 CACHED = 200
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]

@@ -10,12 +10,12 @@ from typing import Any
 from doubles.serving import serving
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 
-from activities.host import Host, Places
+from activities.definitions import Host, Places
 from activities.toolbox import load_tools
 from starter.dev.binary import obtain
 from starter.dev.server import DevServer
-from workflows import queues
-from workflows.wire import connect
+from workflows.messages import queues
+from workflows.messages.converter import connect
 
 CORPUS = Path(__file__).parents[2] / "examples" / "corpus"
 Handle = WorkflowHandle[Any, Any]

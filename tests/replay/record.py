@@ -3,7 +3,7 @@
     PYTHONPATH=.:tests .venv/bin/python tests/replay/record.py
 
 A saved history is a promise to runs that are still going on somewhere. One that no longer replays means that the
-change at hand breaks them: guard the change (`rules` in `workflows/plan/state.py`, `workflow.patched`), and never
+change at hand breaks them: guard the change (`workflow.patched`), and never
 record the history again to make the test pass. New shapes are new files; this script refuses to write over one.
 """
 
@@ -22,14 +22,15 @@ from doubles.runs import call, until
 from doubles.serving import serving
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 
-from activities.host import Host, Places
-from activities.providers.models import Models
+from activities.definitions import Host, Places
+from activities.llm.models import Models
 from activities.providers.settings import ModelSettings
 from activities.toolbox import load_tools
 from starter.dev.binary import obtain
 from starter.dev.server import DevServer
-from workflows import engine, queues
-from workflows.wire import connect
+from workflows.messages import queues
+from workflows.messages.converter import connect
+from workflows.run import engine
 
 HISTORIES = Path(__file__).parent / "histories"
 Handle = WorkflowHandle[Any, Any]

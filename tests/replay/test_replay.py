@@ -10,11 +10,11 @@ from temporalio import workflow
 from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer, WorkflowRunner
 
-from workers.sandbox import workflow_runner
-from workflows import engine
+from workers.workflow_sandbox import workflow_runner
 from workflows.agent_run import AgentRun
-from workflows.plan import graph
-from workflows.wire import DATA_CONVERTER
+from workflows.messages.converter import DATA_CONVERTER
+from workflows.plan.compile import graph
+from workflows.run import engine
 
 HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json"))
 ONCE = ("continued-as-new",)

@@ -7,9 +7,9 @@ import pytest
 
 from activities.toolbox.context import ToolContext
 from activities.toolbox.errors import DocumentNotFound, PathRefused, ToolError
+from activities.toolbox.files.read import ReadArguments, read
 from activities.toolbox.paths import open_inside
-from activities.toolbox.read import ReadArguments, read
-from activities.toolbox.search import SearchArguments, search
+from activities.toolbox.search.tool import SearchArguments, search
 
 SECRET = "canaryword"
 

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from activities.toolbox import addresses, download
+from activities.http import addresses, download
 from activities.toolbox.errors import AddressRefused, ContentRefused, FetchFailed, HttpStatusError
-from activities.toolbox.http_get import HttpGetArguments, http_get
+from activities.toolbox.http.http_get import HttpGetArguments, http_get
 
 URLS = [
     # other schemes

@@ -1,8 +1,7 @@
 """What must hold of a run's state between any two events, worked out from scratch and compared with the counts."""
 
-from workflows.plan.ending import idle
-from workflows.plan.reopening import begun
-from workflows.plan.state import (
+from workflows.plan.scheduling.reset import begun
+from workflows.plan.scheduling.state import (
     BLOCKED,
     CANCELLED,
     DELEGATED,
@@ -16,6 +15,7 @@ from workflows.plan.state import (
     WAITING,
     RunState,
 )
+from workflows.plan.scheduling.termination import idle
 
 LOST = (FAILED, SKIPPED, CANCELLED, BLOCKED)
 

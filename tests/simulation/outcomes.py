@@ -6,8 +6,8 @@ result that a run without crashes, edits and odd orders would have, given the sa
 
 from simulation.world import World, inputs_of
 
-from workflows.plan.conditions import ConditionError
-from workflows.plan.state import (
+from workflows.plan.language.conditions import ConditionError
+from workflows.plan.scheduling.state import (
     BLOCKED,
     CANCELLED,
     FAILED,

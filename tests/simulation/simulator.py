@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from plan.strategies import Planner, Seeded, shuffled
+from doubles.plan.strategies import Planner, Seeded, shuffled
 from simulation.audit import check_structure
 from simulation.outcomes import check_outcomes
 from simulation.world import Activity, World, chance
 
-from workflows.plan.decisions import (
+from workflows.plan.compile.graph import Graph, Skeleton, Spec
+from workflows.plan.scheduling.events import (
     Answered,
     Ask,
     Begun,
@@ -32,13 +33,12 @@ from workflows.plan.decisions import (
     Stopped,
     Ticked,
 )
-from workflows.plan.graph import Graph, Skeleton, Spec
-from workflows.plan.growth import shifted
-from workflows.plan.keeping import replaced
-from workflows.plan.rates import Rate
-from workflows.plan.schedule import step
-from workflows.plan.snapshot import dump, load
-from workflows.plan.state import RUNNING, WAITING, RunState
+from workflows.plan.scheduling.extension import shifted
+from workflows.plan.scheduling.keeping import replaced
+from workflows.plan.scheduling.rates import Rate
+from workflows.plan.scheduling.snapshot import dump, load
+from workflows.plan.scheduling.state import RUNNING, WAITING, RunState
+from workflows.plan.scheduling.step import step
 
 
 @dataclass

@@ -4,8 +4,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from zlib import crc32
 
-from workflows.plan.decisions import Cancel, Decision, Extend, Outcome, Start, Wish
-from workflows.plan.state import BLOCKED, DELEGATED, ENDED, OPENED, RUNNING, SHOWN, SKIPPED, SUCCEEDED, RunState
+from workflows.plan.scheduling.events import Cancel, Decision, Extend, Outcome, Start, Wish
+from workflows.plan.scheduling.state import (
+    BLOCKED,
+    DELEGATED,
+    ENDED,
+    OPENED,
+    RUNNING,
+    SHOWN,
+    SKIPPED,
+    SUCCEEDED,
+    RunState,
+)
 
 Key = tuple[int, int]
 Activity = tuple[Key, ...]

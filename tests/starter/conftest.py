@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
+from starter.client.errors import Refused, Stop
+from starter.client.outcome import Ending
 from starter.dev.binary import obtain
 from starter.dev.server import DevServer
-from starter.ending import Ending
-from starter.exits import Refused, Stop
-from starter.terminal import Output, Terminal
-from workflows.result import NodeLine, RunReport, RunStatus
-from workflows.view import BlockedOn, NodeView, RunView
+from starter.terminal.console import Output, Terminal
+from workflows.messages.result import NodeLine, RunReport, RunStatus
+from workflows.messages.views import BlockedOn, NodeView, RunView
 
 
 class Stream(io.StringIO):
@@ -175,6 +175,6 @@ def server_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 async def client(server_address: str) -> Client:
-    from workflows.wire import DATA_CONVERTER
+    from workflows.messages.converter import DATA_CONVERTER
 
     return await Client.connect(server_address, data_converter=DATA_CONVERTER)

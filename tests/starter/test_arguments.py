@@ -3,7 +3,7 @@
 import pytest
 
 from starter.arguments import EXAMPLES, NOT_BUILT, build_parser, parse
-from workflows.updates import UPDATES
+from workflows.messages.updates import UPDATES
 
 
 @pytest.mark.parametrize(

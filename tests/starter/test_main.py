@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from starter.__main__ import main
-from starter.exits import Exit
+from starter.client.errors import Exit
 
 PLAN = "nodes:\n- {id: a, kind: tool, tool: calculate, args: {expression: 1 + 1}}\n"
 

@@ -8,10 +8,10 @@ import pytest
 from rich.cells import cell_len
 from rich.text import Text
 
-from starter.events import Events
-from starter.lines import Changes, Lines
-from starter.live import Board
-from workflows.result import NodeLine
+from starter.terminal.events import Events
+from starter.terminal.lines import Changes, Lines
+from starter.terminal.live import Board
+from workflows.messages.result import NodeLine
 
 Make = Callable[..., Any]
 

@@ -18,8 +18,8 @@ from doubles.webui import WebUI
 from PIL import Image, ImageChops
 from playwright.async_api import Locator
 
+from starter.client.names import markdown_summary, slug
 from starter.commands.demo import QUESTION
-from starter.naming import markdown_summary, slug
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 QUESTIONS = (

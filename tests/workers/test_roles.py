@@ -4,7 +4,7 @@ import pytest
 
 from activities.providers.settings import PROVIDERS
 from workers.roles import ROLES, UnknownRole, role_named
-from workflows import queues
+from workflows.messages import queues
 
 
 def test_each_role_polls_its_own_queues() -> None:

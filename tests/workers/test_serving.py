@@ -20,10 +20,10 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from starter.dev.binary import obtain
 from starter.dev.server import DevServer
-from workflows import queues
-from workflows.contracts import PREPARE, TOOL, GroupReply, NodeCall, PrepareCall, Prepared
-from workflows.result import RunReport
-from workflows.wire import connect
+from workflows.messages import queues
+from workflows.messages.contracts import PREPARE, TOOL, GroupReply, NodeCall, PrepareCall, Prepared
+from workflows.messages.converter import connect
+from workflows.messages.result import RunReport
 
 pytestmark = pytest.mark.server
 

@@ -9,8 +9,8 @@ from doubles.models import ModelServer
 from doubles.serving import Start, serving, starting
 from temporalio.client import Client
 
-from activities.host import Host, Places
-from activities.providers.models import Models
+from activities.definitions import Host, Places
+from activities.llm.models import Models
 from activities.providers.settings import ModelSettings
 from activities.toolbox import load_tools
 

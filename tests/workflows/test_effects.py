@@ -11,11 +11,11 @@ from doubles.tools import calls, posts
 from temporalio import activity
 from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
 
-from activities import node
-from activities.faults import OutputRefused
-from activities.kinds import Kinds
-from activities.outcomes import keep
-from activities.turn import Made, Turn
+from activities.nodes import runner
+from activities.nodes.context import Made, Turn
+from activities.nodes.error_mapping import OutputRefused
+from activities.nodes.handlers import Kinds
+from activities.nodes.replies import keep
 
 pytestmark = pytest.mark.server
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
@@ -136,7 +136,7 @@ async def test_writes_of_a_map_are_not_repeated_when_only_their_gathering_failed
         return await run(kinds, turn)
 
     run = Kinds.run
-    monkeypatch.setattr(node, "keep", keeps)
+    monkeypatch.setattr(runner, "keep", keeps)
     monkeypatch.setattr(Kinds, "run", gathers)
     write = {"kind": "tool", "tool": "post", "args": {"text": "$item"}, "timeout": "500ms"}
     nodes = [call("l", args={"value": ["a", "b"]}), {"id": "w", "kind": "map", "over": "$l.value", "do": write}]

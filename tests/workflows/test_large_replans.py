@@ -10,7 +10,7 @@ from doubles.runs import insist, status_of, until
 from doubles.serving import remembered_or_not
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle, WorkflowUpdateFailedError
 
-from workflows import engine
+from workflows.run import engine
 
 pytestmark = pytest.mark.server
 Begin = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]

@@ -15,8 +15,8 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
-from workflows import queues
-from workflows.plan.packing import pack_plan
+from workflows.messages import queues
+from workflows.plan.language.packing import pack_plan
 
 pytestmark = pytest.mark.server
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]

@@ -14,9 +14,9 @@ from doubles.serving import remembered_or_not
 from temporalio.client import WorkflowHandle
 from temporalio.worker import Replayer
 
-from workers.sandbox import workflow_runner
+from workers.workflow_sandbox import workflow_runner
 from workflows.agent_run import AgentRun
-from workflows.wire import DATA_CONVERTER
+from workflows.messages.converter import DATA_CONVERTER
 
 pytestmark = [pytest.mark.server, remembered_or_not]
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]

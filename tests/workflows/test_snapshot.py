@@ -5,16 +5,16 @@ import random
 
 import pytest
 
-from workflows.plan.graph import Graph, Skeleton, Spec
-from workflows.plan.snapshot import dump, load
-from workflows.plan.state import FAILED, SUCCEEDED, RunState
+from workflows.plan.compile.graph import Graph, Skeleton, Spec
+from workflows.plan.scheduling.snapshot import dump, load
+from workflows.plan.scheduling.state import FAILED, SUCCEEDED, RunState
 
 NODES = 10_000
 
 
 def state_of_ten_thousand(*, items: bool) -> RunState:
     """Return a run as it is after 10,000 nodes, or items of one map, with digests and times as they come."""
-    from workflows.plan import maps
+    from workflows.plan.scheduling import maps
 
     chance = random.Random(7)
     if items:

@@ -14,10 +14,10 @@ from temporalio import activity
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import CancelledError
 
-from activities import heartbeat
-from activities.artifacts import StoreUnavailable
-from activities.directory_store import DirectoryStore
-from activities.node import NodeRunner
+from activities.nodes import heartbeat
+from activities.nodes.runner import NodeRunner
+from activities.storage.artifacts import StoreUnavailable
+from activities.storage.directory import DirectoryStore
 
 pytestmark = [pytest.mark.server, remembered_or_not]
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]

@@ -11,12 +11,12 @@ from doubles.runs import call, insist, until
 from doubles.serving import serving
 from temporalio.client import Client, WorkflowUpdateFailedError
 
-from activities.host import Host, Places
+from activities.definitions import Host, Places
 from activities.toolbox import Registry
 from workers.roles import ROLES
 from workers.settings import read_settings
-from workers.work import load_registry
-from workflows import queues
+from workers.wiring import load_registry
+from workflows.messages import queues
 
 pytest.importorskip("mcp", reason="needs the extra mcp")
 pytestmark = pytest.mark.server

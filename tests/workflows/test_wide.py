@@ -11,7 +11,7 @@ from doubles.runs import call
 from doubles.tools import calls
 from temporalio.client import WorkflowHandle
 
-from workflows.plan.packing import pack_plan
+from workflows.plan.language.packing import pack_plan
 
 pytestmark = pytest.mark.server
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from workflows.drawing.lettering import CELL, cells
-from workflows.plan.layout import Layout, places
+from workflows.drawing.layout import Layout, places
+from workflows.drawing.text import CELL, cells
 
 PAGE = 740
 """The width that is seen at once, in units of the picture."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+from workflows.drawing.diagram import Mark, Sketch
 from workflows.drawing.frame import PAGE
-from workflows.drawing.lettering import CELL, text_at
-from workflows.drawing.looks import LOOKS, Spots, badges
-from workflows.drawing.nodes import Mark, Sketch
-from workflows.drawing.strata import WIDTH, height_of, strata
+from workflows.drawing.layers import WIDTH, height_of, strata
+from workflows.drawing.styles import LOOKS, Spots, badges
+from workflows.drawing.text import CELL, text_at
 
 UNIT = 0.75
 """Pixels a unit, as long as the picture fits the page."""

@@ -18,8 +18,8 @@ from activities.providers.offline.plans import instruction, plan_of, read_goal, 
 from activities.providers.offline.questions import NotUnderstood, Question, questions
 from activities.providers.offline.quoting import cited, nearest, summary, wanted_length
 from activities.providers.offline.sentences import Passage
-from workflows.plan.schema import faults
-from workflows.usage import Usage
+from workflows.messages.usage import Usage
+from workflows.plan.language.json_schema import faults
 
 _EXAMPLES = (
     'look-up "How long is A?", compare "Which is longer, A or B, and by how much?", '

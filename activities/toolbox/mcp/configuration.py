@@ -5,9 +5,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from activities.toolbox.configured import Resource, Strict
+from activities.toolbox.configuration import Resource, Strict
 from activities.toolbox.definition import Effect
-from workflows.plan.durations import Duration
+from workflows.plan.language.durations import Duration
 
 _SECONDS = 60.0
 

@@ -17,7 +17,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, CallToolResult, Tool
 
-from activities.toolbox.configured import Secrets
+from activities.toolbox.configuration import Secrets
 from activities.toolbox.errors import McpUnavailable, one_line
 from activities.toolbox.mcp.configuration import ServerDeclaration
 

@@ -20,7 +20,7 @@ from mcp_types import (
 from mcp_types import Tool as McpTool
 from pydantic import BaseModel, TypeAdapter
 
-from activities.toolbox.configured import Secrets, read_declared
+from activities.toolbox.configuration import Secrets, read_declared
 from activities.toolbox.context import ToolContext
 from activities.toolbox.definition import NAME, Tool
 from activities.toolbox.errors import (
@@ -34,7 +34,7 @@ from activities.toolbox.errors import (
 )
 from activities.toolbox.mcp.configuration import Declarations, ServerDeclaration
 from activities.toolbox.mcp.session import Session, SessionThread
-from workflows import queues
+from workflows.messages import queues
 
 _MOST_CHARACTERS: Final = 1_000_000
 _ODD: Final = re.compile(r"[^A-Za-z0-9_]")

@@ -3,11 +3,11 @@
 import pytest
 
 from activities.prompts import planner
-from activities.prompts.catalogue import described
+from activities.prompts.tools import described
 from activities.toolbox import load_tools
-from workflows.plan.lines import LineNode, LineReader
-from workflows.plan.parse import parse_plan
-from workflows.plan.validate import problems_of
+from workflows.plan.checking.validation import problems_of
+from workflows.plan.language.parser import parse_plan
+from workflows.plan.planner_format.lines import LineNode, LineReader
 
 CATALOGUE = load_tools([]).catalogue()
 TOOLS = {entry["name"]: entry["schema"] for entry in CATALOGUE}

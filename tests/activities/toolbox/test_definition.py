@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from activities.toolbox import Registry, Tool, ToolArgumentError, ToolContext, ToolDefinitionError, tool
 from activities.toolbox.errors import ToolResultError
-from workflows import queues
+from workflows.messages import queues
 
 
 class Arguments(BaseModel):

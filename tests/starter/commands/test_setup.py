@@ -16,10 +16,10 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from starter.arguments import parse
+from starter.client.connection import local_place
+from starter.client.errors import Refused
 from starter.commands import setup
-from starter.connection import local_place
-from starter.exits import Refused
-from workflows.attributes import KINDS
+from workflows.run.search_attributes import KINDS
 
 INT = IndexedValueType.INDEXED_VALUE_TYPE_INT
 

@@ -2,8 +2,8 @@
 
 from rich.cells import cell_len
 
-from starter.catalogue import Catalogue
 from starter.commands.tools import tools_text
+from starter.plans.catalogue import Catalogue
 
 
 def test_each_tool_has_its_arguments_effect_and_what_it_does() -> None:

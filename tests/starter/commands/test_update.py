@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from starter.client.errors import Refused
 from starter.commands.update import read_fields
-from starter.exits import Refused
 
 
 @pytest.mark.parametrize(

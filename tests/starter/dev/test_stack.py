@@ -13,12 +13,12 @@ import pytest
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 
+from starter.client.errors import Refused
+from starter.client.local import join_local_stack
 from starter.dev.fingerprint import Origin
 from starter.dev.identity import ProcessIdentity
 from starter.dev.stack import Decision, LocalStackFailed, decide, local_stack, run_foreground, stop_stack
 from starter.dev.state import Phase, StackRecord, StateDir
-from starter.exits import Refused
-from starter.local import join_local_stack
 
 Command = tuple[str, ...]
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]

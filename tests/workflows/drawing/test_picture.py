@@ -6,10 +6,10 @@ from doubles.svg import Drawing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflows.drawing.looks import LOOKS
-from workflows.drawing.nodes import Mark, Node, Sketch
+from workflows.drawing.diagram import Mark, Node, Sketch
+from workflows.drawing.layout import arrange
 from workflows.drawing.picture import picture
-from workflows.plan.layout import arrange
+from workflows.drawing.styles import LOOKS
 
 STATUSES = [status for status in LOOKS if status != "planned"]
 TEXTS = st.text(max_size=50).map(lambda text: " ".join("".join(c for c in text if c.isprintable()).split()))

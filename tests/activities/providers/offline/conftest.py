@@ -10,10 +10,18 @@ from activities.providers import ModelRequest
 from activities.providers.offline import Offline
 from activities.toolbox.arithmetic import settled
 from activities.toolbox.calculate import evaluate
-from workflows.plan.conditions import holds
-from workflows.plan.facts import MISSING, facts_of
-from workflows.plan.model import Role
-from workflows.plan.references import BindError, as_text, bind, parse_reference, references_in, resolve, rewrite
+from workflows.plan.language.conditions import holds
+from workflows.plan.language.facts import MISSING, facts_of
+from workflows.plan.language.nodes import Role
+from workflows.plan.language.references import (
+    BindError,
+    as_text,
+    bind,
+    parse_reference,
+    references_in,
+    resolve,
+    rewrite,
+)
 
 Notes = dict[str, str]
 Ask = Callable[..., Awaitable[dict[str, Any]]]

@@ -12,8 +12,8 @@ from activities.providers.offline.extract import Wanted, extract
 from activities.providers.offline.quantities import quantities
 from activities.providers.offline.sentences import Passage
 from activities.providers.offline.words import ATTRIBUTES, named
-from workflows.plan.model import Plan
-from workflows.plan.validate import problems_of
+from workflows.plan.checking.validation import problems_of
+from workflows.plan.language.nodes import Plan
 
 FRAGMENTS = """which is longer the Oder or Warta how much than of and what are rivers , ? : length long highest in km
 5 2,850 ( ) - combined together A B $x ${y} $$ it was completed first most moons by average ratio times list how 1990"""

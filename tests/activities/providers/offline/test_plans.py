@@ -8,8 +8,8 @@ from activities.providers.offline.extract import Wanted
 from activities.providers.offline.plans import instruction, plan_of, read_order
 from activities.providers.offline.questions import questions
 from activities.toolbox import load_tools
-from workflows.plan.model import Plan
-from workflows.plan.validate import problems_of
+from workflows.plan.checking.validation import problems_of
+from workflows.plan.language.nodes import Plan
 
 GOALS = [
     "How long is the Oder?",

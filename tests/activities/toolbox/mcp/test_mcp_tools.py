@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from activities.toolbox import Tool, ToolArgumentError, ToolContext, ToolSetupError
-from activities.toolbox.configured import Secrets
+from activities.toolbox.configuration import Secrets
 from activities.toolbox.errors import McpToolFailed, McpUnavailable, UnknownOutcome
 
 pytest.importorskip("mcp", reason="needs the extra mcp")

@@ -1,0 +1,218 @@
+"""The activities of a worker: every contract of `workflows.messages.contracts` with the code behind it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities.llm.call import ModelCalls
+from activities.llm.models import Models
+from activities.nodes.attempts import Attempts
+from activities.nodes.binding import parse_address
+from activities.nodes.documents import DocumentRule
+from activities.nodes.effect_ledger import Ledger
+from activities.nodes.group import GroupRun
+from activities.nodes.handlers import Kinds
+from activities.nodes.heartbeat import beating
+from activities.nodes.runner import NodeRunner
+from activities.providers.settings import ModelSettings
+from activities.runs.conclusion import Concluding
+from activities.runs.namespace import Visibility
+from activities.runs.plan_stream import Beginning
+from activities.runs.planner import Planning
+from activities.runs.prepare import Preparing
+from activities.storage.directory import DirectoryStore
+from activities.storage.run_context import Library
+from activities.toolbox import Registry
+from workflows.messages import contracts
+from workflows.messages.activity_options import SERVICE_ATTEMPTS
+from workflows.messages.contracts import (
+    CheckCall,
+    Checked,
+    ConcludeCall,
+    Conclusion,
+    Delegation,
+    Drafted,
+    GroupReply,
+    LoadCall,
+    NodeCall,
+    NodeReply,
+    PlanCall,
+    Planned,
+    PrepareCall,
+    Prepared,
+)
+from workflows.plan.language.nodes import MOST_ATTEMPTS
+
+T = TypeVar("T")
+Paid = TypeVar("Paid", NodeReply, Planned)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where this worker keeps and finds things."""
+
+    artifacts: Path
+    index: Path
+    docs: Path | None
+    docs_roots: tuple[Path, ...]
+    any_docs: bool
+
+
+class Host:
+    """Builds the activities once for a worker process."""
+
+    def __init__(self, places: Places, registry: Registry, models: Models | None = None, *, identity: str) -> None:
+        """Open the stores. Without `models` there are the offline rules. Raises OSError when no folder can be made."""
+        store = DirectoryStore(places.artifacts)
+        places.index.mkdir(parents=True, exist_ok=True)
+        self.store_id = store.store_id
+        self._library = Library(store)
+        self._models = models or Models.of(ModelSettings())
+        documents = DocumentRule(places.docs, places.docs_roots, places.any_docs, identity)
+        self._preparing = Preparing(store, self._library, registry, documents, self._models)
+        self._visibility = Visibility()
+        self._planning = Planning(store, self._library, self._models)
+        self._concluding = Concluding(store, self._library)
+        llm = ModelCalls(self._models, self._library)
+        kinds = Kinds(registry, llm, self._library, places.index, documents, Ledger(store))
+        self._nodes = NodeRunner(store, self._library, kinds)
+
+    @property
+    def providers(self) -> tuple[str, ...]:
+        """The model providers there are; each has a queue."""
+        return self._models.providers
+
+    def tools(self) -> list[Callable[..., Any]]:
+        """Return the activities of the tools queue."""
+        names = [call.name for call in (contracts.TOOL, contracts.JOIN, contracts.MAP, contracts.GATE, contracts.AGENT)]
+        nodes = [self._node_activity(name) for name in names]
+        return [self.prepare, self.check_plan, self.load_plan, self.conclude, self.delegate, self.group, *nodes]
+
+    def sandbox(self) -> list[Callable[..., Any]]:
+        """Return the activities of the sandbox queue."""
+        return [self.group, self._node_activity(contracts.TOOL.name)]
+
+    def llm(self) -> list[Callable[..., Any]]:
+        """Return the activities of a model provider's queue."""
+        return [self.plan, self._node_activity(contracts.LLM.name)]
+
+    @activity.defn(name=contracts.PREPARE.name)
+    async def prepare(self, call: PrepareCall) -> Prepared:
+        """Open a run. Safe to repeat."""
+        prepared = await _answered(self._preparing.prepare(_home(call.run), call))
+        names = await self._visibility.attributes(activity.client())
+        found = {"attributes": names, "rates": self._models.rates}
+        return prepared.model_copy(update={name: value for name, value in found.items() if value})
+
+    @activity.defn(name=contracts.CHECK_PLAN.name)
+    async def check_plan(self, call: CheckCall) -> Checked:
+        """Check a draft. Safe to repeat."""
+        return await _answered(self._preparing.check(_home(call.run), call))
+
+    @activity.defn(name=contracts.LOAD_PLAN.name)
+    async def load_plan(self, call: LoadCall) -> Checked:
+        """Return the skeleton of a checked plan. Safe to repeat."""
+        return await _answered(self._preparing.load(_home(call.run), call))
+
+    @activity.defn(name=contracts.PLAN.name)
+    async def plan(self, call: PlanCall) -> Planned:
+        """Ask a planner for a draft."""
+        attempts = Attempts.of_this_activity()
+        async with beating(attempts.beat):
+            attempts.allow(SERVICE_ATTEMPTS)
+            add = self._beginning(call).add if call.stream else None
+            work = self._planning.plan(_home(call.run), call, attempts, add)
+            planned = await _answered(work, attempts)
+        return _with_all(planned, attempts)
+
+    def _beginning(self, call: PlanCall) -> Beginning:
+        info = activity.info()
+        run = activity.client().get_workflow_handle(info.workflow_id or "", run_id=info.workflow_run_id)
+
+        async def send(draft: Drafted) -> None:
+            await run.signal("drafted", draft)
+
+        return Beginning(self._preparing, _home(call.run), call.charter, info.attempt, send)
+
+    @activity.defn(name=contracts.CONCLUDE.name)
+    async def conclude(self, call: ConcludeCall) -> Conclusion:
+        """Bind the answer. Safe to repeat."""
+        return await _answered(self._concluding.conclude(_home(call.run), call))
+
+    @activity.defn(name=contracts.DELEGATE.name)
+    async def delegate(self, call: NodeCall) -> Delegation:
+        """Bind what a sub-agent is started with. Safe to repeat."""
+        async with beating(tuple):
+            return await _answered(self._nodes.delegation(call, home=_home(call.run)))
+
+    def _node_activity(self, name: str) -> Callable[[NodeCall], Awaitable[GroupReply]]:
+        @activity.defn(name=name)
+        async def run_node(call: NodeCall) -> GroupReply:
+            return await self._one(call)
+
+        return run_node
+
+    async def _one(self, call: NodeCall) -> GroupReply:
+        attempts = Attempts.of_this_activity()
+        attempts.left = call.left
+        async with beating(attempts.beat):
+            if activity.info().activity_type == contracts.LLM.name:
+                attempts.allow(MOST_ATTEMPTS)  # until the plan says how many
+                checked = await _answered(self._library.plan(_home(call.run), call.plan), attempts)
+                attempts.allow(checked.spec(parse_address(call.nodes[0]).id).attempts)
+            reply = await _answered(self._run(call, call.nodes[0], call.refs, attempts), attempts)
+        return GroupReply(nodes=(_with_all(reply, attempts),))
+
+    async def _run(self, call: NodeCall, path: str, refs: dict[str, str], attempts: Attempts) -> NodeReply:
+        return await self._nodes.run(call, path, refs, home=_home(call.run), attempts=attempts)
+
+    @activity.defn(name=contracts.GROUP.name)
+    async def group(self, call: NodeCall) -> GroupReply:
+        """Run several nodes with the edges among them. Never raises for a node."""
+        home, attempts = _home(call.run), Attempts.of_this_activity()
+        checked = await _answered(self._library.plan(home, call.plan))
+
+        async def run_one(path: str, refs: dict[str, str]) -> NodeReply:
+            reads = [checked.name_at(index) for index in checked.spec(parse_address(path).id).reads]
+            return await self._run(call, path, {name: refs[name] for name in reads if name in refs}, attempts)
+
+        group = GroupRun(checked, call.nodes, call.refs, run_one)
+        async with beating(lambda: (group.progress,)):
+            try:
+                await _answered(group.run(lambda digest: self._library.value(home, digest), checked.wanted))
+            except asyncio.CancelledError:
+                if _shutting_down() or not activity.is_cancelled():
+                    raise
+        return GroupReply(nodes=group.replies())
+
+
+def _shutting_down() -> bool:
+    details = activity.cancellation_details()
+    return details is not None and details.worker_shutdown
+
+
+async def _answered(work: Awaitable[T], attempts: Attempts | None = None) -> T:
+    """The activity boundary: whatever goes wrong leaves as a typed, short, honest failure."""
+    try:
+        return await work
+    except ApplicationError:
+        raise
+    except Exception as error:  # noqa: BLE001  the one boundary where anything may arrive
+        raise (attempts or Attempts.of_this_activity()).failed(error) from None
+
+
+def _with_all(reply: Paid, attempts: Attempts) -> Paid:
+    """Return the last attempt's reply with what all attempts used; a marked node's has what was cut off."""
+    return reply.model_copy(update={"usage": attempts.spent.plus(reply.usage)}) if any(attempts.spent) else reply
+
+
+def _home(run: str) -> str:
+    """Return the folder of a run's artifacts. Raises a final failure for anything that is no run id."""
+    if not run or not all(part.isalnum() for part in run.split("-")):
+        raise ApplicationError(f"{run!r:.80} is no run id", type="InvalidRequest", non_retryable=True)
+    return f"{activity.info().namespace}/{run}"

@@ -1,0 +1,57 @@
+"""What a model call is given of other nodes' outputs: which, by what names, and where each of them is."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from activities.nodes.context import Turn
+from activities.prompts.outputs import referred, shown
+from activities.prompts.results import Result, results_of
+from workflows.plan.language import dependencies
+from workflows.plan.language.nodes import JoinNode, ModelCall, Node
+from workflows.plan.language.references import parse_reference
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """`values` are what stands in fences in the prompt, by name, and `places` the references to those that are values.
+
+    `ended` is how nodes have ended, for a prompt that tells so; `cited` are all results that an answer may cite: those,
+    and what the calls of the last turn have brought.
+    """
+
+    values: dict[str, Any]
+    places: dict[str, str]
+    ended: dict[str, Result]
+    cited: dict[str, Result]
+
+
+def joins(work: ModelCall) -> bool:
+    """Whether the call answers as a joiner, with evidence."""
+    return work.role == "joiner" and work.output_schema is None
+
+
+def material_of(turn: Turn, work: ModelCall) -> Material:
+    """Return what the call is given. Raises BindError."""
+    node = turn.checked.node(turn.address.id)
+    own = dependencies.inputs_of(node)
+    if joins(work):
+        inputs = turn.binder.inputs(node)
+        loop = parse_reference(work.turn.results) if work.turn is not None and work.turn.results else None
+        gathered = _gathered(turn, node)
+        cited = results_of(inputs, gathered)
+        told = {name: value for name, value in inputs.items() if loop is None or name != loop.node}
+        ended, values = results_of(told, gathered), {}
+    else:
+        cited = ended = results_of({node.id: turn.binder.lookup(node.id)}, {node.id: own}) if own else {}
+        values = referred(work.prompt, turn.binder.lookup)
+    places = {name: f"${{{name}}}" for name in values}
+    good = [result for result in ended.values() if result.status == "succeeded"]
+    places |= {result.node: f"${result.node}" if result.node in own else result.place for result in good}
+    return Material({**values, **shown(ended)}, places, ended, cited)
+
+
+def _gathered(turn: Turn, node: Node) -> dict[str, list[str]]:
+    """Return the nodes whose ends a name stands for, by name: settled joins, and the call itself."""
+    nodes = turn.checked.plan.nodes
+    settled = [each for each in nodes if isinstance(each, JoinNode) and each.policy == "settled"]
+    return {each.id: dependencies.inputs_of(each) for each in (*settled, node)}

@@ -1,0 +1,155 @@
+"""Reads a joiner's reply: an answer with evidence, or nodes to add to the plan. Pure; takes many forms of both."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from activities.prompts.planner import MOST_NODES
+from activities.prompts.results import Result
+from workflows.plan.edits.merge import Delta
+from workflows.plan.language.problems import listed, shown
+from workflows.plan.planner_format.calls import Tools
+from workflows.plan.planner_format.json_text import NoJson, json_in
+from workflows.plan.planner_format.lines import LineError, LineReader
+
+MOST_EVIDENCE = 50
+
+_MARK = re.compile(r"(?P<code>(`+).*?\2)|\s?\[(?P<n>\d{1,3})\]", re.DOTALL)
+_NODE = re.compile(r"[\s$\[{(]*(?P<name>[A-Za-z0-9_]{1,40})")
+_PLACES = ("path", "url", "source")
+_DEEPEST = 12
+_STRAIGHT = str.maketrans("\u201c\u201d\u2018\u2019\u00a0", "\"\"'' ")
+
+
+class ReplyFault(Exception):
+    """A reply that is neither an answer nor a plan; the message says why. The same joiner may do better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What a joiner said: `output` in the form `{answer, evidence}` of every joiner, or a delta; and what was wrong."""
+
+    output: dict[str, Any] | None = None
+    delta: Delta | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def read_reply(
+    text: str, results: Mapping[str, Result], tools: Tools | None = None, known: Sequence[str] = ()
+) -> Joined:
+    """Return what a reply says. Text that is no JSON is the answer. `known` are the nodes of the plan, which new lines
+    may refer to; without `tools` none may be added. Raises ReplyFault; nothing else.
+    """
+    try:
+        data, _ = json_in(text)
+    except NoJson as error:
+        if text.lstrip(" \n`json")[:1] == "{" and re.search(r'"(?:answer|replan)"\s*:', text):
+            raise ReplyFault(f"the joiner's reply is no whole answer: {error}") from None
+        data = None
+    if isinstance(data, dict) and data.get("replan"):
+        if tools is None:
+            raise ReplyFault("the joiner asks for more nodes, and none may be added any more")
+        return _delta(data["replan"], LineReader(tools, known or list(results), list(results)))
+    if isinstance(data, dict) and data.get("answer") is not None:
+        return _answer(data["answer"], data.get("evidence"), results)
+    if not text.strip():
+        raise ReplyFault("the joiner's reply is empty")
+    return _answer(text.strip(), (), results)
+
+
+def _delta(said: Any, reader: LineReader) -> Joined:
+    fields = said if isinstance(said, dict) else {"nodes": said}
+    nodes = fields.get("nodes")
+    if isinstance(nodes, str):
+        events = reader.feed(nodes) + reader.close()
+        errors = [event.text for event in events if isinstance(event, LineError)]
+        if errors:
+            raise ReplyFault(f"the joiner's new lines cannot be read: {listed(errors, 3)}")
+        fields = {**fields, **reader.plan}
+        nodes = reader.plan["nodes"]
+    if not isinstance(nodes, list) or not nodes or not all(isinstance(node, dict) for node in nodes):
+        raise ReplyFault("the joiner asks for another plan and writes none")
+    if len(nodes) > MOST_NODES:
+        raise ReplyFault(f"the joiner adds {len(nodes):,} nodes; at most {MOST_NODES}")
+    why = str(fields.get("why") or "the results do not hold the answer")
+    return Joined(delta=Delta(" ".join(why.split())[:500], tuple(nodes), fields.get("answer")))
+
+
+def _answer(answer: Any, said: Any, results: Mapping[str, Result]) -> Joined:
+    """Return the answer with the evidence that stands, numbered by its marks; the others' marks go.
+
+    Brackets that mark no entry, and what stands in code, are left as they are.
+    """
+    entries = said if isinstance(said, list) else []
+    warnings: list[str] = []
+    numbers: dict[int, str] = {}
+    evidence: list[dict[str, Any]] = []
+    for place, entry in enumerate(entries, 1):
+        piece = _piece(entry, results, warnings) if place <= MOST_EVIDENCE else None
+        own = entry.get("n") if isinstance(entry, dict) else None
+        number = own if isinstance(own, int) else place
+        numbers.setdefault(number, "")
+        if piece is not None:
+            evidence.append({"n": len(evidence) + 1, **piece})
+            numbers[number] = str(len(evidence))
+    if isinstance(answer, str) and entries:
+        answer = _MARK.sub(lambda mark: _numbered(mark, numbers, len(evidence)), answer)
+        marked = {int(mark["n"]) for mark in _MARK.finditer(answer) if mark["n"]}
+        unmarked = [f"[{piece['n']}]" for piece in evidence if piece["n"] not in marked]
+        answer = " ".join([answer, "".join(unmarked)]) if unmarked else answer
+    return Joined(output={"answer": answer, "evidence": evidence}, warnings=tuple(warnings))
+
+
+def _numbered(mark: re.Match[str], numbers: Mapping[int, str], most: int) -> str:
+    """Return a mark as its evidence is numbered now. One of no entry is left, unless it would name another's."""
+    if mark["code"]:
+        return mark[0]
+    said = int(mark["n"])
+    number = numbers.get(said, "" if 0 < said <= most else mark["n"])
+    return mark[0].replace(mark["n"], number) if number else ""
+
+
+def _piece(entry: Any, results: Mapping[str, Result], warnings: list[str]) -> dict[str, str] | None:
+    if not isinstance(entry, dict):
+        warnings.append(f"evidence {shown(entry)} is no object and was left out")
+        return None
+    found = _NODE.match(str(entry.get("node", "")))
+    name = found["name"] if found else ""
+    name = f"n{int(name)}" if name.isdecimal() and name.isascii() else name
+    if name not in results:
+        warnings.append(f"evidence of {shown(entry.get('node'))} was left out: there is no such result")
+        return None
+    quote, claim = _line(entry.get("quote")), _line(entry.get("claim"))
+    source, held = _held(results[name].value, _plain(quote), "", 0) if quote else ("", True)
+    if not held:
+        warnings.append(f"a quotation of {name} was left out: {shown(quote)} does not stand in it")
+        quote = ""
+    return {"node": name, "claim": claim, "source": source, "quote": quote}
+
+
+def _held(value: Any, quote: str, place: str, depth: int) -> tuple[str, bool]:
+    """Return (document, whether) of a quotation in a result: the path or address nearest to where it stands."""
+    if isinstance(value, str):
+        return (place, True) if quote in _plain(value) else ("", False)
+    if depth > _DEEPEST:
+        return "", False
+    if isinstance(value, int | float):
+        return (place, True) if quote == str(value) else ("", False)
+    if isinstance(value, dict):
+        named = (value[field] for field in _PLACES if isinstance(value.get(field), str))
+        place = next(named, place)
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        found = _held(item, quote, place, depth + 1)
+        if found[1]:
+            return found
+    return "", False
+
+
+def _plain(text: str) -> str:
+    """Return text as quotations are compared: one space between words, straight quotes, small letters."""
+    return " ".join(text.translate(_STRAIGHT).split()).strip("\"'. …").lower()
+
+
+def _line(said: Any) -> str:
+    return " ".join(said.split())[:1000] if isinstance(said, str) else ""

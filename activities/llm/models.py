@@ -1,0 +1,148 @@
+"""The models of a worker: which serves a call, when the next of a list takes over, and what every call is held to."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol, Self, get_args
+
+from activities.providers.anthropic import Anthropic
+from activities.providers.errors import KeyRefused, QuotaUsedUp, SchemaMismatch, UnknownModel
+from activities.providers.http_provider import Remote
+from activities.providers.limiter import Limiter
+from activities.providers.model import ModelReply, ModelRequest, Provider, ProviderError
+from activities.providers.offline import Offline
+from activities.providers.openai import OpenAI
+from activities.providers.prices import price_of
+from activities.providers.settings import ModelSettings
+from activities.providers.wire_format import Wire
+from workflows.messages.queues import llm_queue
+from workflows.messages.usage import NOTHING
+from workflows.plan.language.json_schema import faults
+from workflows.plan.language.nodes import Role
+from workflows.plan.language.problems import place_of
+
+TRIES = 2
+"""Attempts that a model gets before the next of its list."""
+
+_HOPELESS = (KeyRefused, QuotaUsedUp, UnknownModel)
+_WIRES: Mapping[str, type[Wire]] = {"openai": OpenAI, "anthropic": Anthropic}
+
+
+class Meter(Protocol):
+    """Where calls are counted."""
+
+    def called(self, provider: str, outcome: str, reply: ModelReply | None) -> None:
+        """Count a call; `outcome` is `ok` or the type of its error."""
+        ...
+
+    def pressed(self, limiter: Limiter) -> None:
+        """Note that a provider's pressure has changed."""
+        ...
+
+
+class Uncounted:
+    """A meter that keeps nothing."""
+
+    def called(self, provider: str, outcome: str, reply: ModelReply | None) -> None:
+        """Do nothing."""
+
+    def pressed(self, limiter: Limiter) -> None:
+        """Do nothing."""
+
+
+class Models:
+    """Serves every model call of a worker process."""
+
+    def __init__(
+        self, providers: Mapping[str, Provider], settings: ModelSettings | None = None, meter: Meter | None = None
+    ) -> None:
+        self._providers = providers
+        self._settings = settings or ModelSettings()
+        self._meter = meter or Uncounted()
+        self._limiters = {name: Limiter(name) for name in providers}
+
+    @classmethod
+    def of(cls, settings: ModelSettings, meter: Meter | None = None) -> Self:
+        """Return the models that a worker with these settings has."""
+        remote = {name: Remote(_WIRES[name](), server) for name, server in settings.servers.items()}
+        return cls({"offline": Offline(), **remote}, settings, meter)
+
+    @property
+    def providers(self) -> tuple[str, ...]:
+        """The providers there are; each has a queue."""
+        return tuple(self._providers)
+
+    @property
+    def rates(self) -> dict[str, int]:
+        """The calls a minute of each provider's queue, where somebody said how many it takes."""
+        return {llm_queue(name): calls for name, calls in self._settings.rates.items()}
+
+    async def chosen(self) -> dict[Role, list[str]]:
+        """Return every role's models by their full names. Raises UnknownModel, KeyRefused or what a server says."""
+        full: dict[str, str] = {}
+        for role in get_args(Role):
+            for name in self._settings.models(role):
+                if name not in full:
+                    full[name] = name if ":" in name else await self._provider(name).default_model()
+        return {role: [full[name] for name in self._settings.models(role)] for role in get_args(Role)}
+
+    def wanted(self) -> dict[Role, list[str]]:
+        """Return every role's models as they were set, without asking a server."""
+        return {role: list(self._settings.models(role)) for role in get_args(Role)}
+
+    async def complete(self, request: ModelRequest, names: Sequence[str], attempt: int = 1) -> ModelReply:
+        """Answer a call by one of `names`: each in turn has two attempts, and the last one all that are left.
+
+        A model that is unknown, or whose key or quota is refused, gives way to the next at once. The reply has its
+        cost and fits the schema. Raises ProviderError.
+        """
+        first = min((attempt - 1) // TRIES, len(names) - 1)
+        for name in names[first:-1]:
+            try:
+                return await self._answer(replace(request, model=name))
+            except _HOPELESS:
+                continue
+        return await self._answer(replace(request, model=names[-1]))
+
+    async def close(self) -> None:
+        """Close what connections there are."""
+        for provider in self._providers.values():
+            if isinstance(provider, Remote):
+                await provider.close()
+
+    def _provider(self, model: str) -> Provider:
+        name = model.partition(":")[0]
+        if name not in self._providers:
+            raise UnknownModel(f"{model!r} is no model; there are {', '.join(self._providers)}")
+        return self._providers[name]
+
+    async def _answer(self, request: ModelRequest) -> ModelReply:
+        provider = self._provider(request.model)
+        name = request.model.partition(":")[0]
+        limiter, outcome, reply = self._limiters[name], "ok", None
+        try:
+            with limiter.admitted():
+                if request.model == name:
+                    request = replace(request, model=await provider.default_model())
+                await request.account.begin(NOTHING, NOTHING)  # what was cut off before is paid, whoever serves it now
+                reply = await provider.complete(request)
+                if request.output_schema is not None and not reply.calls:
+                    _fit(reply, request.output_schema)
+        except ProviderError as error:
+            outcome = type(error).__name__
+            error.usage = reply.usage if reply is not None else error.usage
+            self._meter.pressed(limiter)
+            raise
+        finally:
+            self._meter.called(name, outcome, reply)
+        return reply
+
+
+def unpriced(models: Iterable[str]) -> str | None:
+    """Return the warning that some of these models have no known price; None when all have."""
+    unknown = sorted({model for model in models if price_of(model) is None})
+    return f"no price is known for {', '.join(unknown)}: it counts as 0" if unknown else None
+
+
+def _fit(reply: ModelReply, schema: dict[str, object]) -> None:
+    for where, sentence in faults(reply.output, schema):
+        raise SchemaMismatch(f"the model's output {place_of(where)}: {sentence}", retryable=True)

@@ -1,0 +1,143 @@
+"""Which attempt an activity is on, by its own count: Temporal's, less those that only met a busy provider; and what its
+model calls have used.
+
+A busy provider's refusal must give the slot back, so it is a failed attempt to Temporal. The policies of activities
+that call models allow `REFUSALS` of them on top; the last heartbeat of each attempt carries how many there were, and
+an attempt that is the last of its own is made final here. An attempt that a crash cut off counts as its own.
+
+Before a model call goes out, a heartbeat that the server has confirmed says what it may use at most. So the attempt
+after a crash knows of a call that was cut off, and charges it in full.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from temporalio import activity
+from temporalio.client import AsyncActivityCancelledError
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError
+
+from activities.nodes.error_mapping import BudgetExceeded, SubAgentFailed, failure
+from activities.providers import ProviderError
+from activities.providers.limiter import ProviderBusy
+from workflows.messages.usage import NOTHING, Usage
+
+LONGEST_BACKOFF = 30.0
+EAGER = 16
+"""Refusals after which a call waits the longer for the next try, the more there were."""
+LONGEST_PUT_OFF = 10.0
+"""Seconds of such a wait, unless the provider's own is longer."""
+
+
+async def _unrecorded(*_: Any) -> None:
+    """There is nobody to tell."""
+
+
+@dataclass(slots=True)
+class Attempts:
+    """The attempts of the activity that runs now; `said` is its progress, for the heartbeat.
+
+    `spent` is what calls of all its attempts used but for `open`, the last call of this one: the most that it may use
+    until it ends, then what it did. `cut` is what was open when an attempt before this one was cut off; a node that
+    turns out to have been marked done by then has it in its reply. `left` is what the run's budget has left for all of
+    them; without `allowed` Temporal alone ends them. `record` tells the server a heartbeat, and waits until it knows.
+    """
+
+    own: int
+    refused: int
+    spent: Usage = NOTHING
+    cut: Usage = NOTHING
+    open: Usage = NOTHING
+    said: str = ""
+    allowed: int | None = None
+    left: Mapping[str, int] = field(default_factory=dict)
+    record: Callable[..., Awaitable[None]] = _unrecorded
+
+    @classmethod
+    def of_this_activity(cls) -> Self:
+        """Read Temporal's count and the last attempt's heartbeat."""
+        info = activity.info()
+        if len(info.heartbeat_details) < 3:
+            return cls(info.attempt, 0, record=_recorded)
+        refused, spent, cut = (*info.heartbeat_details[1:], NOTHING)[:3]
+        return cls(info.attempt - refused, refused, Usage(*spent), Usage(*cut), record=_recorded)
+
+    def progress(self, line: str) -> None:
+        """Note how far the activity is."""
+        self.said = line[:200]
+
+    def beat(self) -> tuple[str, int, Usage, Usage]:
+        """Return the details of a heartbeat."""
+        return self.said, self.refused, self.spent, self.cut.plus(self.open)
+
+    async def begin(self, sent: Usage, most: Usage) -> None:
+        """A call that sends `sent` is about to go out, and uses `most` at the most: the server knows when this returns.
+
+        Raises BudgetExceeded when earlier calls of this activity have left too little of the budget for it.
+        """
+        self.spent, self.cut, self.open = self.spent.plus(self.cut).plus(self.open), NOTHING, NOTHING
+        if not any(most):
+            return
+        self._check(sent)
+        self.open = most
+        try:
+            await self.record(*self.beat())
+        except (RPCError, asyncio.CancelledError):
+            self.open = NOTHING  # it does not go out
+            raise
+
+    def end(self, used: Usage) -> None:
+        """The call that was begun last has ended, and used so much."""
+        self.open = used
+
+    def _check(self, sent: Usage) -> None:
+        """Let the first call through, as the scheduler has, and every further one that can be sent and answered."""
+        after = self.spent.plus(sent)
+        short = [name for name, left in self.left.items() if getattr(after, name) >= left]
+        if any(self.spent) and short:
+            used = ", ".join(f"{name} {_shown(name, getattr(self.spent, name), self.left[name])}" for name in short)
+            raise BudgetExceeded(
+                f"the budget does not cover another attempt: earlier ones used of what was left ({used}); "
+                "raise the budget and retry the node"
+            )
+
+    def allow(self, most: int) -> None:
+        """Allow `most` attempts of its own. Raises a final failure when a worker was lost in each of them."""
+        self.allowed = most
+        if self.own > most:
+            message = f"no worker finished it in {most} attempts"
+            raise ApplicationError(message, most, self.spent.plus(self.cut), type="WorkerLost", non_retryable=True)
+
+    def failed(self, error: BaseException) -> ApplicationError:
+        """Return the failure of this attempt: final if it was the last of its own, which a refusal never is."""
+        self.refused += isinstance(error, ProviderBusy)
+        paid = error if isinstance(error, ProviderError | SubAgentFailed) else None
+        self.spent, self.open = self.spent.plus(paid.usage if paid is not None else self.open), NOTHING
+        if paid is not None or any(self.spent):
+            activity.heartbeat(*self.beat())
+        spent = self.spent.plus(self.cut)
+        if isinstance(error, ProviderBusy):
+            asked = error.retry_after or 0.0
+            error.retry_after = max(asked, min(asked * self.refused / EAGER, LONGEST_PUT_OFF))
+            return failure(error, attempt=self.own, spent=spent)
+        # Temporal's own backoff has grown with the refusals
+        wait = min(2.0 ** (self.own - 1), LONGEST_BACKOFF) if self.refused else None
+        final = self.allowed is not None and self.own >= self.allowed
+        return failure(error, attempt=self.own, final=final, wait=wait, spent=spent)
+
+
+def _shown(name: str, used: int, left: int) -> str:
+    return f"${used / 1_000_000:g} of ${left / 1_000_000:g}" if name == "cost" else f"{used:,} of {left:,}"
+
+
+async def _recorded(*details: Any) -> None:
+    """Beat, and return when the server has it. The SDK's own heartbeat comes first: an older one may still wait there
+    to be sent. A cancellation is left to it too.
+    """
+    activity.heartbeat(*details)
+    this = activity.client().get_async_activity_handle(task_token=activity.info().task_token)
+    with suppress(AsyncActivityCancelledError):
+        await this.heartbeat(*details)

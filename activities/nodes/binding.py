@@ -1,0 +1,158 @@
+"""One node of a checked plan, ready to run: its arguments bound from stored outputs, and its content key."""
+
+import re
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from activities.storage.artifacts import digest_of, encode
+from activities.storage.run_context import CheckedPlan, Library
+from workflows.messages.contracts import NodeCall
+from workflows.plan.language import dependencies
+from workflows.plan.language.nodes import RESERVED_IDS, AgentCall, MapNode, ModelCall, Node, ToolCall
+from workflows.plan.language.references import BindError, Reference, as_text, bind, parse_reference, resolve, rewrite
+
+_LONGEST_WORDING = 400
+_ADDRESS = re.compile(r"(?P<id>\w+)(?:\[(?P<item>\d+)\])?(?:~(?P<generation>\d+))?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A node path taken apart: `m[17]~2` is item 17 of m in its second generation."""
+
+    id: str
+    item: int | None
+    generation: int
+
+    @property
+    def path(self) -> str:
+        """The path without its generation."""
+        return self.id if self.item is None else f"{self.id}[{self.item}]"
+
+
+def parse_address(text: str) -> Address:
+    """Return the parts of a node path. Raises BindError."""
+    found = _ADDRESS.match(text)
+    if found is None:
+        raise BindError(f"{text!r} is no node path")
+    item = found["item"]
+    return Address(found["id"], int(item) if item else None, int(found["generation"] or 1))
+
+
+class Binder:
+    """Binds one node's references: loads each output once, and only if it is read."""
+
+    def __init__(self, library: Library, home: str, checked: CheckedPlan, call: NodeCall, refs: dict[str, str]) -> None:
+        self._library = library
+        self._home = home
+        self._checked = checked
+        self._call = call
+        self._refs = refs
+        self._values: dict[str, Any] = {}
+
+    async def load(self, node: Node, address: Address) -> None:
+        """Load what the node reads and what it is told of. Raises BindError, BodyMissing, StoreUnavailable."""
+        over = _list_of(node, address)
+        self._values = {name: await self.value(name) for name in dependencies.reads_of(node) if name != over}
+        told = dependencies.inputs_of(node)
+        if told:
+            self._values[node.id] = await self.settled(told)
+        self._values |= {"input": self._checked.inputs, "goal": self._checked.goal}
+        if isinstance(node, MapNode) and address.item is not None:
+            self._values[node.as_] = await self._item(node, address.item, over)
+
+    async def value(self, name: str) -> Any:
+        """Return the whole output of a node by its reference in the call."""
+        return await self._library.value(self._home, self._digest(name))
+
+    def _digest(self, name: str) -> str:
+        digest = self._refs.get(name)
+        if digest is None:
+            raise BindError(f"${name} has no value")
+        return digest
+
+    async def settled(self, names: Iterable[str]) -> list[dict[str, Any]]:
+        """Return how each of these inputs ended: `{id, status, value, error}`."""
+        found = []
+        for name in names:
+            value = await self.value(name) if name in self._refs else None
+            status, error = self._call.lost.get(name, ("succeeded", None))
+            found.append({"id": name, "status": status, "value": value, "error": error})
+        return found
+
+    async def _item(self, node: MapNode, index: int, shared: str | None) -> Any:
+        """Return an item of a map; of a list that its items share, a copy."""
+        over = parse_reference(node.over)
+        whole = await self._library.shared(self._home, self._digest(shared)) if shared else None
+        items = resolve(over, whole if shared else self.lookup(over.node)) if over is not None else None
+        if not isinstance(items, list) or index >= len(items):
+            raise BindError(f"{node.over} has no item {index}")
+        return deepcopy(items[index])
+
+    def bound(self, value: Any) -> Any:
+        """Return `value` with every reference replaced. Raises BindError."""
+        return bind(value, self.lookup)
+
+    def worded(self, prompt: str, node: Node) -> str:
+        """Return a prompt with what it was given in few words put in place: inputs, the goal, a map's item.
+
+        References to outputs of nodes, and to anything long, stay references. Raises BindError.
+        """
+        item = node.as_ if isinstance(node, MapNode) else None
+
+        def put(reference: Reference) -> str | None:
+            if reference.node not in ("input", "goal", item):
+                return None
+            text = as_text(resolve(reference, self.lookup(reference.node)))
+            return text if len(text) <= _LONGEST_WORDING and "\n" not in text else None
+
+        return rewrite(prompt, put)
+
+    def inputs(self, node: Node) -> dict[str, Any]:
+        """Return the outputs which the node's call refers to, whole, in the order of the references.
+
+        How its inputs ended is there under its own id.
+        """
+        item = node.as_ if isinstance(node, MapNode) else None
+        left_out = (("over",), ("turn", "summaries"))
+        names = [reference.node for field, reference in dependencies.value_references(node) if field not in left_out]
+        names += [node.id] if dependencies.inputs_of(node) else []
+        return {name: self._values[name] for name in dict.fromkeys(names) if name != "goal" or name == item}
+
+    def lookup(self, name: str) -> Any:
+        """Return what a name means for this node: a node's whole output, `goal`, `input`, a map's item.
+
+        Raises BindError.
+        """
+        if name not in self._values:
+            raise BindError(f"{Reference(name)} has no value")
+        return self._values[name]
+
+
+def _list_of(node: Node, address: Address) -> str | None:
+    """Return the node of whose output an item of a map reads nothing but its list."""
+    over = parse_reference(node.over) if isinstance(node, MapNode) and address.item is not None else None
+    if over is None or over.node in RESERVED_IDS:
+        return None
+    others = [reference.node for field, reference in dependencies.value_references(node) if field != ("over",)]
+    return over.node if over.node not in others else None
+
+
+def work_at(node: Node, address: Address) -> ToolCall | ModelCall | AgentCall | None:
+    """Return the call that is made there, or None: a map itself only puts the values of its items together."""
+    return dependencies.work_of(node) if address.item is not None or not isinstance(node, MapNode) else None
+
+
+def content_key(node: Node, address: Address, refs: dict[str, str], call: NodeCall, version: str) -> str:
+    """Return the key of a node's outcome: equal calls of one generation share it, nothing else does."""
+    work = work_at(node, address)
+    read = {name: refs[name] for name in sorted(refs)}
+    if isinstance(work, ToolCall | ModelCall):
+        what: Any = work.model_dump(mode="json", by_alias=True)
+        extra: list[Any] = [dict(sorted(call.lost.items()))] if call.lost else []
+    else:
+        what, extra = node.kind, [dict(sorted(call.lost.items())), call.items, call.answer]
+    extra += [node.over, node.as_] if isinstance(node, MapNode) and address.item is not None else []
+    extra += [call.replans, call.objections] if call.replans or call.objections else []
+    return digest_of(encode([address.path, address.generation, what, version, read, extra]))

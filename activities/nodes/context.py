@@ -1,0 +1,34 @@
+"""One node's turn: what is to run and with what, and what it has made."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from activities.nodes.attempts import Attempts
+from activities.nodes.binding import Address, Binder
+from activities.storage.run_context import CheckedPlan
+from workflows.messages.contracts import NodeCall
+from workflows.messages.usage import NOTHING, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What is to run and with what."""
+
+    checked: CheckedPlan
+    address: Address
+    call: NodeCall
+    binder: Binder
+    home: str
+    attempts: Attempts
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A node's output, with usage where a model was called. With `more` it is a wish for more nodes; `calls` counts the
+    model calls behind it where they are not one.
+    """
+
+    output: Any
+    usage: Usage = NOTHING
+    more: Literal["", "replan", "calls"] = ""
+    calls: int = 0

@@ -1,0 +1,92 @@
+"""From whatever went wrong to what Temporal and people see: a type, a short sentence, and whether to try again.
+
+This is the only place where that is decided. Messages are at most 500 characters, useful words first.
+"""
+
+import os
+from datetime import timedelta
+
+from pydantic import ValidationError
+from temporalio.exceptions import ApplicationError
+
+from activities.providers import ProviderError
+from activities.storage.artifacts import BodyMissing, StoreUnavailable
+from activities.storage.redaction import Redactor
+from activities.toolbox import ToolError
+from workflows.messages.usage import NOTHING, Usage
+from workflows.plan.language.facts import FactTooLarge
+from workflows.plan.language.references import BindError
+
+LONGEST_MESSAGE = 500
+
+
+class OutputRefused(Exception):
+    """A node's output cannot be kept: too large, or not JSON."""
+
+
+class SubAgentFailed(Exception):
+    """A sub-agent ended without an answer; `usage` is what it used, in so many `calls`."""
+
+    usage = NOTHING
+    calls = 0
+
+
+class NodeTimeout(Exception):
+    """An attempt took longer than the node's timeout."""
+
+
+class BudgetExceeded(Exception):
+    """What earlier attempts used has left too little of the run's budget for another one."""
+
+
+_FINAL = (BindError, BodyMissing, BudgetExceeded, FactTooLarge, OutputRefused, SubAgentFailed, ValidationError)
+
+
+def retryable(error: BaseException) -> bool:
+    """Whether another attempt may succeed. A tool's own unknown exceptions are given the benefit of the doubt."""
+    if isinstance(error, ToolError | ProviderError):
+        return error.retryable
+    return not isinstance(error, _FINAL)
+
+
+def kind_of(error: BaseException) -> str:
+    """Return the error's type as conditions test it and people read it."""
+    return type(error).__name__
+
+
+def message_of(error: BaseException) -> str:
+    """Return the sentence, on one line, without this worker's secrets: what a library says may repeat them."""
+    text = " ".join(Redactor(os.environ).clean(str(error)).split()) or kind_of(error)
+    return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
+
+
+def failure(
+    error: BaseException,
+    *,
+    attempt: int = 1,
+    final: bool = False,
+    wait: float | None = None,
+    spent: Usage = NOTHING,
+) -> ApplicationError:
+    """Return the activity failure for `error`; its details are the attempt and what all attempts used, of a
+    sub-agent also in how many calls.
+
+    `final` ends the attempts whatever the error. The next attempt comes when the error says so, else after `wait`
+    seconds, else as the retry policy has it.
+    """
+    if isinstance(error, ApplicationError):
+        return error
+    asked = error.retry_after if isinstance(error, ProviderError | ToolError) else None
+    after = asked if asked is not None else wait
+    return ApplicationError(
+        message_of(error),
+        attempt,
+        spent,
+        *((error.calls,) if isinstance(error, SubAgentFailed) else ()),
+        type=kind_of(error),
+        non_retryable=final or not retryable(error),
+        next_retry_delay=timedelta(seconds=max(after, 0.001)) if after is not None else None,
+    )
+
+
+__all__ = ["NodeTimeout", "OutputRefused", "StoreUnavailable", "failure", "kind_of", "message_of", "retryable"]

@@ -1,0 +1,128 @@
+"""Runs several nodes in one activity, with the edges among them, by the same `step` as the workflow.
+
+Each finished node leaves its marker, so that the successor of a killed worker runs only the rest. The activity never
+raises for a node: every node has its outcome, and one that may succeed later asks to be started again, alone.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from activities.nodes.error_mapping import kind_of, message_of, retryable
+from activities.storage.run_context import CheckedPlan
+from workflows.messages.contracts import NodeError, NodeReply
+from workflows.plan.compile.graph import Graph, Skeleton, Spec
+from workflows.plan.language.facts import facts_of
+from workflows.plan.scheduling.events import Begun, Decision, Outcome, Settled, Start
+from workflows.plan.scheduling.state import SKIPPED, SUCCEEDED, RunState
+from workflows.plan.scheduling.step import step
+
+RunOne = Callable[[str, dict[str, str]], Awaitable[NodeReply]]
+_LATER = NodeReply(error=NodeError(type="Again", message="not run in this group", again=True))
+
+
+class GroupRun:
+    """One group: `paths` in the order of the call, `refs` the outputs of the nodes outside."""
+
+    def __init__(self, checked: CheckedPlan, paths: tuple[str, ...], refs: dict[str, str], run_one: RunOne) -> None:
+        self._paths = paths
+        self._refs = dict(refs)
+        self._run_one = run_one
+        self._state = RunState(Graph(_sub_skeleton(checked, paths, refs)), window=len(paths))
+        self._first = len(refs)
+        self._state.status[: self._first] = [SUCCEEDED] * self._first
+        self._replies: dict[int, NodeReply] = {}
+        self._tasks: dict[asyncio.Task[NodeReply], int] = {}
+
+    @property
+    def progress(self) -> list[int]:
+        """A bit a node, set when it has ended; packed in numbers of 32 bits."""
+        bits = [0] * (len(self._paths) // 32 + 1)
+        for unit in self._replies:
+            position = unit - self._first
+            bits[position // 32] |= 1 << (position % 32)
+        return bits
+
+    async def run(self, load: Callable[[str], Awaitable[Any]], wanted: dict[str, list[str]]) -> None:
+        """Run what can run. After a cancellation, `replies` still has everything that had ended."""
+        for unit, (name, digest) in enumerate(self._refs.copy().items()):
+            if wanted.get(name):
+                self._state.facts[unit] = facts_of(await load(digest), wanted[name])
+        try:
+            self._carry_out(step(self._state, Begun()))
+            while self._tasks:
+                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+                self._collect()
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def replies(self) -> tuple[NodeReply, ...]:
+        """Return one reply a node; those that did not come to an end ask to be started again."""
+        return tuple(self._reply(self._first + position) for position in range(len(self._paths)))
+
+    def _reply(self, unit: int) -> NodeReply:
+        if unit in self._replies:
+            return self._replies[unit]
+        if self._state.status[unit] == SKIPPED and unit not in self._state.derived and unit in self._state.notes:
+            return NodeReply(skipped=True)
+        return _LATER
+
+    def _carry_out(self, decisions: list[Decision]) -> None:
+        for decision in decisions:
+            if isinstance(decision, Start):
+                for unit in decision.units:
+                    self._start(unit)
+
+    def _start(self, unit: int) -> None:
+        path = self._paths[unit - self._first]
+        task = asyncio.ensure_future(self._run_one(path, dict(self._refs)))
+        self._tasks[task] = unit
+
+    def _collect(self) -> None:
+        ended = sorted((unit, task) for task, unit in self._tasks.items() if task.done())
+        for unit, task in ended:
+            del self._tasks[task]
+            outcome = self._outcome(unit, task)
+            self._carry_out(step(self._state, Settled(unit, 1, outcome)))
+
+    def _outcome(self, unit: int, task: asyncio.Task[NodeReply]) -> Outcome:
+        error = asyncio.CancelledError("cut off") if task.cancelled() else task.exception()
+        if error is not None:
+            fault = NodeError(type=kind_of(error), message=message_of(error), again=retryable(error))
+            self._replies[unit] = NodeReply(error=fault)
+            return Outcome(error=(fault.type, fault.message))
+        reply = task.result()
+        self._replies[unit] = reply
+        self._refs[self._state.graph.specs[unit].id] = reply.ref or ""
+        return Outcome(reply.ref, reply.size, reply.facts)
+
+
+def _sub_skeleton(checked: CheckedPlan, paths: tuple[str, ...], refs: dict[str, str]) -> Skeleton:
+    """Return the group as a plan of its own: outside nodes first, without edges, then the members."""
+    names = [path.partition("~")[0] for path in paths]
+    place = {name: position for position, name in enumerate((*refs, *names))}
+    members = [_member(checked, name, names, place) for name in names]
+    return Skeleton([*(Spec(name, "tool") for name in refs), *members], [], "partial")
+
+
+def _member(checked: CheckedPlan, name: str, names: list[str], place: dict[str, int]) -> Spec:
+    spec = checked.spec(name.partition("[")[0])
+    if "[" in name:
+        return Spec(name, "tool")
+    needs = [place[need] for need in map(checked.name_at, spec.needs) if need in names]
+    when = _moved(spec.when, checked, place) if spec.when else None
+    return Spec(name, "tool", needs=needs, when=when)
+
+
+def _moved(condition: Any, checked: CheckedPlan, place: dict[str, int]) -> Any:
+    """Return a condition with its places of facts pointing into the group's own plan."""
+    if isinstance(condition, list):
+        return [_moved(part, checked, place) for part in condition]
+    if not isinstance(condition, dict):
+        return condition
+    if "at" in condition:
+        node, name = condition["at"]
+        return {**condition, "at": [place[checked.name_at(node)], name]}
+    return {key: _moved(part, checked, place) for key, part in condition.items()}

@@ -1,0 +1,128 @@
+"""What each kind of node does when its turn comes."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from activities.nodes.binding import work_at
+from activities.nodes.context import Made, Turn
+from activities.nodes.documents import DocumentRule
+from activities.nodes.effect_ledger import Ledger
+from activities.nodes.error_mapping import SubAgentFailed
+from activities.prompts.outputs import handed_on, refers_to_goal
+from activities.providers import Usage
+from activities.storage.run_context import Library
+from activities.toolbox import Registry, ToolContext
+from workflows.messages.contracts import Delegation
+from workflows.messages.usage import Spent
+from workflows.plan.language.nodes import AgentCall, AgentNode, JoinNode, ModelCall, ToolCall
+
+
+class ModelRunner(Protocol):
+    """What makes the model calls of nodes."""
+
+    async def run(self, turn: Turn, work: ModelCall) -> Made:
+        """Return the model's output, or a request for more nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """Runs a turn by the kind of its node; holds what a worker offers."""
+
+    registry: Registry
+    llm: ModelRunner
+    library: Library
+    cache: Path
+    documents: DocumentRule
+    ledger: Ledger
+
+    def harmful(self, turn: Turn) -> bool:
+        """Whether a second attempt may do what the first has done already."""
+        work = work_at(turn.checked.node(turn.address.id), turn.address)
+        return isinstance(work, ToolCall) and self.registry.get(work.tool).harmful
+
+    async def run(self, turn: Turn) -> Made:
+        """Return the node's output, with usage where a model was called. Raises whatever went wrong."""
+        node = turn.checked.node(turn.address.id)
+        work = work_at(node, turn.address)
+        if work is not None:
+            await turn.binder.load(node, turn.address)
+            if isinstance(work, AgentCall):
+                return _answered(turn.call.answer, turn.address.path)
+            return await (self._tool(turn, work) if isinstance(work, ToolCall) else self.llm.run(turn, work))
+        if isinstance(node, JoinNode):
+            return Made(await self._join(turn, node))
+        if node.kind == "map":
+            return Made([await self.library.value(turn.home, item) for item in turn.call.items if item])
+        return Made(turn.call.answer)
+
+    def version(self, turn: Turn) -> str:
+        """Return the version of the tool behind a node; part of its content key."""
+        work = work_at(turn.checked.node(turn.address.id), turn.address)
+        return self.registry.get(work.tool).version if isinstance(work, ToolCall) else ""
+
+    async def _tool(self, turn: Turn, work: ToolCall) -> Made:
+        tool = self.registry.get(work.tool)
+        arguments = turn.binder.bound(work.args)
+        path, generation = turn.address.path, turn.address.generation
+        context = ToolContext(
+            docs=self.documents.folder(turn.checked.docs) if turn.checked.docs else None,
+            cache=self.cache,
+            run_id=turn.call.run,
+            node=path,
+            generation=generation,
+            attempt=turn.attempts.own,
+            idempotency_key=f"{turn.call.run}/{path}/{generation}",
+            progress=turn.attempts.progress,
+        )
+        if not tool.harmful:
+            return Made(await tool.call(arguments, context))
+        call = partial(tool.call, arguments, context)
+        return Made(await self.ledger.enter(turn.home, context.idempotency_key, tool.name, call))
+
+    async def delegation(self, turn: Turn) -> Delegation:
+        """Return what the sub-agent of a node is started with: outputs that its goal refers to are named in it, and
+        given beside it. Raises BindError, BodyMissing, StoreUnavailable."""
+        node = turn.checked.node(turn.address.id)
+        assert isinstance(node, AgentNode)
+        await turn.binder.load(node, turn.address)
+        charter = await self.library.charter(turn.home, turn.checked.charter)
+        goal, given = handed_on(node.goal, turn.binder.lookup)
+        if refers_to_goal(node.goal):
+            given = {**await self.library.given(turn.home, charter), **given}
+        allowed = [entry["name"] for entry in charter.catalogue]
+        return Delegation(
+            request={
+                "goal": goal,
+                **({"given": f"{turn.call.run}/{await self.library.put(turn.home, given)}"} if given else {}),
+                "tools": [name for name in allowed if node.tools is None or name in node.tools],
+                "docs": charter.docs,
+                "approval": charter.approval,
+                "budget": node.budget.model_dump(mode="json", exclude_none=True) if node.budget else None,
+                "on_failure": "partial",
+            }
+        )
+
+    async def _join(self, turn: Turn, node: JoinNode) -> Any:
+        if node.policy == "settled":
+            return await turn.binder.settled(node.inputs)
+        found = [await turn.binder.value(name) for name in node.inputs if name in turn.call.refs]
+        return found[0] if node.policy == "first" else found
+
+
+def _answered(report: Any, node: str) -> Made:
+    """Return a sub-agent's answer as its node's output, paid with what its run has used.
+
+    An answer with evidence is `{answer, evidence}`, as that of a joiner; `sub.n1` is node n1 of the sub-agent of sub.
+    """
+    told = report if isinstance(report, dict) else {}
+    *used, calls = Spent.told(report)
+    usage = Usage(*used)
+    if told.get("answer") is None:
+        failed = SubAgentFailed(f"the sub-agent gave no answer: {told.get('problem') or 'it ended without one'}")
+        failed.usage, failed.calls = usage, calls
+        raise failed
+    evidence = [{**piece, "node": f"{node}.{piece['node']}"} for piece in told.get("evidence") or ()]
+    output = {"answer": told["answer"], "evidence": evidence} if evidence else told["answer"]
+    return Made(output, usage, calls=calls)

@@ -1,0 +1,251 @@
+"""Outputs of nodes in a prompt, within a budget of tokens: whole if they fit, else as summaries of their parts where
+those were made, or cut with a mark that says so.
+
+Small outputs are never cut for the sake of large ones: what they leave of their share goes to the others.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from activities.prompts.fence import fenced
+from activities.prompts.results import Result
+from workflows.plan.language.model_context import Context
+from workflows.plan.language.references import Reference, as_text, filled, references_in, resolve
+
+CONTEXT_TOKENS = Context().tokens
+BYTES_A_TOKEN = 3
+"""Bytes of UTF-8 that a token stands for, at the least: estimates err on the long side."""
+
+BY_REFERENCE = 20
+"""How many times its share an output must have to be left to the reading tool."""
+
+PREVIEW_TOKENS = 200
+ITEM_TOKENS = 40
+"""What an item of a list that is cut has at least, or it is left out."""
+
+PART_TOKENS = CONTEXT_TOKENS
+"""What one summary is made of, at the most."""
+MOST_PARTS = 16
+"""Parts of one output that are summed up; what follows them is cut."""
+MOST_SUMMARIES = 32
+"""Summaries for one prompt; outputs for which none are left are cut."""
+SUMMARY_TOKENS = 2_000
+"""What a summary may be long: within what a reply may."""
+
+GIVEN = "given "
+"""Before the names of what a sub-agent is given with its goal."""
+
+_TRUSTED = ("goal", "input")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much of the outputs enters a prompt. `reader` is the tool, if the model has one, that reads the rest of an
+    output by its name. `summaries` has for outputs by name the summary of each part, None where there is none.
+    """
+
+    tokens: int = CONTEXT_TOKENS
+    reader: str = ""
+    summaries: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Part `part` of `parts` of an output that is to be summed up in about `tokens`."""
+
+    name: str
+    part: int
+    parts: int
+    text: str
+    tokens: int
+
+
+def tokens_of(text: str) -> int:
+    """Return about how many tokens a text has."""
+    return -(-len(text.encode("utf-8", "replace")) // BYTES_A_TOKEN)
+
+
+def referred(template: str, lookup: Callable[[str], Any]) -> dict[str, Any]:
+    """Return what a template refers to that was said by somebody else, by the name that it has in the prompt.
+
+    Raises BindError.
+    """
+    found = {}
+    for reference in references_in(template):
+        value = resolve(reference, lookup(reference.node))
+        if reference.node not in _TRUSTED and isinstance(value, str | list | dict):
+            found[_name(reference)] = value
+    return found
+
+
+def worded(template: str, lookup: Callable[[str], Any], named: Mapping[str, Any], prefix: str = "") -> str:
+    """Return a template with the names of `named` in brackets, and all else that it refers to in place.
+
+    `prefix` is what the names in `named` have before those of the references.
+    """
+
+    def write(reference: Reference) -> str:
+        name = f"{prefix}{_name(reference)}"
+        return f"[{name}]" if name in named else as_text(resolve(reference, lookup(reference.node)))
+
+    return filled(template, write)
+
+
+def handed_on(goal: str, lookup: Callable[[str], Any]) -> tuple[str, dict[str, str]]:
+    """Return a sub-agent's goal, and what it refers to that was said by somebody else: by the name that the goal has
+    in brackets instead, within a prompt's budget. The name is none of the sub-agent's own nodes. Raises BindError.
+    """
+    named = {f"{GIVEN}{name}": value for name, value in referred(goal, lookup).items()}
+    return worded(goal, lookup, named, GIVEN), bounded(named, Budget())
+
+
+def refers_to_goal(template: str) -> bool:
+    """Whether a template has the run's goal in it, and needs with it what the goal names."""
+    return any(reference.node == "goal" for reference in references_in(template))
+
+
+def woven(
+    template: str,
+    lookup: Callable[[str], Any],
+    budget: Budget,
+    ended: Mapping[str, Result] | None = None,
+    given: Mapping[str, str] | None = None,
+) -> str:
+    """Return a prompt with its references filled in, with what is `given` by name with the goal in it, and with how the
+    nodes of `ended` have ended.
+
+    The goal, the run's inputs, numbers and truth values stand where they are referred to. Everything else was said by
+    somebody else: its place has the reference's name in brackets, and the text follows in a fence. Raises BindError.
+    """
+    own, ended, given = referred(template, lookup), ended or {}, given or {}
+    blocks = fitted({**given, **own, **shown(ended)}, budget)
+    told = [blocks[name] for name in (*given, *own) if name not in ended]
+    return "\n\n".join([worded(template, lookup, own), *told, *told_ends(ended, blocks)])
+
+
+def shown(results: Mapping[str, Result]) -> dict[str, Any]:
+    """Return what there is to tell of each result: its value, or its error."""
+    return {
+        name: result.value if result.status == "succeeded" else (result.error or "no reason is known")
+        for name, result in results.items()
+    }
+
+
+def told_ends(results: Mapping[str, Result], blocks: Mapping[str, str]) -> list[str]:
+    """Return how each node ended, with its block."""
+    return [f"{name}, {result.status}:\n{blocks[name]}" for name, result in results.items()]
+
+
+def fitted(values: Mapping[str, Any], budget: Budget) -> dict[str, str]:
+    """Return one fenced block a value, all together about within the budget."""
+    labels = {name: f"summary of {name}" for name in budget.summaries}
+    return {name: fenced(labels.get(name, name), text) for name, text in bounded(values, budget).items()}
+
+
+def bounded(values: Mapping[str, Any], budget: Budget) -> dict[str, str]:
+    """Return one text a value, all together about within the budget."""
+    texts = {name: as_text(value) for name, value in values.items()}
+    for name, share in _shares(texts, budget.tokens).items():
+        if name in budget.summaries:
+            texts[name] = _summed_up(name, texts[name], budget.summaries[name], share)
+    items = {name: None if name in budget.summaries else value for name, value in values.items()}
+    shares = _shares(texts, budget.tokens)
+    return {name: _within(name, items[name], text, shares[name], budget.reader) for name, text in texts.items()}
+
+
+def pieces(values: Mapping[str, Any], budget: Budget) -> list[Piece]:
+    """Return the parts, in order, of each value that is over its share: what is to be summed up."""
+    found: list[Piece] = []
+    texts = {name: as_text(value) for name, value in values.items()}
+    for name, share in _shares(texts, budget.tokens).items():
+        text = texts[name]
+        if tokens_of(text) > share:
+            parts = _parts(text)[: MOST_SUMMARIES - len(found)]
+            tokens = min(SUMMARY_TOKENS, share // max(1, len(parts)))
+            found += [Piece(name, number, len(parts), part, tokens) for number, part in enumerate(parts, 1)]
+    return found
+
+
+def _parts(text: str) -> list[str]:
+    """Return a text in parts that a summariser can read, broken between lines or words where that is near."""
+    parts: list[str] = []
+    while text and len(parts) < MOST_PARTS:
+        part = _beginning(text, PART_TOKENS)
+        if len(part) < len(text):
+            breaks = (part.rfind(sign, len(part) * 3 // 4) for sign in ("\n\n", "\n", " "))
+            part = part[: next((at for at in breaks if at > 0), len(part))]
+        parts.append(part)
+        text = text[len(part) :]
+    return parts
+
+
+def _summed_up(name: str, text: str, summaries: Sequence[str | None], share: int) -> str:
+    """Return the summaries of a text's parts; a part without one is cut, and so is what follows the parts."""
+    told = []
+    for number, (part, summary) in enumerate(zip(_parts(text), summaries, strict=False), 1):
+        place = f"part {number} of {name}" if len(summaries) > 1 else name
+        told.append(cut(place, part, share // len(summaries)) if summary is None else summary)
+        text = text[len(part) :]
+    return "\n\n".join([*told, *([_mark(f"{len(text):,} more characters of {name}")] if text else [])])
+
+
+def _name(reference: Reference) -> str:
+    return str(reference).strip("${}")
+
+
+def _shares(texts: Mapping[str, str], tokens: int) -> dict[str, int]:
+    return dict(zip(texts, shared(list(map(tokens_of, texts.values())), tokens), strict=True))
+
+
+def shared(sizes: Sequence[int], total: int) -> list[int]:
+    """Return how much of `total` each size gets: all it asks for, or an equal part of what smaller ones leave."""
+    shares = [0] * len(sizes)
+    left = total
+    for count, index in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
+        shares[index] = min(sizes[index], left // (len(sizes) - count))
+        left -= shares[index]
+    return shares
+
+
+def _within(name: str, value: Any, text: str, share: int, reader: str) -> str:
+    size = tokens_of(text)
+    if size <= share:
+        return text
+    if reader and size > BY_REFERENCE * share:
+        return cut(name, text, min(share, PREVIEW_TOKENS), reader)
+    if isinstance(value, list) and len(value) > 1:
+        return _listed(name, value, share, reader)
+    return cut(name, text, share, reader)
+
+
+def _listed(name: str, items: list[Any], share: int, reader: str) -> str:
+    """Return as many items as may have a useful length, each cut to its own share, and how many are missing."""
+    parts = [as_text(item) for item in items[: max(1, share // ITEM_TOKENS)]]
+    pairs = enumerate(zip(parts, shared([tokens_of(part) for part in parts], share), strict=True))
+    lines = [cut(f"{name}[{index}]", part, most) for index, (part, most) in pairs]
+    if len(parts) < len(items):
+        lines.append(_mark(f"{len(items) - len(parts):,} more items of {name}", _call(reader, name)))
+    return "\n".join(lines)
+
+
+def cut(name: str, text: str, share: int, reader: str = "") -> str:
+    """Return the first `share` tokens of a text, and how much is missing from what."""
+    kept = _beginning(text, share)
+    if len(kept) == len(text):
+        return text
+    missing = f"{len(text) - len(kept):,} more characters of {name}"
+    return f"{kept}\n{_mark(missing, _call(reader, name, len(kept)))}"
+
+
+def _beginning(text: str, tokens: int) -> str:
+    body = text[: tokens * BYTES_A_TOKEN].encode("utf-8", "replace")
+    return body[: tokens * BYTES_A_TOKEN].decode("utf-8", "ignore")
+
+
+def _call(reader: str, name: str, start: int = 0) -> str:
+    return f'{reader}(node="{name}", from={start})' if reader else ""
+
+
+def _mark(missing: str, call: str = "") -> str:
+    return f"[cut: {missing}; {call} reads on]" if call else f"[cut: {missing}]"

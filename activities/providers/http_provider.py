@@ -1,0 +1,224 @@
+"""A provider behind HTTP: one request, streamed, read into a reply. Temporal owns retries; none are made here.
+
+A call that a server refuses only for a parameter it does not know is put once more without it; such a refusal costs
+nothing. What was refused is remembered for that server's model as long as the process lives; a schema that it does not
+take is remembered for itself alone.
+"""
+
+import asyncio
+import hashlib
+import json
+import re
+from collections.abc import Set
+from typing import Any
+
+from pydantic_core import from_json
+
+from activities.providers.errors import (
+    BadReply,
+    CallRefused,
+    KeyRefused,
+    ModelTimeout,
+    ReplyCut,
+    SchemaMismatch,
+    UnknownModel,
+    error_of,
+    error_within,
+)
+from activities.providers.model import ModelReply, ModelRequest, ProviderError
+from activities.providers.prices import DEFAULTS, priced
+from activities.providers.reply_builder import Draft, tokens_in
+from activities.providers.settings import Server
+from activities.providers.sse import EventParser
+from activities.providers.transport import Incoming, Limits, Transport
+from activities.providers.wire_format import Wire, Without
+from workflows.messages.usage import Usage
+
+ERROR_BYTES = 64 * 1024
+BYTES_A_TOKEN = 1024  # an event of the stream around a few letters
+LIST_SECONDS = 10.0
+LAST_SECONDS = 2.0
+SHOWN_MODELS = 8
+MOST_SCHEMAS = 1000
+"""Refused schemas that are remembered."""
+
+_UNKNOWN = re.compile(r"support|\b(un|not )(known|recogni[sz]ed|expected|allowed|permitted)|\bextra (inputs|fields)")
+_OF_SCHEMA = re.compile(r"\bschema\b|propert|pattern|keyword|grammar|feature")
+
+
+class Remote:
+    """Serves model calls from one server in one wire format."""
+
+    def __init__(self, wire: Wire, server: Server, limits: Limits | None = None) -> None:
+        self._wire = wire
+        self._server = server
+        self._transport = Transport(server, wire.headers(server), limits)
+        self._limits = self._transport.limits
+        self._unknown: dict[str, set[str]] = {}
+        self._schemas: dict[tuple[str, bytes], None] = {}
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._transport.close()
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """Answer one call within `request.seconds`. Raises ProviderError."""
+        self._check_key()
+        ends = asyncio.get_running_loop().time() + request.seconds
+        without = self._left_out(request)
+        while True:
+            try:
+                return await self._once(request, without, ends)
+            except CallRefused as refused:
+                named = {
+                    name for name, words in self._wire.optional.items() if any(word in refused.said for word in words)
+                }
+                if not named - without:
+                    raise
+                without |= named
+                self._learn(request, named, refused.said)
+            except SchemaMismatch:
+                self._learn(request, {self._wire.schema})  # it may take a schema and not heed it: next time in words
+                raise
+
+    def _left_out(self, request: ModelRequest) -> Without:
+        """Return the parameters that the request's model is known to refuse, for any call or for this schema."""
+        unknown = frozenset(self._unknown.get(request.model, ()))
+        return unknown | {self._wire.schema} if _form(request) in self._schemas else unknown
+
+    def _learn(self, request: ModelRequest, refused: Set[str], said: str = "") -> None:
+        """Remember what was refused. It is the schema that was, unless `said` is of a parameter that nobody knows."""
+        if not _UNKNOWN.search(said) or _OF_SCHEMA.search(said):
+            if self._wire.schema in refused:
+                self._schemas[_form(request)] = None
+            if len(self._schemas) > MOST_SCHEMAS:
+                del self._schemas[next(iter(self._schemas))]
+            refused = refused - {self._wire.schema}
+        self._unknown.setdefault(request.model, set()).update(refused)
+
+    async def default_model(self) -> str:
+        """Return the model of the data file for the provider's own server, else the only one that the server has.
+
+        Needs no key where the server wants none for that. Raises UnknownModel, naming some, when there are several.
+        """
+        provider = self._server.provider
+        if self._server.official:
+            return f"{provider}:{DEFAULTS[provider]}"
+        names = await self._models()
+        if len(names) == 1:
+            return f"{provider}:{names[0]}"
+        some = ", ".join(names[:SHOWN_MODELS]) + (
+            f" and {len(names) - SHOWN_MODELS} more" if len(names) > SHOWN_MODELS else ""
+        )
+        has = f"has {len(names)} models ({some})" if names else "names no model"
+        raise UnknownModel(f"{provider} at {self._server.shown} {has}; set SENNIT_MODEL={provider}:NAME")
+
+    def _check_key(self) -> None:
+        server = self._server
+        if server.official and not server.key:
+            other = f", or {server.url_variable} for another server"
+            raise KeyRefused(f"{server.provider} needs a key: set {server.key_variable} where the workers run{other}")
+
+    async def _models(self) -> list[str]:
+        ends = asyncio.get_running_loop().time() + LIST_SECONDS
+        path = self._wire.models_path
+        async with self._transport.sent("GET", path, deadline=ends) as incoming:
+            if incoming.status != 200:
+                raise await self._refusal(incoming, self._server.provider, ends)
+            data = self._json(await incoming.whole(ends))
+        try:
+            return [str(entry["id"]) for entry in data["data"]]
+        except (KeyError, TypeError):
+            raise BadReply(
+                f"{self._server.shown}{path} is no list of models; check {self._server.url_variable}"
+            ) from None
+
+    async def _once(self, request: ModelRequest, without: frozenset[str], ends: float) -> ModelReply:
+        body = self._wire.body(self._server, request, without)
+        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+        sent = Usage(tokens_in(len(text.encode("utf-8", "replace"))))
+        most = sent._replace(output_tokens=body.get("max_completion_tokens") or body["max_tokens"])
+        await request.account.begin(priced(sent, request.model), priced(most, request.model))
+        draft = Draft(request, sent.input_tokens, wrapped=self._wire.schema not in without)
+        first = asyncio.get_running_loop().time() + max(self._limits.first, request.seconds / 2)
+        try:
+            await self._fill(draft, body, first, ends)
+            reply = draft.reply()
+        except ProviderError as error:
+            error.usage = draft.usage()
+            request.account.end(error.usage)
+            raise
+        request.account.end(reply.usage)
+        return reply
+
+    async def _fill(self, draft: Draft, body: Any, first: float, ends: float) -> None:
+        most = self._limits.bytes + BYTES_A_TOKEN * draft.request.max_output_tokens
+        async with self._transport.sent(
+            "POST", self._wire.path, body, deadline=min(first, ends), most=most
+        ) as incoming:
+            if incoming.status != 200:
+                raise await self._refusal(incoming, draft.request.model, ends)
+            if incoming.kind == "text/event-stream":
+                await self._stream(incoming, draft, first, ends)
+            elif incoming.kind == "application/json":
+                data = self._json(await incoming.whole(ends))
+                self._take(draft, data, whole=True)
+            else:
+                kind = incoming.kind or "nothing named"
+                where = f"{self._server.shown}{self._wire.path}"
+                raise BadReply(f"{where} sent {kind} instead of a stream; check {self._server.url_variable}")
+
+    async def _stream(self, incoming: Incoming, draft: Draft, first: float, ends: float) -> None:
+        """Read events to the last; once the reply is complete, a missing end is no loss."""
+        loop = asyncio.get_running_loop()
+        parser, deadline, why = EventParser(), first, "no first piece of the reply in time"
+        try:
+            while chunk := await incoming.next(
+                min(deadline, ends), why if deadline < ends else "the reply took too long"
+            ):
+                for event in parser.feed(chunk):
+                    if event.data == "[DONE]" or self._take(draft, self._json(event.data)):
+                        return
+                    if draft.stop:
+                        deadline = loop.time() + LAST_SECONDS
+                    elif (soon := loop.time() + self._limits.idle) > deadline:
+                        deadline, why = soon, f"no next piece of the reply within {self._limits.idle:g} s"
+        except UnicodeDecodeError:
+            raise BadReply(f"the reply of {draft.request.model} is not UTF-8", retryable=True) from None
+        except (ModelTimeout, ReplyCut):
+            if draft.stop is None:
+                raise
+
+    def _take(self, draft: Draft, data: Any, *, whole: bool = False) -> bool:
+        if isinstance(data, dict) and (data.get("error") or data.get("type") == "error"):
+            raise error_within(self._server, draft.request.model, data)
+        try:
+            if not whole:
+                return self._wire.take(draft, data)
+            self._wire.take_whole(draft, data)
+        except (AttributeError, KeyError, TypeError):
+            shown = json.dumps(data, ensure_ascii=False)[:120]
+            raise BadReply(f"{self._server.shown} sent what is no reply: {shown}", retryable=True) from None
+        return True
+
+    def _json(self, body: bytes | str) -> Any:
+        try:
+            return from_json(body)
+        except ValueError:
+            raise BadReply(f"{self._server.shown} sent what is no JSON", retryable=True) from None
+
+    async def _refusal(self, incoming: Incoming, model: str, ends: float) -> ProviderError:
+        """Return what a status other than 200 means; its body is read for a moment, as far as it comes."""
+        soon = min(ends, asyncio.get_running_loop().time() + LIST_SECONDS)
+        try:
+            body = await incoming.whole(soon, ERROR_BYTES)
+        except ProviderError:
+            body = b""
+        text = body.decode("utf-8", "replace")
+        return error_of(self._server, model, incoming.status, incoming.headers, text)
+
+
+def _form(request: ModelRequest) -> tuple[str, bytes]:
+    """Return what a refusal of the request's schema is remembered by."""
+    written = json.dumps(request.output_schema, sort_keys=True).encode()
+    return request.model, hashlib.sha256(written).digest()

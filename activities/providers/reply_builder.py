@@ -1,0 +1,127 @@
+"""A reply while it arrives."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_core import from_json
+
+from activities.providers import structured
+from activities.providers.errors import BadReply, ModelRefused, OutputCut, ReplyCut
+from activities.providers.model import ModelReply, ModelRequest, Stop, ToolRequest
+from activities.providers.prices import priced
+from workflows.messages.usage import NOTHING, Usage
+
+
+@dataclass(slots=True)
+class Call:
+    """A call of a tool in the making."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass(slots=True)
+class Draft:
+    """Gathers the pieces of one reply; tells the request's listeners of each. `sent` is about how many tokens the
+    request has, `wrapped` says that the schema given to the server has the wanted one inside.
+    """
+
+    request: ModelRequest
+    sent: int
+    wrapped: bool = False
+    stop: Stop | None = None
+    refusal: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    calls: dict[int, Call] = field(default_factory=dict)
+    thinking: dict[int, dict[str, Any]] = field(default_factory=dict)
+    _text: list[str] = field(default_factory=list)
+    _bytes: int = 0
+    _sent: float = field(default_factory=time.monotonic)
+    _first: float | None = None
+
+    def add_text(self, piece: str) -> None:
+        """Take a piece of the text."""
+        if piece:
+            self._arrived(piece)
+            self._text.append(piece)
+            self.request.on_text(piece)
+
+    def add_call(self, index: int, *, name: str = "", call_id: str = "", arguments: str = "") -> None:
+        """Take a piece of the call at `index`."""
+        self._arrived(arguments)
+        call = self.calls.setdefault(index, Call())
+        call.id = call.id or call_id
+        call.name = call.name or name
+        call.arguments += arguments
+
+    def add_thought(self, piece: str) -> None:
+        """Count a piece that is not part of the reply."""
+        self._tell(piece)
+
+    def _arrived(self, piece: str) -> None:
+        if self._first is None:
+            self._first = time.monotonic()
+        self._tell(piece)
+
+    def _tell(self, piece: str) -> None:
+        self._bytes += len(piece.encode("utf-8", "replace"))
+        self.request.progress(f"about {self._bytes // 4:,} tokens so far")
+
+    def reply(self) -> ModelReply:
+        """Return the finished reply. Raises ModelRefused, OutputCut, ReplyCut, BadReply or SchemaMismatch."""
+        text = "".join(self._text)
+        calls = tuple(_tool_request(index, self.calls[index]) for index in sorted(self.calls))
+        if self.refusal is not None:
+            raise ModelRefused(f"{self.request.model} declined to answer: {self.refusal or text or 'without a word'}")
+        if self.stop is None:
+            raise ReplyCut(f"the reply of {self.request.model} ended in its middle", retryable=True)
+        if calls and (not self.request.tools or self.request.role == "planner"):
+            name = calls[0].name
+            raise BadReply(f"{self.request.model} asks for the tool {name!r:.80}, and none was offered", retryable=True)
+        schema = self.request.output_schema
+        if self.stop == "length" and (calls or schema is not None or not text):
+            most = f"{self.request.max_output_tokens:,}"
+            raise OutputCut(f"the reply of {self.request.model} did not fit into {most} tokens; ask for less")
+        if not text and not calls:
+            raise BadReply(f"the reply of {self.request.model} is empty", retryable=True)
+        value: Any = text
+        if schema is not None and not calls:
+            value = structured.read(text, schema, in_wrap=self.wrapped)
+        return ModelReply(
+            value,
+            self.usage(),
+            text=text,
+            calls=calls,
+            thinking=tuple(self.thinking[index] for index in sorted(self.thinking)),
+            stop="tools" if calls else self.stop,
+            first_token_ms=round(((self._first or self._sent) - self._sent) * 1000),
+        )
+
+    def usage(self) -> Usage:
+        """Return what the server counted; what it did not, or only as it began, is estimated at three bytes a token.
+
+        Nothing before the first sign of a reply: a call that was not taken costs nothing.
+        """
+        if not self._bytes and self.input_tokens is None:
+            return NOTHING
+        given = self.sent if self.input_tokens is None else self.input_tokens
+        written = self.output_tokens
+        if written is None or self.stop is None:
+            written = max(written or 0, tokens_in(self._bytes))
+        return priced(Usage(given, written), self.request.model)
+
+
+def tokens_in(size: int) -> int:
+    """Return about how many tokens a text of so many bytes has."""
+    return -(-size // 3)
+
+
+def _tool_request(index: int, call: Call) -> ToolRequest:
+    try:
+        arguments = from_json(call.arguments or "{}")
+    except ValueError:
+        arguments = call.arguments
+    return ToolRequest(call.id or f"call_{index}", call.name, arguments)

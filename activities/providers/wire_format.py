@@ -1,0 +1,53 @@
+"""What a wire format must say for `Remote` to speak it."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol
+
+from activities.providers.model import ModelRequest
+from activities.providers.reply_builder import Draft
+from activities.providers.settings import Server
+
+Without = frozenset[str]
+"""Parameters that a server has refused; a call is put so that it does without them."""
+
+THINKING_TOKENS = 8192
+"""Room beside `max_output_tokens` where the API counts the model's thinking as output too."""
+
+
+class Wire(Protocol):
+    """A wire format. `optional` maps each parameter that a call can do without to the words that a refusal of it has.
+
+    `schema` is the parameter among them that carries the wanted schema.
+    """
+
+    path: ClassVar[str]
+    models_path: ClassVar[str]
+    schema: ClassVar[str]
+    optional: ClassVar[Mapping[str, tuple[str, ...]]]
+
+    def headers(self, server: Server) -> dict[str, str]:
+        """Return the headers of every request, with the key if there is one."""
+        ...
+
+    def body(self, server: Server, request: ModelRequest, without: Without) -> dict[str, Any]:
+        """Return the body of a request whose reply is to be streamed."""
+        ...
+
+    def take(self, draft: Draft, data: Any) -> bool:
+        """Take one event's data into the draft; return whether it was the last."""
+        ...
+
+    def take_whole(self, draft: Draft, data: Any) -> None:
+        """Take a reply that came in one piece although a stream was asked for."""
+        ...
+
+
+def parameters_of(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of a tool's arguments in its catalogue entry."""
+    found: dict[str, Any] = entry.get("parameters") or entry.get("schema") or {"type": "object", "properties": {}}
+    return found
+
+
+def count(told: Any, before: int | None) -> int | None:
+    """Return a count of tokens that a server told, else what was known before."""
+    return told if isinstance(told, int) and told >= 0 else before

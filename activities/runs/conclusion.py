@@ -1,0 +1,49 @@
+"""Makes a run's answer from stored outputs."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from activities.storage.artifacts import ArtifactStore, encode
+from activities.storage.run_context import Library
+from workflows.messages.contracts import ConcludeCall, Conclusion
+from workflows.messages.evidence import split_evidence
+from workflows.plan.language.references import BindError, bind
+
+ANSWER_BYTES = 64 * 1024
+MOST_EVIDENCE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Concluding:
+    """Binds answers on this worker."""
+
+    store: ArtifactStore
+    library: Library
+
+    async def conclude(self, home: str, call: ConcludeCall) -> Conclusion:
+        """Return the answer; an output that is not there reads as null. Raises BodyMissing."""
+        checked = await self.library.plan(home, call.plan)
+        values = {name: await self.library.value(home, digest) for name, digest in call.refs.items()}
+        values |= {"input": checked.inputs, "goal": checked.goal}
+        whole = _bound(checked.answer, values)
+        answer, evidence = split_evidence(whole)
+        body = answer.encode() if isinstance(answer, str) else encode(answer)
+        if len(body) + sum(len(piece.quote.encode()) for piece in evidence) <= ANSWER_BYTES:
+            return Conclusion(answer=answer, evidence=evidence)
+        ref = await self.store.put(home, encode(whole))
+        if len(body) > ANSWER_BYTES:
+            cut = body[:ANSWER_BYTES].decode(errors="ignore")
+            answer = f"{cut}\n[cut: the whole answer has {len(body):,} bytes]"
+        return Conclusion(answer=answer, evidence=evidence[:MOST_EVIDENCE], ref=ref)
+
+
+def _bound(expression: Any, values: dict[str, Any]) -> Any:
+    """Bind an answer part by part, so that one missing output leaves a null and not nothing."""
+    if isinstance(expression, dict):
+        return {name: _bound(part, values) for name, part in expression.items()}
+    if isinstance(expression, list):
+        return [_bound(part, values) for part in expression]
+    try:
+        return bind(expression, values.__getitem__)
+    except (BindError, KeyError):
+        return None

@@ -1,0 +1,49 @@
+"""Which model serves each call of a plan, on which queue, at what price. `models` are those of a run by role."""
+
+from typing import Any
+
+from activities.llm.call import OFFLINE
+from activities.llm.models import unpriced
+from activities.providers.prices import price_of
+from workflows.messages import queues
+from workflows.plan.language import dependencies
+from workflows.plan.language.nodes import ModelCall, Node, Plan, ToolCall
+
+
+def queue_of(models: dict[str, list[str]], tools: dict[str, dict[str, Any]], node: Node) -> str:
+    """Return the task queue of a node's activity."""
+    work = dependencies.work_of(node)
+    if isinstance(work, ToolCall):
+        return str(tools[work.tool].get("queue", queues.TOOLS))
+    if not isinstance(work, ModelCall):
+        return queues.TOOLS
+    return queues.llm_queue(_model(models, work))
+
+
+def leaves_models(plan: dict[str, Any]) -> bool:
+    """Whether a node of a plan, not yet checked, calls a model without naming it."""
+    nodes = plan.get("nodes")
+    works = [node.get("do", node) for node in nodes if isinstance(node, dict)] if isinstance(nodes, list) else []
+    return any(isinstance(work, dict) and work.get("kind") == "llm" and not work.get("model") for work in works)
+
+
+def _called(models: dict[str, list[str]], plan: Plan) -> list[str]:
+    """Return the models that a plan's nodes call, without those that only take over."""
+    works = map(dependencies.work_of, plan.nodes)
+    return [_model(models, work) for work in works if isinstance(work, ModelCall)]
+
+
+def _model(models: dict[str, list[str]], call: ModelCall) -> str:
+    """Return the model that a call asks first."""
+    return call.model or (models.get(call.role) or OFFLINE)[0]
+
+
+def price_a_million(models: dict[str, list[str]], call: ModelCall) -> int:
+    """Return the most that a million tokens of a call cost, in millionths of a dollar; 0 where no price is known."""
+    return max(price_of(_model(models, call)) or (0,))
+
+
+def without_price(models: dict[str, list[str]], plan: Plan) -> tuple[str, ...]:
+    """Return a warning where models are called whose price is not known."""
+    told = unpriced(_called(models, plan))
+    return (told,) if told else ()

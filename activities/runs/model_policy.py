@@ -1,0 +1,19 @@
+"""What a plan that a model has written may not decide for the person who pays for it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from workflows.plan.language.problems import listed, named
+
+
+def overstepping(nodes: Iterable[Any], models: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a problem for each node, its shape not yet known, that names a model which serves no role of the run."""
+    allowed = sorted({name for names in models.values() for name in names})
+    problems = []
+    for index, node in enumerate(nodes):
+        work = node.get("do", node) if isinstance(node, dict) else None
+        model = work.get("model") if isinstance(work, dict) else None
+        if isinstance(model, str) and model not in allowed:
+            told = f"{named(model)} is no model of this run ({listed(allowed)}); leave `model` out"
+            problems.append(f"nodes[{index}].model: {told}")
+    return problems

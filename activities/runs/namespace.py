@@ -1,0 +1,45 @@
+"""Which of Sennit's search attributes the worker's namespace has."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+
+from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from workflows.run.search_attributes import KEYS
+
+FRESH = 60.0  # seconds
+_LIMIT = timedelta(seconds=5)
+
+
+class Visibility:
+    """Remembers for a minute what the server said; new attributes serve the runs that start after that."""
+
+    def __init__(self) -> None:
+        self._names: tuple[str, ...] = ()
+        self._asked_at: float | None = None
+        self._asking = asyncio.Lock()
+
+    async def attributes(self, client: Client) -> tuple[str, ...]:
+        """Return the attributes that runs in the client's namespace may set.
+
+        A server that does not say changes nothing: what is known holds on, at first nothing. A run must not fail, or
+        wait, for what only lists show.
+        """
+        async with self._asking:
+            if self._asked_at is None or time.monotonic() - self._asked_at > FRESH:
+                request = ListSearchAttributesRequest(namespace=client.namespace)
+                try:
+                    answer = await client.operator_service.list_search_attributes(request, timeout=_LIMIT)
+                except RPCError:
+                    return self._names
+                self._names, self._asked_at = usable(answer.custom_attributes), time.monotonic()
+            return self._names
+
+
+def usable(there: Mapping[str, int]) -> tuple[str, ...]:
+    """Return those of ours that exist with the right type."""
+    return tuple(name for name, key in KEYS.items() if there.get(name) == key.indexed_value_type)

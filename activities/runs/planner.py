@@ -1,0 +1,150 @@
+"""Asks a model for a plan of the run's goal."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from activities.llm.call import OFFLINE
+from activities.llm.models import Models
+from activities.nodes.attempts import Attempts
+from activities.prompts import planner
+from activities.providers import Message, ModelReply, ModelRequest
+from activities.runs.model_policy import overstepping
+from activities.storage.artifacts import ArtifactStore, encode
+from activities.storage.run_context import Library
+from workflows.messages.contracts import PlanCall, Planned
+from workflows.plan.planner_format.lines import LineError, LineNode, LineReader, LineWarning
+
+SHOWN_PROBLEMS = 20
+SHOWN_WARNINGS = 5
+
+Nodes = list[dict[str, Any]]
+OnNodes = Callable[[Nodes], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """Plans with the providers of this worker."""
+
+    store: ArtifactStore
+    library: Library
+    models: Models
+
+    async def plan(
+        self,
+        home: str,
+        call: PlanCall,
+        attempts: Attempts,
+        on_nodes: OnNodes | None = None,
+    ) -> Planned:
+        """Store the planner's draft, unchecked; what is wrong with its text comes beside it.
+
+        While the planner writes, `on_nodes` is given batches of nodes as their lines are complete, in an order in which
+        each comes after those it refers to; none after a line that is wrong, and at most as many as a plan may have.
+        The draft that is returned is the authority. Raises ProviderError, BodyMissing, StoreUnavailable.
+        """
+        charter = await self.library.charter(home, call.charter)
+        given = await self.library.given(home, charter)
+        tools = {entry["name"]: entry["schema"] for entry in charter.catalogue}
+        async with _streaming(LineReader(tools), on_nodes) as on_text:
+            request = ModelRequest(
+                role="planner",
+                model="",
+                goal=planner.filled_in(charter.goal, given),
+                prompt=planner.prompt(charter.goal, given),
+                template=charter.goal,
+                tools=tuple(charter.catalogue),
+                system=planner.system(charter.catalogue),
+                messages=await self._repair(home, call),
+                progress=attempts.progress,
+                account=attempts,
+                on_text=on_text,
+            )
+            reply = await self.models.complete(request, charter.models.get("planner") or OFFLINE, attempts.own)
+        if isinstance(reply.output, dict):  # the rules give a plan, not text
+            return await self._planned(home, reply, reply.output)
+        reader = LineReader(tools)
+        events = reader.feed(reply.text) + reader.close()
+        warnings = [event.text for event in events if isinstance(event, LineWarning)]
+        return await self._planned(
+            home,
+            reply,
+            reader.plan,
+            said=await self.store.put(home, encode(reply.text)),
+            problems=tuple(_problems(reply, reader, [event.text for event in events if isinstance(event, LineError)]))
+            or tuple(overstepping(reader.plan["nodes"], charter.models)[:SHOWN_PROBLEMS]),
+            warnings=tuple(warnings[:SHOWN_WARNINGS]),
+        )
+
+    async def _planned(self, home: str, reply: ModelReply, plan: dict[str, Any], **fields: Any) -> Planned:
+        draft = await self.store.put(home, encode(plan, canonical=False))  # people read arguments as written
+        return Planned(draft=draft, usage=reply.usage, **fields)
+
+    async def _repair(self, home: str, call: PlanCall) -> tuple[Message, ...]:
+        if not call.problems:
+            return ()
+        draft = await self.library.value(home, call.draft)
+        nodes = draft.get("nodes") if isinstance(draft, dict) else None
+        ids = [str(node.get("id")) for node in nodes or () if isinstance(node, dict)]
+        return planner.repair(await self.library.value(home, call.said), call.problems, ids)
+
+
+def _problems(reply: ModelReply, reader: LineReader, errors: list[str]) -> list[str]:
+    """Return what keeps a planner's text from being a whole plan that is worth checking."""
+    if reply.stop == "length":
+        return ["the plan was cut off because it is too long; write fewer lines"]
+    nodes = reader.plan.get("nodes")
+    if not errors and isinstance(nodes, list) and len(nodes) > planner.MOST_NODES:
+        more = "put alike calls into one `map`, and leave out what the goal does not need"
+        return [f"the plan has {len(nodes):,} nodes; at most {planner.MOST_NODES} are planned for one goal: {more}"]
+    left_out = len(errors) - SHOWN_PROBLEMS
+    return errors[:SHOWN_PROBLEMS] + ([f"... and {left_out} more"] if left_out > 0 else [])
+
+
+@dataclass(slots=True)
+class _Stream:
+    """Nodes between the model that writes them and whoever may start them."""
+
+    reader: LineReader
+    on_nodes: OnNodes
+    ready: Nodes = field(default_factory=list)
+    told: int = 0
+    sound: bool = True
+    come: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def take(self, text: str) -> None:
+        for event in self.reader.feed(text):
+            self.sound = self.sound and not isinstance(event, LineError)
+            if isinstance(event, LineNode) and self.sound and self.told < planner.MOST_NODES:
+                self.ready.append(event.node)
+                self.told += 1
+        if self.ready:
+            self.come.set()
+
+    async def send(self) -> None:
+        """Give away what is ready, as long as the block goes on; what comes meanwhile is the next batch."""
+        while True:
+            await self.come.wait()
+            self.come.clear()
+            batch, self.ready = self.ready, []
+            if batch:
+                await self.on_nodes(batch)
+
+
+@asynccontextmanager
+async def _streaming(reader: LineReader, on_nodes: OnNodes | None) -> AsyncIterator[Callable[[str], None]]:
+    """Give a sink for text whose nodes go to `on_nodes` at once; its failure ends nothing but the streaming."""
+    if on_nodes is None:
+        yield lambda _: None
+        return
+    stream = _Stream(reader, on_nodes)
+    sender = asyncio.create_task(stream.send())
+    try:
+        yield stream.take
+    finally:
+        sender.cancel()
+        await asyncio.wait([sender])
+        if not sender.cancelled():
+            sender.exception()  # seen here, so that nobody logs it: the draft itself comes whole all the same

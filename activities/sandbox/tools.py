@@ -1,0 +1,133 @@
+"""`python` and `shell`: code that a plan brings, run where it can do no harm."""
+
+import json
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
+
+from activities.sandbox.runner import LONGEST_SECONDS, Report, Sandbox
+from activities.toolbox.definition import Tool
+from activities.toolbox.errors import ToolResultError
+from activities.toolbox.registry import Registry, tool
+from workflows.messages import queues
+
+_MOST_FILES: Final = 50
+_MOST_CHARACTERS: Final = 1_000_000
+_RESULT: Final = "result.json"
+_MAIN: Final = """
+import json, sys, traceback
+sys.path.insert(0, "")
+with open("data.json") as file:
+    scope = {"__name__": "__main__", "data": json.load(file)}
+with open("main.py") as file:
+    text = file.read()
+try:
+    exec(compile(text, "main.py", "exec"), scope)
+except Exception as error:
+    error.__traceback__ = error.__traceback__.tb_next
+    traceback.print_exception(error)
+    sys.exit(1)
+if scope.get("result") is not None:
+    text = json.dumps(scope["result"])
+    with open("result.json", "w") as file:
+        file.write(text)
+"""
+
+
+class Surroundings(BaseModel):
+    """What code finds in its private folder, and how long it may take."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    data: Annotated[JsonValue, Field(description="Also in the file data.json")] = None
+    files: Annotated[dict[str, str], Field(max_length=_MOST_FILES, description="Texts by relative path")] = {}
+    timeout_s: Annotated[int, Field(ge=1, le=LONGEST_SECONDS)] = 10
+
+    @field_validator("files")
+    @classmethod
+    def _inside(cls, files: dict[str, str]) -> dict[str, str]:
+        for name in files:
+            path = PurePosixPath(name)
+            if not name or len(name) > 200 or "\0" in name or path.is_absolute() or ".." in path.parts:
+                raise ValueError(f"{name[:80]!r} is no relative path inside the folder")
+            if str(path) != name or any(str(above) in files for above in path.parents):
+                raise ValueError(f"{name[:80]!r} is no plain path, or is below another file")
+        if sum(map(len, files.values())) > _MOST_CHARACTERS:
+            raise ValueError(f"more than {_MOST_CHARACTERS:,} characters in all")
+        return files
+
+
+class PythonArguments(Surroundings):
+    """Python code and what it works on."""
+
+    code: Annotated[str, Field(min_length=1, max_length=100_000, description="Sees `data`; may set `result`")]
+
+
+class ShellArguments(Surroundings):
+    """A shell command and what it works on."""
+
+    command: Annotated[str, Field(min_length=1, max_length=20_000, description="For /bin/sh")]
+
+
+class CodeResult(BaseModel):
+    """How the code ended and what it left: `files` are new or changed texts, `left_out` names other files.
+
+    `truncated` when it printed more than 100,000 bytes to one stream.
+    """
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    files: dict[str, str]
+    left_out: list[str]
+    truncated: bool
+
+
+class PythonResult(CodeResult):
+    """The same, and the value of the variable `result`."""
+
+    result: JsonValue = None
+
+
+def code_tools(sandbox: Sandbox) -> list[Tool]:
+    """Return `python` and `shell` as they run in that sandbox."""
+    registry = Registry()
+
+    @tool(effect="read", timeout="150s", queue=queues.SANDBOX, registry=registry)
+    async def python(args: PythonArguments) -> PythonResult:
+        """Run Python code with the standard library: no network, a private folder, 512 MB of memory.
+
+        `data` is given to the code, the variable `result` comes back. Code that takes longer than `timeout_s`
+        fails the call; code that raises does not: look at `exit_code`.
+        """
+        files = {**args.files, "main.py": args.code, "data.json": json.dumps(args.data)}
+        report = await sandbox.run([sandbox.python, "-I", "-B", "-c", _MAIN], files, args.timeout_s)
+        return PythonResult(**_without_result(report), result=_result(report))
+
+    @tool(effect="read", timeout="150s", queue=queues.SANDBOX, registry=registry)
+    async def shell(args: ShellArguments) -> CodeResult:
+        """Run a shell command: no network, a private folder, 512 MB of memory.
+
+        A command that takes longer than `timeout_s` fails the call; one that ends with an error does not: look
+        at `exit_code`.
+        """
+        files = {**args.files, "data.json": json.dumps(args.data)}
+        report = await sandbox.run(["/bin/sh", "-c", args.command], files, args.timeout_s)
+        return CodeResult(**_without_result(report))
+
+    return list(registry)
+
+
+def _without_result(report: Report) -> dict[str, Any]:
+    files = {name: text for name, text in report.files.items() if name != _RESULT}
+    return {name: getattr(report, name) for name in CodeResult.model_fields} | {"files": files}
+
+
+def _result(report: Report) -> Any:
+    if _RESULT in report.left_out:
+        raise ToolResultError(f"`result` is longer than {_MOST_CHARACTERS:,} characters of JSON")
+    try:
+        return json.loads(report.files.get(_RESULT, "null"))
+    except (ValueError, RecursionError):
+        raise ToolResultError("`result` is no JSON value") from None

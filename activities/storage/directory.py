@@ -1,0 +1,121 @@
+"""Artifacts in a directory: the default, and what a mounted volume gives to many workers."""
+
+import asyncio
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from activities.storage.artifacts import BodyMissing, StoreUnavailable, digest_of
+
+T = TypeVar("T")
+_INLINE_BYTES = 64 * 1024
+"""Smaller bodies are read and written on the event loop: a thread costs more than the file."""
+
+
+class DirectoryStore:
+    """One file a body, named by digest; markers in `done/`. Files appear whole, by rename or link.
+
+    Nothing is synced to the disk: a killed process loses nothing, and after a power cut a missing or torn body is
+    found by its digest and its node runs again.
+    """
+
+    def __init__(self, root: Path) -> None:
+        """Open or create the store. Raises OSError."""
+        self._root = root
+        root.mkdir(parents=True, exist_ok=True)
+        self.store_id = _store_id(root)
+
+    async def put(self, home: str, body: bytes) -> str:
+        digest = digest_of(body)
+        await self._run(len(body), self._write, self._root / home / digest, body)
+        return digest
+
+    async def get(self, home: str, digest: str) -> bytes:
+        path = self._root / home / digest
+        try:
+            size = (await self._run(0, path.stat)).st_size
+            body = await self._run(size, path.read_bytes)
+        except FileNotFoundError:
+            raise BodyMissing(f"no body {digest} under {home}") from None
+        if digest_of(body) != digest:
+            await self._run(0, path.unlink, True)
+            raise BodyMissing(f"the body {digest} under {home} was damaged; it is gone now")
+        return body
+
+    async def has(self, home: str, digest: str) -> bool:
+        return await self._run(0, (self._root / home / digest).is_file)
+
+    async def mark(self, home: str, key: str, body: bytes) -> bytes:
+        return await self._run(len(body), self._link, self._root / home / "done" / key, body)
+
+    async def marked(self, home: str, key: str) -> bytes | None:
+        try:
+            return (self._root / home / "done" / key).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unavailable(error) from error
+
+    async def unmark(self, home: str, key: str) -> None:
+        await self._run(0, (self._root / home / "done" / key).unlink, True)
+
+    async def _run(self, size: int, function: Callable[..., T], *inputs: object) -> T:
+        try:
+            return function(*inputs) if size <= _INLINE_BYTES else await asyncio.to_thread(function, *inputs)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise _unavailable(error) from error
+
+    def _write(self, path: Path, body: bytes) -> None:
+        if path.exists() and path.stat().st_size == len(body):
+            return
+        part = _part(path, body)
+        try:
+            part.replace(path)
+        except OSError:
+            part.unlink(missing_ok=True)
+            raise
+
+    def _link(self, path: Path, body: bytes) -> bytes:
+        part = _part(path, body)
+        try:
+            os.link(part, path)
+        except FileExistsError:
+            return path.read_bytes()
+        finally:
+            part.unlink(missing_ok=True)
+        return body
+
+
+def _part(path: Path, body: bytes) -> Path:
+    """Write `body` beside `path` under a name of its own, creating the folder at the first write."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    try:
+        part.write_bytes(body)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(body)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+    return part
+
+
+def _store_id(root: Path) -> str:
+    """Return the id every worker on this store sees; the first one makes it."""
+    path = root / ".store-id"
+    part = _part(path, secrets.token_hex(8).encode())
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        pass
+    finally:
+        part.unlink(missing_ok=True)
+    return path.read_text()
+
+
+def _unavailable(error: OSError) -> StoreUnavailable:
+    return StoreUnavailable(f"artifact store: {error.strerror or error}: {error.filename or ''}".rstrip(": "))

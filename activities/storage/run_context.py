@@ -1,0 +1,172 @@
+"""What a run is bound to, as artifacts: its charter, and the checked plan that every node activity reads."""
+
+import asyncio
+import re
+from collections import OrderedDict
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from activities.storage.artifacts import ArtifactStore, BodyMissing, decode, encode
+from activities.toolbox.read_output import ENTRY
+from workflows.plan.compile.graph import Skeleton, Spec
+from workflows.plan.language import dependencies
+from workflows.plan.language.nodes import Node, Plan
+
+_KEPT_PLANS = 32
+_INLINE_BYTES = 256 * 1024
+_SHARED_BYTES = 16 * 1024 * 1024
+"""Of the bodies whose values are kept decoded; these take several times that."""
+_PLACE = re.compile(r"[0-9A-Za-z-]{1,100}/[0-9a-f]{40}")
+
+
+class Charter(BaseModel):
+    """Fixed when a run opens: goal, inputs, documents, the catalogue of the allowed tools, and the models of each role
+    in order of preference. `given` is the digest of what a sub-agent's goal names: texts of nobody in particular.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    goal: str
+    inputs: dict[str, JsonValue]
+    docs: str | None
+    approval: Literal["writes", "never"]
+    catalogue: list[dict[str, Any]]
+    models: dict[str, list[str]] = {}
+    given: str = ""
+
+    @property
+    def tools(self) -> dict[str, dict[str, Any]]:
+        """What nodes of the run may call, by name: the catalogue, and the tool by which models read on."""
+        return {entry["name"]: entry for entry in (*self.catalogue, ENTRY)}
+
+
+class CheckedPlan(BaseModel):
+    """A plan that passed every check, with bound inputs: all that binding a node's arguments needs."""
+
+    model_config = ConfigDict(frozen=True)
+
+    charter: str
+    goal: str
+    docs: str | None
+    inputs: dict[str, JsonValue]
+    plan: Plan
+    skeleton: str
+    wanted: dict[str, list[str]]
+    models: dict[str, list[str]] = {}
+    warnings: tuple[str, ...] = ()
+
+    def model_post_init(self, _: Any) -> None:
+        self._nodes = {node.id: node for node in self.plan.nodes}
+        self._answer = dependencies.answer_of(self.plan)  # it walks the whole plan; every node asks for it
+
+    _nodes: dict[str, Node]
+    _answer: Any
+    _specs: dict[str, Spec] | None = None
+
+    def node(self, name: str) -> Node:
+        """Return the node with that id."""
+        return self._nodes[name]
+
+    def spec(self, name: str) -> Spec:
+        """Return the node's annotations."""
+        if self._specs is None:
+            self._specs = {spec.id: spec for spec in Skeleton.unpack(self.skeleton).specs}
+        return self._specs[name]
+
+    def name_at(self, index: int) -> str:
+        """Return the id of the node at that position of the plan."""
+        return self.plan.nodes[index].id
+
+    @property
+    def answer(self) -> Any:
+        """The expression of the answer."""
+        return self._answer
+
+
+class Library:
+    """Loads charters, checked plans and values; a worker keeps the latest plans and the latest lists of maps."""
+
+    def __init__(self, store: ArtifactStore) -> None:
+        self._store = store
+        self._loading = asyncio.Lock()
+        self._plans: OrderedDict[tuple[str, str], CheckedPlan] = OrderedDict()
+        self._sharing = asyncio.Lock()
+        self._shared: OrderedDict[tuple[str, str], tuple[int, Any]] = OrderedDict()
+        self._shared_bytes = 0
+
+    async def charter(self, home: str, digest: str) -> Charter:
+        """Return a run's charter. Raises BodyMissing or StoreUnavailable."""
+        return Charter.model_validate_json(await self._store.get(home, digest))
+
+    async def plan(self, home: str, digest: str) -> CheckedPlan:
+        """Return a checked plan. Raises BodyMissing or StoreUnavailable."""
+        key = (home, digest)
+        found = self._plans.get(key)
+        if found is None:
+            async with self._loading:  # one parses a big plan, the others find it
+                found = self._plans.get(key) or await self._load(home, digest)
+        self._remember(key, found)
+        return found
+
+    def _remember(self, key: tuple[str, str], plan: CheckedPlan) -> None:
+        self._plans[key] = plan
+        self._plans.move_to_end(key)
+        while len(self._plans) > _KEPT_PLANS:
+            self._plans.popitem(last=False)
+
+    async def _load(self, home: str, digest: str) -> CheckedPlan:
+        body = await self._store.get(home, digest)
+        if len(body) < _INLINE_BYTES:
+            return CheckedPlan.model_validate_json(body)
+        return await asyncio.to_thread(CheckedPlan.model_validate_json, body)
+
+    async def keep(self, home: str, value: BaseModel) -> str:
+        """Store a charter or plan and return its digest. Fields keep their order: a tool's arguments have one.
+
+        A plan is not parsed again here: it is mostly read soon after it was checked.
+        """
+        body = encode(value.model_dump(mode="json", by_alias=True), canonical=False)
+        digest = await self._store.put(home, body)
+        if isinstance(value, CheckedPlan):
+            self._remember((home, digest), value)
+        return digest
+
+    async def put(self, home: str, value: Any) -> str:
+        """Store a value beside the outputs and return its digest. Raises StoreUnavailable."""
+        return await self._store.put(home, encode(value))
+
+    async def given(self, home: str, charter: Charter) -> dict[str, str]:
+        """Return what a sub-agent's goal names, by name. Raises BodyMissing or StoreUnavailable."""
+        return await self.value(home, charter.given) if charter.given else {}
+
+    async def adopt(self, home: str, given: str) -> str:
+        """Keep here what lies at `RUN/DIGEST`, so that it is this run's own. Raises BodyMissing or StoreUnavailable."""
+        run, _, digest = given.partition("/")
+        if not _PLACE.fullmatch(given):
+            raise BodyMissing(f"{given!r:.100} is no artifact of a run")
+        return await self._store.put(home, await self._store.get(f"{home.rpartition('/')[0]}/{run}", digest))
+
+    async def value(self, home: str, digest: str) -> Any:
+        """Return a stored output. Raises BodyMissing or StoreUnavailable."""
+        return decode(await self._store.get(home, digest))
+
+    async def shared(self, home: str, digest: str) -> Any:
+        """Return a stored output that many calls read a part of, as the items of a map: it must not be changed.
+
+        The latest are kept. Raises BodyMissing or StoreUnavailable.
+        """
+        key = (home, digest)
+        async with self._sharing:  # one reads a long list, the others find it
+            found = self._shared.get(key)
+            if found is None:
+                body = await self._store.get(home, digest)
+                long = len(body) >= _INLINE_BYTES
+                found = len(body), await asyncio.to_thread(decode, body) if long else decode(body)
+                self._shared[key] = found
+                self._shared_bytes += found[0]
+                while self._shared_bytes > _SHARED_BYTES:
+                    self._shared_bytes -= self._shared.popitem(last=False)[1][0]
+            else:
+                self._shared.move_to_end(key)
+        return found[1]

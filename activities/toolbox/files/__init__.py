@@ -1,0 +1,1 @@
+"""Tools for the folder of documents."""

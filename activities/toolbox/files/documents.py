@@ -1,0 +1,138 @@
+"""A document's title, its text, and the passages that are searched."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Final
+
+from activities.toolbox.files.markup import html_to_text
+
+LONGEST_PASSAGE: Final = 700
+"""Characters; a longer paragraph is divided at sentence ends."""
+
+_SHORT_PARAGRAPH: Final = 200
+_LONGEST_TITLE: Final = 120
+_HTML: Final = (".html", ".htm")
+_MARKDOWN: Final = (".md", ".markdown")
+SEARCHABLE: Final = (*_HTML, *_MARKDOWN, ".txt")
+"""Endings, in lower case, of the files that are searched."""
+
+_FRONT_MATTER: Final = re.compile(r"---[ \t]*\n(.*?\n)??---[ \t]*(?:\n|\Z)", re.DOTALL)
+_FRONT_TITLE: Final = re.compile(r"^title:[ \t]*(\S.*)$", re.MULTILINE)
+_HEADING: Final = re.compile(r"(#{1,6})[ \t]+(.*)")
+_FENCE: Final = re.compile(r"\s{0,3}(```|~~~)")
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadableDocument:
+    """A document as text; headings are Markdown when the document has them."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A paragraph or a few short ones, verbatim, and the headings above it."""
+
+    heading: str
+    text: str
+
+
+def is_text(content: bytes) -> bool:
+    """Whether a file is text, judged by its beginning."""
+    return b"\0" not in content[:8192]
+
+
+def readable_text(path: str, content: bytes) -> ReadableDocument:
+    """Return title and text of the document at `path`; undecodable bytes become U+FFFD, never an error."""
+    text = content.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+    suffix = PurePosixPath(path).suffix.lower()
+    title = ""
+    if suffix in _HTML:
+        title, text = html_to_text(text)
+    elif suffix in _MARKDOWN:
+        title, text = _markdown_title(text)
+    elif suffix == ".txt":
+        title = _first_line(text)
+    fallback = PurePosixPath(path).stem.replace("_", " ").replace("-", " ").strip()
+    return ReadableDocument(title[:_LONGEST_TITLE] or fallback, text)
+
+
+def passages(document: ReadableDocument) -> list[Passage]:
+    """Divide a document into passages of at most 700 characters; its title stands for an empty one."""
+    found: list[Passage] = []
+    for heading, paragraph in _paragraphs(document):
+        last = found[-1] if found else None
+        joined = f"{last.text}\n\n{paragraph}" if last else ""
+        if last and last.heading == heading and len(last.text) < _SHORT_PARAGRAPH and len(joined) <= LONGEST_PASSAGE:
+            found[-1] = Passage(heading, joined)
+        else:
+            found.extend(Passage(heading, piece) for piece in _pieces(paragraph))
+    return found or [Passage("", document.title)]
+
+
+def _markdown_title(text: str) -> tuple[str, str]:
+    title = ""
+    if front := _FRONT_MATTER.match(text):
+        named = _FRONT_TITLE.search(front[1] or "")
+        title = named[1].strip().strip("\"'") if named else ""
+        text = text[front.end() :]
+    if not title:
+        first = next((found for line in text.split("\n") if (found := _HEADING.fullmatch(line))), None)
+        title = _heading_text(first) if first else ""
+    return title, text
+
+
+def _first_line(text: str) -> str:
+    """The first line is a title if it is short, stands alone and does not end like a sentence."""
+    first, _, rest = text.lstrip().partition("\n")
+    alone = not rest.split("\n", 1)[0].strip(" =-")
+    return first.strip() if alone and len(first) <= 80 and not first.rstrip().endswith((".", ":", ",")) else ""
+
+
+def _heading_text(found: re.Match[str]) -> str:
+    return found[2].strip().rstrip("#").strip()
+
+
+def _paragraphs(document: ReadableDocument) -> Iterator[tuple[str, str]]:
+    """Yield each paragraph with the headings above it; the title itself is no heading."""
+    levels: dict[int, str] = {}
+    lines: list[str] = []
+    fenced = False
+    heading = ""
+    for line in (*document.text.split("\n"), ""):
+        if _FENCE.match(line):
+            fenced = not fenced
+        found = None if fenced else _HEADING.fullmatch(line)
+        if found or not line.strip():
+            if lines:
+                yield heading, "\n".join(lines).strip()
+            lines = []
+        else:
+            lines.append(line.rstrip())
+        if found:
+            level = len(found[1])
+            levels = {above: text for above, text in levels.items() if above < level}
+            levels[level] = _heading_text(found)
+            heading = " > ".join(text for text in levels.values() if text != document.title)
+    if lines:
+        yield heading, "\n".join(lines).strip()
+
+
+def _pieces(paragraph: str) -> Iterator[str]:
+    """Divide a long paragraph at sentence ends, then at spaces, then anywhere."""
+    start = 0
+    while len(paragraph) - start > LONGEST_PASSAGE:
+        window = paragraph[start : start + LONGEST_PASSAGE]
+        ends = [found.start() for found in _SENTENCE_END.finditer(window)]
+        space = window.rfind(" ")
+        cut = ends[-1] if ends else space if space > 0 else LONGEST_PASSAGE
+        yield window[:cut].strip()
+        start += cut
+        while start < len(paragraph) and paragraph[start].isspace():
+            start += 1
+    if paragraph[start:].strip():
+        yield paragraph[start:].strip()

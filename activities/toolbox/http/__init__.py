@@ -1,0 +1,1 @@
+"""Tools that fetch: `http_get` and the HTTP endpoints that an operator declares."""

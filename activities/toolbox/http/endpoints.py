@@ -1,0 +1,190 @@
+"""HTTP endpoints as tools: those that the file named by SENNIT_HTTP_TOOLS declares."""
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+from urllib.parse import quote, urlencode, urlsplit
+
+import httpx
+from pydantic import BaseModel, Field, JsonValue, TypeAdapter, model_validator
+
+from activities.http.addresses import LONGEST_URL
+from activities.http.download import Download, Sending, exchange
+from activities.toolbox.configuration import Resource, Secrets, Strict, read_declared
+from activities.toolbox.context import ToolContext
+from activities.toolbox.definition import Effect, Tool
+from activities.toolbox.errors import (
+    ContentRefused,
+    FetchFailed,
+    HttpStatusError,
+    ToolArgumentError,
+    ToolError,
+    ToolSetupError,
+    UnknownOutcome,
+    one_line,
+)
+from workflows.messages import queues
+from workflows.plan.checking.schemas import unknown_keywords
+from workflows.plan.language.durations import Duration
+from workflows.plan.language.problems import place_of
+
+_SLOT: Final = re.compile(r"\{(\w+)\}")
+_IN_URL: Final = ("GET", "HEAD", "DELETE")
+
+
+class Endpoint(Strict):
+    """One endpoint. `{name}` in path or query of `url` stands for an argument; the other arguments go into the query,
+    or for POST, PUT and PATCH into a JSON body.
+
+    In `headers` `$NAME` stands for a variable of the worker. `idempotency_header` names the header in which the server
+    takes an idempotency key; with it, a write may be tried again. `resource` says what no other node may use meanwhile.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
+    description: Annotated[str, Field(min_length=1, max_length=2_000)]
+    method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "GET"
+    url: Annotated[str, Field(pattern=r"^https?://[^/?#{}]+([/?#]|$)", max_length=LONGEST_URL)]
+    arguments: dict[str, Any] = Field(default_factory=lambda: {"type": "object"})
+    headers: dict[str, str] = Field(default_factory=dict)
+    effect: Effect
+    timeout: Duration = 30.0
+    max_bytes: Annotated[int, Field(ge=1, le=8_000_000)] = 1_000_000
+    idempotency_header: str | None = None
+    resource: Resource | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        for where, problem in unknown_keywords(self.arguments, ("arguments",)):
+            raise ValueError(f"{place_of(where)}: {problem}")
+        if "{" in _SLOT.sub("", self.url):
+            raise ValueError("url: write arguments as {name}")
+        required = self.arguments.get("required", [])
+        missing = [slot for slot in _SLOT.findall(self.url) if slot not in required]
+        if self.arguments.get("type") != "object" or missing:
+            raise ValueError(f"arguments must be an object schema that requires {', '.join(missing) or 'what it has'}")
+        return self
+
+    @property
+    def safe(self) -> bool:
+        """Whether a second attempt does no harm."""
+        return self.effect != "write" or self.idempotency_header is not None
+
+
+class Endpoints(Strict):
+    """The whole file."""
+
+    tools: tuple[Endpoint, ...]
+
+
+class HttpAnswer(BaseModel):
+    """The answer: `data` is JSON where the server sends JSON, else text. `location` is where a redirect points to."""
+
+    status: int
+    content_type: str
+    data: JsonValue
+    truncated: bool
+    location: str
+
+
+def http_tools(path: Path, env: Mapping[str, str]) -> list[Tool]:
+    """Return the tools that the file at `path` declares. Raises ToolSetupError naming what to correct."""
+    secrets = Secrets(env)
+    return [_tool(each, secrets) for each in read_declared(path, Endpoints).tools]
+
+
+def _tool(endpoint: Endpoint, secrets: Secrets) -> Tool:
+    headers = secrets.filled(endpoint.headers, f"tools.{endpoint.name}.headers")
+    try:
+        httpx.Headers(headers).raw  # noqa: B018  a header that cannot be sent is found now
+    except (UnicodeError, ValueError):
+        raise ToolSetupError(f"tools.{endpoint.name}.headers: a value is no plain text") from None
+
+    async def call(arguments: dict[str, Any], context: ToolContext) -> HttpAnswer:
+        extra = {endpoint.idempotency_header: context.idempotency_key} if endpoint.idempotency_header else {}
+        url, body = _filled(endpoint, arguments)
+        kind = {"Content-Type": "application/json"} if body is not None else {}
+        sending = Sending(endpoint.method, {**kind, **headers, **extra}, body)
+        try:
+            async with asyncio.timeout(endpoint.timeout):
+                answer = await exchange(url, sending, endpoint.max_bytes)
+        except (TimeoutError, FetchFailed, HttpStatusError, ContentRefused) as error:
+            raise _failure(endpoint, error, secrets) from None
+        return _answer(answer, secrets)
+
+    return Tool(
+        name=endpoint.name,
+        description=one_line(endpoint.description),
+        effect=endpoint.effect,
+        version="1",
+        timeout=endpoint.timeout + 5,
+        queue=queues.TOOLS,
+        resource=endpoint.resource,
+        idempotent=endpoint.idempotency_header is not None,
+        schema={"additionalProperties": False, **endpoint.arguments},
+        output_schema=TypeAdapter(HttpAnswer).json_schema(mode="serialization"),
+        function=call,
+        arguments_model=None,
+        wants_context=True,
+    )
+
+
+def _filled(endpoint: Endpoint, arguments: dict[str, Any]) -> tuple[str, bytes | None]:
+    """Return the URL and the body. An argument cannot leave its place in the path: it is quoted, and `..` refused."""
+    in_path = set(_SLOT.findall(endpoint.url))
+
+    def value(found: re.Match[str]) -> str:
+        text = _text(arguments[found[1]])
+        if text in ("", ".", "..") and "?" not in endpoint.url[: found.start()]:
+            problem = f"{text!r} cannot stand in a path"
+            raise ToolArgumentError(f"{endpoint.name}: {found[1]}: {problem}", field=found[1], problem=problem)
+        return quote(text, safe="")
+
+    url = _SLOT.sub(value, endpoint.url)
+    rest = {name: given for name, given in arguments.items() if name not in in_path}
+    if endpoint.method not in _IN_URL:
+        return url, json.dumps(rest).encode()
+    lists = {name: given if isinstance(given, list) else [given] for name, given in rest.items()}
+    query = urlencode([(name, _text(each)) for name, given in lists.items() for each in given])
+    return (url + ("&" if urlsplit(url).query else "?") + query if query else url), None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _failure(endpoint: Endpoint, error: Exception, secrets: Secrets) -> ToolError:
+    """Return the error as it is, or UnknownOutcome where a write may have happened."""
+    late = isinstance(error, TimeoutError)
+    told = f"no answer within {endpoint.timeout:g} s" if late else secrets.hidden(str(error))
+    message = f"{endpoint.name}: {told}"
+    status = error.status if isinstance(error, HttpStatusError) else 0
+    unread = isinstance(error, ContentRefused)  # the server did what it was asked; only its answer cannot be read
+    unknown = late or unread or (isinstance(error, FetchFailed) and error.sent) or status >= 500 or status == 408
+    if unknown and not endpoint.safe:
+        return UnknownOutcome(f"{message}; whether it took effect is not known")
+    if isinstance(error, HttpStatusError):
+        return HttpStatusError(message, status=status, retryable=error.retryable, retry_after=error.retry_after)
+    if unread:
+        return ContentRefused(message)
+    return FetchFailed(message, retryable=late or (isinstance(error, FetchFailed) and error.retryable))
+
+
+def _answer(answer: Download, secrets: Secrets) -> HttpAnswer:
+    kind = answer.content_type.partition(";")[0].strip().lower()
+    text = secrets.hidden(answer.body.decode("utf-8", "replace"))
+    data: Any = text
+    if (kind == "application/json" or kind.endswith("+json")) and not answer.truncated:
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError):
+            data = text
+    return HttpAnswer(
+        status=answer.status,
+        content_type=answer.content_type[:200],
+        data=data,
+        truncated=answer.truncated,
+        location=secrets.hidden(answer.location)[:LONGEST_URL],
+    )

@@ -1,0 +1,1 @@
+"""`search`: full-text search over the folder of documents."""

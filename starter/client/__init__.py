@@ -1,0 +1,1 @@
+"""The client library: connect, start runs, follow them, update them."""

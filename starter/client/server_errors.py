@@ -1,0 +1,83 @@
+"""What a failed call to the server means for a person, and which failures are worth waiting out."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from temporalio.service import RPCError, RPCStatusCode
+
+from starter.client.errors import Refused, Silent, Stop, Unreachable
+from starter.client.text import flat
+
+PATIENCE = 30.0
+"""Seconds without an answer after which a server counts as gone; a restart takes less."""
+
+GONE_AFTER = 3
+"""Seconds after which a local stack that nobody runs has not just been replaced by another client."""
+
+_OWN_RETRIES = 20.0  # a call lasting longer was answered for a while: the SDK itself gives up after 10 s
+
+T = TypeVar("T")
+
+_CUT_OFF = "transport error"  # of unknown status: the connection broke off under the call
+_PASSING = {RPCStatusCode.UNAVAILABLE, RPCStatusCode.RESOURCE_EXHAUSTED, RPCStatusCode.ABORTED, RPCStatusCode.INTERNAL}
+_SLOW = {RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED, RPCStatusCode.FAILED_PRECONDITION}
+_WRONG = {RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.ALREADY_EXISTS}
+_DOORS = {RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED}
+_CAUSE = re.compile(r'(?:message|error): "([^"]+)"|(certificate[^")]*|invalid peer[^")]*)')
+
+
+def meaning(error: RPCError) -> Stop:
+    """Return how a command ends when a call fails like this."""
+    said = flat(error.message)[:300]
+    if error.status in _WRONG:
+        return Refused(said)
+    if error.status in _SLOW and "failed state" in said:
+        return Silent("the run's own code fails on its worker, which tries again; its log and the web UI say why")
+    if error.status in _SLOW:
+        return Silent(f"no worker answers for the run: {said}")
+    if error.status in _DOORS:
+        return Unreachable(f"the Temporal server does not let us in: {said}")
+    return Unreachable(f"the Temporal server does not answer: {said}")
+
+
+def cause_of(error: Exception) -> str:
+    """Return the innermost reason in a connection error of the SDK, which nests them in debugging text."""
+    found = [first or second for first, second in _CAUSE.findall(str(error))]
+    return flat(found[-1] if found else str(error))[:200]
+
+
+async def patiently(call: Callable[[], Awaitable[T]], patience: float = PATIENCE) -> T:
+    """Return what `call` gives, trying again while the server is away for less than `patience` seconds.
+
+    For reading only: `call` may run many times. Raises Stop.
+    """
+    loop = asyncio.get_running_loop()
+    failing_since, pause = loop.time(), 0.2
+    while True:
+        began = loop.time()
+        try:
+            return await call()
+        except RPCError as error:
+            if loop.time() - began > _OWN_RETRIES:
+                failing_since, pause = loop.time(), 0.2
+            passing = error.status in _PASSING or error.message == _CUT_OFF
+            if not passing or loop.time() - failing_since > patience:
+                raise meaning(error) from None
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, 2.0)
+
+
+async def unless_gone(call: Awaitable[T], gone: Callable[[], bool]) -> T:
+    """Return what `call` gives. Raises Unreachable when nobody has run the server for some seconds, as `gone` says."""
+    waiting, seconds = asyncio.ensure_future(call), 0
+    try:
+        while not (await asyncio.wait({waiting}, timeout=1))[0]:
+            seconds = seconds + 1 if gone() else 0
+            if seconds > GONE_AFTER:
+                raise Unreachable("the local stack was stopped; its runs go on when it is next started")
+        return await waiting
+    finally:
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)

@@ -1,0 +1,1 @@
+"""Plan files and the catalogue that they are checked against."""

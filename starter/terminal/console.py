@@ -1,0 +1,94 @@
+"""Where a command writes: answers to standard output, everything else to standard error, and how much either can."""
+
+import argparse
+import os
+import shlex
+import sys
+from dataclasses import dataclass, field
+from typing import Literal, TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from starter.client.errors import Stop
+from starter.client.text import as_json, clean
+
+Output = Literal["text", "json", "jsonl", "none"]
+Colour = Literal["auto", "always", "never"]
+
+
+@dataclass(slots=True)
+class Terminal:
+    """The two streams of a command. `flags` is what a hinted command needs to reach the same server."""
+
+    output: Output = "text"
+    colour: Colour = "auto"
+    quiet: bool = False
+    flags: str = ""
+    out: TextIO = field(default_factory=lambda: sys.stdout)
+    err: TextIO = field(default_factory=lambda: sys.stderr)
+    stdin: TextIO = field(default_factory=lambda: sys.stdin)
+
+    @property
+    def live(self) -> bool:
+        """Whether progress may be redrawn in place."""
+        return self.err.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb") and not self.quiet
+
+    @property
+    def asks(self) -> bool:
+        """Whether somebody is there to answer."""
+        return self.stdin.isatty() and self.err.isatty()
+
+    @property
+    def width(self) -> int | None:
+        """Columns of standard output, or None when it is no terminal and lines should stay whole."""
+        return Console(file=self.out).width if self.out.isatty() else None
+
+    def console(self) -> Console:
+        """Return a console on standard error that shows text as it is and colours as asked."""
+        coloured = self.colour == "always" or (
+            self.colour == "auto" and self.err.isatty() and not os.environ.get("NO_COLOR")
+        )
+        return Console(
+            file=self.err,
+            force_terminal=self.err.isatty(),
+            color_system=("auto" if self.err.isatty() else "standard") if coloured else None,
+            no_color=not coloured,
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
+
+    def answer(self, text: str) -> None:
+        """Write a result to standard output. Raises Stop where it cannot be, BrokenPipeError for a closed pipe."""
+        if not text or self.output == "none":
+            return
+        try:
+            self.out.write(text + "\n")
+            self.out.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise Stop(f"the answer cannot be written: {error.strerror}") from None
+
+    def answer_json(self, value: object) -> None:
+        """Write a result as one JSON object: a line in jsonl, indented for `json` on a terminal."""
+        indented = self.output == "json" and self.out.isatty()
+        self.answer(as_json(value, indent=2 if indented else None))
+
+    def say(self, text: str, style: str = "") -> None:
+        """Write a line of progress to standard error; nothing when quiet."""
+        if not self.quiet:
+            self.tell(text, style)
+
+    def tell(self, text: str, style: str = "") -> None:
+        """Write a line that must be read to standard error: what is wrong, what somebody must decide."""
+        self.console().print(Text(clean(text), style), soft_wrap=True)
+
+
+def terminal_for(args: argparse.Namespace) -> Terminal:
+    """Return the terminal that the flags describe."""
+    flags = "".join(
+        f" --{name} {shlex.quote(value)}" for name in ("address", "namespace") if (value := getattr(args, name))
+    )
+    return Terminal(output=args.output, colour=args.color, quiet=args.quiet, flags=flags)

@@ -1,0 +1,208 @@
+"""Progress as a picture that redraws itself, for a person at a terminal."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from starter.client.text import fit, flat
+from starter.terminal.console import Terminal
+from starter.terminal.follow import Followed
+from starter.terminal.layers import Band, bands_of, bar_of
+from starter.terminal.lines import STYLES, told
+from starter.terminal.render import (
+    GLYPHS,
+    SETTLED,
+    blocked_lines,
+    closing_lines,
+    counts_text,
+    fit_label,
+    id_width,
+    label,
+    usage_text,
+)
+from workflows.messages.result import RunReport
+from workflows.messages.views import BlockedOn, NodeView, RunView
+from workflows.plan.language.durations import duration_text
+
+_RUN_STYLES = {"done": "bold green", "failed": "bold red", "cancelled": "bold red"} | dict.fromkeys(
+    ("blocked", "partial"), "bold yellow"
+)
+_AROUND = 4  # lines of the screen that are neither nodes nor what the run waits for
+_QUESTIONS = 5
+_BAR = 24
+
+
+class Board:
+    """Draws the run on standard error and keeps it up to date; its last picture stays when it closes."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._console = terminal.console()
+        self._began, self._closed_at = time.time(), 0.0
+        self._took: float | None = None
+        self._since: dict[str, float] = {}
+        self._view: RunView | None = None
+        self._note = ""
+        self._spinner = Spinner("dots")
+        self._live: Live | None = None
+        self._aside = self._closed = False
+
+    def started(self, run: Followed) -> None:
+        told(run, self._terminal)
+        self._began, self._closed_at = run.began or self._began, run.closed
+        self._start()
+
+    def show(self, view: RunView) -> None:
+        now = time.monotonic()
+        for node in view.nodes:
+            if node.status != "running":
+                self._since.pop(node.id, None)
+            else:
+                self._since.setdefault(node.id, now - (node.duration_ms or 0) / 1000)
+        self._view, self._note = view, ""
+        self._start()
+
+    def blocked(self, item: BlockedOn) -> None:
+        """Nothing to do: what a run waits for is part of the picture."""
+
+    def note(self, text: str) -> None:
+        self._note = flat(text)
+
+    def tell(self, text: str) -> None:
+        self._terminal.tell(text)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Leave the picture as it is while something is asked below it; the next view begins a new one."""
+        self._aside = True
+        self._stop()
+        try:
+            yield
+        finally:
+            self._aside = False
+
+    def over(self, report: RunReport) -> None:
+        self._took = (self._closed_at or time.time()) - self._began
+        self.show(_at_end(report, self._view))
+        self.close()
+        for line in closing_lines(report)[1:]:
+            self._terminal.tell(line)
+
+    def close(self) -> None:
+        self._stop()
+        self._closed = True
+
+    def _start(self) -> None:
+        """Begin a new picture where the cursor is: one that was stopped would draw over what came after it."""
+        if self._live is None and not self._aside and not self._closed:
+            self._live = Live(console=self._console, get_renderable=self._draw, refresh_per_second=8)
+            self._live.start()
+
+    def _stop(self) -> None:
+        live, self._live = self._live, None
+        if live is not None:
+            live.stop()
+
+    def _draw(self) -> RenderableType:
+        width = self._console.width
+        if self._view is None:
+            return Text.assemble(self._spin(), " ", (self._note or "starting", "dim"))
+        view = self._view
+        took = time.time() - self._began if self._took is None else self._took
+        facts = (counts_text(view.counts), duration_text(took * 1000), usage_text(view.usage))
+        head = fit("· " + " · ".join(filter(None, facts)), width - len(view.status) - 1)
+        below = [Text(line, style) for line, style in self._below(view, width)]
+        taken = sum(-(-max(cell_len(line.plain), 1) // width) for line in below)
+        rows = self._rows(view, width, max(self._console.height - _AROUND - taken, 4))
+        return Group(Text.assemble((view.status, _RUN_STYLES.get(view.status, "bold")), f" {head}"), *rows, *below)
+
+    def _below(self, view: RunView, width: int) -> Iterator[tuple[str, str]]:
+        """Yield what the run waits for; a command is never cut, so that it can be copied."""
+        for item in view.blocked[:_QUESTIONS]:
+            question, command = blocked_lines(item, self._terminal.flags)
+            yield fit(question, width), "yellow"
+            yield command, "bold"
+        if len(view.blocked) > _QUESTIONS:
+            yield f"and {len(view.blocked) - _QUESTIONS} more wait", "yellow"
+        if self._note:
+            yield self._note, "yellow"
+
+    def _rows(self, view: RunView, width: int, room: int) -> Iterator[Text]:
+        bands = bands_of(view.nodes, room)
+        gutter = max((len(band.name) for band in bands), default=0) if len(bands) > 1 else -1
+        listed = [node for band in bands for node in band.nodes]
+        wide, tries = min(id_width(listed), width // 3), max((len(_tries(node)) for node in listed), default=0)
+        now = time.monotonic()
+        for band in bands:
+            name = band.name
+            if band.folded:
+                yield self._bar(band, gutter, width)
+                name = ""
+            for node in band.nodes:
+                line = _gutter(name, gutter)
+                self._name(line, node, wide, now)
+                line.append(f"{_tries(node):<{tries}}", "yellow")
+                style = "red" if node.status == "failed" else _quiet(node)
+                line.append(fit_label(label(node), max(width - line.cell_len, 0)), style)
+                line.truncate(width)
+                yield line
+                name = ""
+
+    def _bar(self, band: Band, gutter: int, width: int) -> Text:
+        line = _gutter(band.name, gutter)
+        for status, signs in bar_of(band.counts, min(_BAR, width // 3)):
+            line.append(signs, STYLES.get(status, ""))
+        line.append(" " + fit(counts_text(band.counts), width - line.cell_len - 1), "" if band.nodes else "dim")
+        return line
+
+    def _name(self, line: Text, node: NodeView, wide: int, now: float) -> None:
+        """Append the mark of a node's status, its id and its time, up to now while it runs."""
+        since = self._since.get(node.id)
+        if since is None:
+            line.append(GLYPHS[node.status], STYLES.get(node.status, _quiet(node)))
+        else:
+            line.append_text(self._spin())
+        name = fit(node.id, wide)
+        line.append(f" {name}{' ' * (wide - cell_len(name))} ", _quiet(node) if since is None else "bold")
+        ms = (now - since) * 1000 if since is not None else node.duration_ms if node.status in SETTLED else None
+        line.append(f"{duration_text(ms):>8} ", "dim")
+
+    def _spin(self) -> Text:
+        frame = self._spinner.render(self._console.get_time())
+        return frame.copy() if isinstance(frame, Text) else Text(GLYPHS["running"])
+
+
+def _gutter(name: str, width: int) -> Text:
+    return Text.assemble((f"{name:>{width}} ", "dim")) if width > 0 else Text()
+
+
+def _quiet(node: NodeView) -> str:
+    return "dim" if node.status in ("pending", "skipped", "cancelled") else ""
+
+
+def _tries(node: NodeView) -> str:
+    return f"x{node.attempts} " if node.attempts > 1 else ""
+
+
+def _at_end(report: RunReport, seen: RunView | None) -> RunView:
+    """Return the last view: nodes as the report has them, with what only earlier views tell of them."""
+    ends = {node.id: node.model_dump(exclude={"summary"}) for node in report.nodes}
+    known = seen.nodes if seen is not None else ()
+    nodes = [node.model_copy(update=ends.pop(node.id, {})) for node in known]
+    nodes += [NodeView(**node.model_dump()) for node in report.nodes if node.id in ends]
+    return RunView(
+        id=report.id,
+        run_id=report.run_id,
+        status=report.status,
+        phase="ended",
+        counts=Counter(node.status for node in nodes),
+        nodes=tuple(nodes),
+        usage=report.usage,
+    )

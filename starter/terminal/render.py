@@ -1,0 +1,196 @@
+"""A run as text: its answer with sources, its nodes, what it waits for. Pure; everything shown is made safe first."""
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.cells import cell_len
+
+from starter.client.text import as_json, clean, fit, flat
+from workflows.messages.result import NodeLine, RunReport, Usage
+from workflows.messages.views import BlockedOn, NodeView, RunView
+from workflows.plan.language.durations import duration_text
+
+GLYPHS = {
+    "succeeded": "✓",
+    "failed": "✗",
+    "running": "▸",
+    "waiting": "?",
+    "skipped": "-",
+    "cancelled": "x",
+    "pending": "·",
+}
+ORDER = ("succeeded", "running", "waiting", "pending", "failed", "skipped", "cancelled")
+SETTLED = ("succeeded", "failed", "skipped", "cancelled")
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """Return `3 of 7 nodes, 1 running, 1 failed` from the number of nodes in each status."""
+    total = sum(counts.values())
+    if not total:
+        return "planning"
+    done = sum(counts.get(status, 0) for status in SETTLED)
+    rest = [f"{counts[status]} {status}" for status in ORDER[1:] if status != "pending" and counts.get(status)]
+    return ", ".join([f"{done} of {total} node{'s' * (total != 1)}", *rest])
+
+
+def usage_text(usage: Usage) -> str:
+    """Return what a run used, or nothing when it called no model."""
+    if not usage.calls and not usage.input_tokens and not usage.output_tokens:
+        return ""
+    tokens = usage.input_tokens + usage.output_tokens
+    cost = f", ${usage.cost_usd:.4f}" if usage.cost_usd else ""
+    return f"{usage.calls} model call{'s' * (usage.calls != 1)}, {tokens:,} tokens{cost}"
+
+
+def budget_text(ledger: Mapping[str, Mapping[str, float | None]]) -> str:
+    """Return what was spent of each limit: `tokens 900 of 1,000 (200 reserved)`; nothing of what has no limit."""
+    return ", ".join(
+        f"{name} {row['spent']:,} of {row['limit']:,}" + (f" ({row['reserved']:,} reserved)" if row["reserved"] else "")
+        for name, row in ledger.items()
+        if row["limit"] is not None
+    )
+
+
+def label(node: NodeLine) -> str:
+    """Return what a node does, without its id; for one that failed, why, for one that runs first how far it is."""
+    if node.status == "failed" and node.error:
+        return flat(node.error)
+    what = flat(node.summary).removeprefix(node.id.partition("[")[0]).strip() or node.kind
+    progress = flat(node.preview) if node.status == "running" and isinstance(node, NodeView) else ""
+    return f"{progress} · {what}" if progress else what
+
+
+def node_line(node: NodeLine, width: int, id_width: int = 8) -> str:
+    """Return one node as a line of at most `width` columns."""
+    time = duration_text(node.duration_ms) if node.status in SETTLED else ""
+    tries = f"x{node.attempts}" if node.attempts > 1 else ""
+    head = f"{flat(node.id):<{id_width}} {node.status:<9} {time:>9} {tries:<3} "
+    return (head + fit_label(label(node), max(width - cell_len(head), 8))).rstrip()
+
+
+def fit_label(text: str, width: int) -> str:
+    """Return a label in at most `width` columns; the arrow to what a node needs outlasts what it does."""
+    what, arrow, needs = text.rpartition(" <- ")
+    tail = arrow + fit(needs, width // 3) if arrow else ""
+    return fit(what, width - cell_len(tail)) + tail if tail else fit(text, width)
+
+
+def fit_tail(head: str, tail: str, width: int) -> str:
+    """Return `head` and as much of `tail` as fits into `width` columns."""
+    return (head + fit(tail, max(width - cell_len(head), 8))).rstrip()
+
+
+def id_width(nodes: Iterable[NodeLine]) -> int:
+    """Return the width of the id column: the longest id, at most 20."""
+    return min(max((len(node.id) for node in nodes), default=2), 20)
+
+
+def blocked_lines(item: BlockedOn, flags: str = "") -> list[str]:
+    """Return what a run waits for and the command that settles it."""
+    why, question = flat(item.why), flat(item.question)
+    told = question if not why or why == question else f"{why}: {question}" if question else why
+    return [": ".join(filter(None, (flat(item.node), told))), f"    {flat(item.command)}{flags}"]
+
+
+def answer_text(report: RunReport, width: int | None = None) -> str:
+    """Return the answer with its sources below; JSON where the answer is not text. Wrapped only if `width` is given."""
+    if report.answer is None:
+        return ""
+    answer = report.answer if isinstance(report.answer, str) else as_json(report.answer, indent=2)
+    return "\n".join([clean(answer).strip("\n"), *sources(report, width)])
+
+
+def sources(report: RunReport, width: int | None = None) -> list[str]:
+    """Return one line for each piece of evidence: `[n] path: "quote"`."""
+    if not report.evidence:
+        return []
+    lines = ["", "Sources"]
+    for piece in sorted(report.evidence, key=lambda piece: piece.n):
+        mark = f"[{piece.n}] "
+        quote = f'"{flat(piece.quote)}"' if piece.quote.strip() else ""
+        text = ": ".join(part for part in (flat(piece.source), quote or flat(piece.claim)) if part)
+        lines += _wrapped(mark, text, width)
+    return lines
+
+
+def _wrapped(mark: str, text: str, width: int | None) -> list[str]:
+    if width is None or cell_len(mark + text) <= width:
+        return [mark + text]
+    return textwrap.wrap(
+        text, max(width, 40), initial_indent=mark, subsequent_indent=" " * len(mark), break_on_hyphens=False
+    )
+
+
+def closing_lines(report: RunReport) -> list[str]:
+    """Return how a run ended: why it failed or what is missing, and what it used."""
+    settled: dict[str, int] = {}
+    for node in report.nodes:
+        settled[node.status] = settled.get(node.status, 0) + 1
+    used = usage_text(report.usage)
+    parts = [report.status, counts_text(settled) if settled else "", used]
+    lines = [" · ".join(part for part in parts if part)]
+    if report.problem:
+        lines += [f"  {line}" for line in clean(report.problem).splitlines()[:50]]
+    told = report.problem or ""
+    failed = [node for node in report.nodes if node.status == "failed" and not (node.error and node.error in told)]
+    lines += [f"  {flat(node.id)} failed: {flat(node.error or 'no reason given')}" for node in failed[:10]]
+    if len(failed) > 10:
+        lines.append(f"  and {len(failed) - 10} more failed")
+    return lines + [f"  warning: {flat(warning)}" for warning in report.warnings]
+
+
+def view_text(view: RunView, width: int, flags: str = "") -> str:
+    """Return a run that goes on: state, goal, a line for each node, and what it waits for."""
+    lines = [
+        fit_tail(f"{flat(view.id)}  {view.status}  ", f"{counts_text(view.counts)} {usage_text(view.usage)}", width)
+    ]
+    if view.goal:
+        lines.append(fit_tail("goal  ", view.goal, width))
+    limits = budget_text(view.budget)
+    if limits:
+        lines.append(fit_tail("budget  ", limits, width))
+    lines += node_lines(view.nodes, width)
+    for item in view.blocked:
+        lines += blocked_lines(item, flags)
+    return "\n".join(lines + [f"warning: {flat(warning)}" for warning in view.warnings])
+
+
+def report_text(report: RunReport, width: int) -> str:
+    """Return a run that is over: state, nodes, what went wrong, and the answer."""
+    lines = [f"{flat(report.id)}  {report.status}", *node_lines(report.nodes, width)]
+    if report.nodes_left_out:
+        lines.append(f"  and {report.nodes_left_out:,} more nodes")
+    lines += closing_lines(report)[1:]
+    answer = answer_text(report, width)
+    return "\n".join(lines + (["", answer] if answer else []))
+
+
+def node_lines(nodes: Sequence[NodeLine], width: int) -> list[str]:
+    """Return a line for each node with the mark of its status."""
+    wide = id_width(nodes)
+    return [f"  {GLYPHS[node.status]} {node_line(node, width - 4, wide)}" for node in nodes]
+
+
+def report_of(view: RunView, ui_url: str | None) -> RunReport:
+    """Return a run that is not over in the form of a report."""
+    return RunReport(
+        id=view.id,
+        run_id=view.run_id,
+        status=view.status,
+        nodes=_lines(view),
+        usage=view.usage,
+        warnings=view.warnings,
+        ui_url=ui_url,
+    )
+
+
+def with_nodes(report: RunReport, view: RunView) -> RunReport:
+    """Return a report that came without nodes, as that of a cancelled run, with those last seen."""
+    if report.nodes:
+        return report
+    return report.model_copy(update={"nodes": _lines(view), "usage": view.usage})
+
+
+def _lines(view: RunView) -> tuple[NodeLine, ...]:
+    keep = set(NodeLine.model_fields)
+    return tuple(NodeLine(**node.model_dump(include=keep)) for node in view.nodes)

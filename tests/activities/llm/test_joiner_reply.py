@@ -1,0 +1,175 @@
+"""A joiner's reply in all its forms: an answer with evidence that stands, or nodes to add, or a fault that says why."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from activities.llm.joiner_reply import Joined, ReplyFault, read_reply
+from activities.prompts.results import Result
+from workflows.messages.evidence import split_evidence
+
+PASSAGES = {
+    "items": [
+        {"path": "rivers/nile.md", "passage": "The Nile is about 6,650\u00a0kilometres long."},
+        {"path": "rivers/amazon.md", "passage": "Some say \u201c6,400 kilometres\u201d."},
+    ]
+}
+RESULTS = {
+    "n1": Result("n1", value=PASSAGES),
+    "n2": Result("n2", value=250),
+    "n3": Result("n3", status="failed", error="NotFound"),
+}
+TOOLS: dict[str, Any] = {"search": {"properties": {"query": {}, "k": {}}}}
+
+
+def read(reply: Any) -> Joined:
+    return read_reply(reply if isinstance(reply, str) else json.dumps(reply), RESULTS, TOOLS, ["n1", "n2", "n3", "n0"])
+
+
+def piece(n: int, node: str, claim: str = "", source: str = "", quote: str = "") -> dict[str, Any]:
+    return {"n": n, "node": node, "claim": claim, "source": source, "quote": quote}
+
+
+def test_an_answer_comes_with_evidence_and_its_documents() -> None:
+    evidence = [
+        {"node": "n1", "claim": "the Nile is 6,650 km", "quote": "about 6,650 kilometres long"},
+        {"node": "$1", "claim": "the Amazon", "quote": '"6,400 Kilometres"'},
+        {"node": "n2", "claim": "the difference", "quote": "250"},
+    ]
+    joined = read({"answer": "The Nile [1], not the Amazon [2], by 250 km [3].", "evidence": evidence})
+    assert joined.warnings == ()
+    assert joined.output == {
+        "answer": "The Nile [1], not the Amazon [2], by 250 km [3].",
+        "evidence": [
+            piece(1, "n1", "the Nile is 6,650 km", "rivers/nile.md", "about 6,650 kilometres long"),
+            piece(2, "n1", "the Amazon", "rivers/amazon.md", '"6,400 Kilometres"'),
+            piece(3, "n2", "the difference", "", "250"),
+        ],
+    }
+    assert len(split_evidence(joined.output)[1]) == 3
+
+
+def test_evidence_of_nothing_is_left_out_with_its_marks_and_the_rest_is_numbered_again() -> None:
+    evidence = [{"node": "n9"}, "n1", {"node": "n1", "quote": "made up"}, {"node": 2}]
+    joined = read({"answer": "A [1] b [2], c [3]; d [9].", "evidence": evidence})
+    assert joined.output == {"answer": "A b, c [1]; d [9]. [2]", "evidence": [piece(1, "n1"), piece(2, "n2")]}
+    assert joined.warnings == (
+        'evidence of "n9" was left out: there is no such result',
+        'evidence "n1" is no object and was left out',
+        'a quotation of n1 was left out: "made up" does not stand in it',
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "entries", "told"),
+    [
+        ("Use `items[0]`, then `m[12]`; see page [404] [1].", [1], "Use `items[0]`, then `m[12]`; see page [404] [1]."),
+        ("`m[1]` [1], then [2].", [0, 1], "`m[1]`, then [1]."),
+        ("```py\nx[1] = x[2]\n``` [2]", [0, 1], "```py\nx[1] = x[2]\n``` [1]"),
+        ("x[0] is 5 [1].", [1], "x[0] is 5 [1]."),
+    ],
+)
+def test_brackets_that_are_no_marks_are_left(answer: str, entries: list[int], told: str) -> None:
+    evidence = [{"node": "n1" if stands else "n9"} for stands in entries]
+    assert read({"answer": answer, "evidence": evidence}).output == {"answer": told, "evidence": [piece(1, "n1")]}
+
+
+@pytest.mark.parametrize(
+    ("entries", "answer", "told"),
+    [
+        ([{"n": 7, "node": "n1"}], "A [7], b [1].", "A [1], b."),
+        ([{"n": 0, "node": "n9"}, {"n": 1, "node": "n1"}], "A [0], b [1].", "A, b [1]."),
+        ([{"node": "n1"}] * 51, "A [51].", f"A. {''.join(f'[{n}]' for n in range(1, 51))}"),
+    ],
+)
+def test_a_mark_never_names_what_it_did_not_mean(entries: list[Any], answer: str, told: str) -> None:
+    assert (read({"answer": answer, "evidence": entries}).output or {})["answer"] == told
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("The Nile.", "The Nile."),
+        ("The [1] Nile.\n", "The [1] Nile."),
+        ('Here:\n```json\n{"answer": "The Nile."}\n```\nbye', "The Nile."),
+        ('{"answer": {"km": 3}, "evidence": null}', {"km": 3}),
+        ('{"answer": 0}', 0),
+        ('{"km": 3}', '{"km": 3}'),
+        ("{not JSON}", "{not JSON}"),
+        ('{"answer": "x", "replan": null}', "x"),
+    ],
+)
+def test_an_answer_has_many_forms(reply: str, answer: Any) -> None:
+    assert read(reply).output == {"answer": answer, "evidence": []}
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"why": "no  hits", "nodes": '4. search("$1 of $0", k=2)\n5. answer($1, $4)'},
+        {
+            "why": "no hits",
+            "nodes": [
+                {"id": "n4", "kind": "tool", "tool": "search", "args": {"query": "$n1 of $n0", "k": 2}},
+                {"id": "n5", "kind": "llm", "role": "joiner", "prompt": "$goal", "inputs": ["n1", "n4"]},
+            ],
+            "answer": "$n5",
+        },
+    ],
+)
+def test_a_wish_for_more_is_a_delta(wish: dict[str, Any]) -> None:
+    delta = read({"replan": wish}).delta
+    assert delta is not None
+    assert (delta.why, delta.answer) == ("no hits", "$n5")
+    assert [node["id"] for node in delta.nodes] == ["n4", "n5"]
+    assert delta.nodes[0]["args"] == {"query": "$n1 of $n0", "k": 2}
+    assert delta.nodes[1]["inputs"] == ["n1", "n4"]
+
+
+def test_new_lines_without_an_answer_get_one_over_all_results() -> None:
+    delta = read({"replan": '4. search("x")'}).delta
+    assert delta is not None
+    assert delta.nodes[1]["inputs"] == ["n1", "n2", "n3", "n4"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        ("", "empty"),
+        (" \n", "empty"),
+        ('{"answer": "cut', "no whole answer: the JSON breaks at line 1"),
+        ('```json\n{"replan": {"why": ', "no whole answer"),
+        ({"replan": {"why": "more"}}, "asks for another plan and writes none"),
+        ({"replan": True}, "asks for another plan and writes none"),
+        ({"replan": ["x"]}, "asks for another plan and writes none"),
+        ({"replan": "look again"}, "the joiner's new lines cannot be read: the reply holds no plan"),
+        ({"replan": {"nodes": "4. rm(x)"}}, "cannot be read: line 4: there is no tool `rm`"),
+        ({"replan": {"nodes": [{"id": "a"}] * 61}}, "adds 61 nodes; at most 60"),
+    ],
+)
+def test_what_is_neither_is_a_fault(reply: Any, told: str) -> None:
+    with pytest.raises(ReplyFault, match="joiner") as caught:
+        read(reply)
+    assert told in str(caught.value)
+
+
+FIELDS = ["answer", "evidence", "replan", "why", "nodes", "node", "claim", "quote", "n"]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6) | st.sampled_from(["n1", "$1", "4. search(x)"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.text() | st.dictionaries(st.sampled_from(FIELDS[:3]), JSON).map(json.dumps))
+def test_any_reply_is_an_answer_a_delta_or_a_fault(reply: str) -> None:
+    try:
+        joined = read(reply)
+    except ReplyFault:
+        return
+    assert (joined.output is None) != (joined.delta is None)
+    if joined.output is not None:
+        assert {each.node for each in split_evidence(joined.output)[1]} <= set(RESULTS)

@@ -1,0 +1,167 @@
+"""An activity's own count of its attempts and of what they used, from Temporal's count and the last heartbeat."""
+
+import asyncio
+import dataclasses
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
+
+from activities.nodes.attempts import Attempts
+from activities.nodes.error_mapping import BudgetExceeded, NodeTimeout
+from activities.providers import ProviderError, Usage
+from activities.providers.limiter import ProviderBusy
+from workflows.messages.usage import NOTHING
+
+
+def within(attempt: int, beat: list[Any], work: Callable[[], Any]) -> tuple[Any, list[Any]]:
+    """Run `work` as an activity in that attempt; returns its result and its heartbeats."""
+    environment = ActivityEnvironment()
+    environment.info = dataclasses.replace(environment.info, attempt=attempt, heartbeat_details=beat)
+    beats: list[Any] = []
+    environment.on_heartbeat = lambda *details: beats.append(details)
+    return environment.run(work), beats
+
+
+def failed(error: ProviderError, allowed: int | None) -> Callable[[], ApplicationError]:
+    def work() -> ApplicationError:
+        attempts = Attempts.of_this_activity()
+        if allowed is not None:
+            attempts.allow(allowed)
+        return attempts.failed(error)
+
+    return work
+
+
+def test_refusals_of_earlier_attempts_do_not_count() -> None:
+    found, _ = within(9, ["writing", 6, [10, 2, 5], [7, 8, 9]], Attempts.of_this_activity)
+    assert (found.own, found.refused, found.spent, found.cut) == (3, 6, (10, 2, 5), (7, 8, 9))
+    found, _ = within(9, ["writing", 6, [10, 2, 5]], Attempts.of_this_activity)
+    assert (found.own, found.spent, found.cut) == (3, (10, 2, 5), NOTHING), "from a worker of an older version"
+
+
+@pytest.mark.parametrize("beat", [[], ["planning"], [[7]]])
+def test_without_a_full_heartbeat_every_attempt_counts(beat: list[Any]) -> None:
+    found, _ = within(3, beat, Attempts.of_this_activity)
+    assert (found.own, found.refused) == (3, 0)
+
+
+def test_a_refusal_is_passed_on_and_never_final() -> None:
+    error = ProviderBusy("busy", retryable=True, retry_after=3.5)
+    failure, beats = within(4, ["", 3, [0, 0, 0]], failed(error, 1))
+    assert (failure.type, failure.non_retryable, failure.details[0]) == ("ProviderBusy", False, 1)
+    assert failure.next_retry_delay == timedelta(seconds=3.5)
+    assert beats == [("", 4, NOTHING, NOTHING)]
+
+
+@pytest.mark.parametrize(
+    ("refused", "asked", "waits"), [(15, 0.5, 0.5), (63, 0.5, 2.0), (999, 0.5, 10.0), (999, 40.0, 40.0)]
+)
+def test_what_is_put_off_again_and_again_asks_less_often(refused: int, asked: float, waits: float) -> None:
+    error = ProviderBusy("busy", retryable=True, retry_after=asked)
+    failure, _ = within(refused + 1, ["", refused, [0, 0, 0]], failed(error, 1))
+    assert (failure.non_retryable, failure.next_retry_delay) == (False, timedelta(seconds=waits))
+
+
+def test_the_last_attempt_of_its_own_is_final_and_tells_what_all_used() -> None:
+    error = ProviderError("x", retryable=True)
+    error.usage = Usage(5, 6, 7)
+    failure, beats = within(5, ["", 3, [1, 2, 3]], failed(error, 2))
+    assert (failure.non_retryable, failure.details) == (True, (2, (6, 8, 10)))
+    assert beats == [("", 3, (6, 8, 10), NOTHING)]
+    failure, _ = within(4, ["", 3, [1, 2, 3]], failed(error, 2))
+    assert (failure.non_retryable, failure.next_retry_delay) == (False, timedelta(seconds=1))
+
+
+def test_the_policy_waits_unless_refusals_have_stretched_it() -> None:
+    failure, _ = within(3, [], failed(ProviderError("x", retryable=True), 4))
+    assert (failure.non_retryable, failure.next_retry_delay) == (False, None)
+    failure, _ = within(1, [], failed(ProviderError("x", retryable=True, retry_after=0.0), None))
+    assert failure.next_retry_delay == timedelta(seconds=0.001)
+
+
+def test_a_call_that_loses_every_worker_ends() -> None:
+    with pytest.raises(ApplicationError, match="no worker finished it in 4 attempts") as caught:
+        within(7, ["", 2, [1, 2, 3], [10, 0, 5]], lambda: Attempts.of_this_activity().allow(4))
+    assert (caught.value.type, caught.value.non_retryable) == ("WorkerLost", True)
+    assert caught.value.details == (4, (11, 2, 8)), "what was cut off last is charged too"
+
+
+CUT = Usage(100, 900, 40)
+SENT, MOST = Usage(10, 0, 1), Usage(10, 90, 5)
+
+
+class Told:
+    """Where heartbeats go that the server has confirmed."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.beats: list[tuple[Any, ...]] = []
+        self._error = error
+
+    async def __call__(self, *details: Any) -> None:
+        self.beats.append(details)
+        if self._error is not None:
+            raise self._error
+
+
+async def test_a_call_is_told_at_its_most_before_it_goes_out_and_what_was_cut_off_is_charged() -> None:
+    told = Told()
+    attempts = Attempts(2, 0, Usage(1, 1, 1), CUT, record=told)
+    await attempts.begin(SENT, MOST)
+    assert told.beats == [("", 0, (101, 901, 41), MOST)]
+    attempts.end(Usage(10, 3, 2))
+    assert attempts.beat() == ("", 0, (101, 901, 41), (10, 3, 2))
+    await attempts.begin(SENT, MOST)
+    assert told.beats[1] == ("", 0, (111, 904, 43), MOST), "a call after another that has ended"
+
+
+async def test_what_was_cut_off_is_charged_though_rules_take_over_and_not_when_nothing_is_called() -> None:
+    told = Told()
+    attempts = Attempts(2, 0, NOTHING, CUT, record=told)
+    assert (attempts.spent, attempts.beat()[3]) == (NOTHING, CUT), "the node may be marked, with its usage"
+    await attempts.begin(NOTHING, NOTHING)
+    assert (attempts.spent, told.beats) == (CUT, [])
+
+
+async def test_a_call_that_could_not_be_told_does_not_go_out_and_costs_nothing() -> None:
+    attempts = Attempts(1, 0, record=Told(asyncio.CancelledError()))
+    with pytest.raises(asyncio.CancelledError):
+        await attempts.begin(SENT, MOST)
+    assert attempts.beat() == ("", 0, NOTHING, NOTHING)
+
+
+def test_an_attempt_that_ends_beside_its_call_is_charged_what_the_call_may_have_used() -> None:
+    def work() -> ApplicationError:
+        attempts = Attempts.of_this_activity()
+        attempts.open = MOST
+        return attempts.failed(NodeTimeout("no result"))
+
+    failure, beats = within(2, ["", 0, [1, 1, 1], [0, 0, 0]], work)
+    assert (failure.details[1], beats) == ((11, 91, 6), [("", 0, (11, 91, 6), NOTHING)])
+
+
+@pytest.mark.parametrize(
+    ("left", "why"),
+    [
+        ({"tokens": 1010}, r"used of what was left \(tokens 1,000 of 1,010\); raise the budget"),
+        ({"tokens": 5000, "cost": 41}, r"\(cost \$4e-05 of \$4.1e-05\)"),
+        ({"tokens": 1011, "cost": 42}, None),
+        ({}, None),
+    ],
+)
+async def test_a_further_attempt_goes_out_while_the_budget_has_room_for_it(
+    left: dict[str, int], why: str | None
+) -> None:
+    attempts = Attempts(2, 0, NOTHING, CUT, left=left, record=Told())
+    if why is None:
+        await attempts.begin(SENT, MOST)
+        return
+    with pytest.raises(BudgetExceeded, match=why):
+        await attempts.begin(SENT, MOST)
+    assert attempts.beat() == ("", 0, CUT, NOTHING)
+    first = Attempts(1, 0, left=dict.fromkeys(left, 0), record=Told())
+    await first.begin(SENT, MOST)
+    assert first.open == MOST, "the scheduler has let it through"

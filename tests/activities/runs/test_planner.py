@@ -1,0 +1,186 @@
+"""A planner over real HTTP: its text becomes a draft, its problems come by line, its nodes while it writes."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles.model_rules import Reply
+from doubles.models import ModelServer, model_server
+
+from activities.llm.models import Models
+from activities.nodes.attempts import Attempts
+from activities.prompts.planner import MOST_NODES
+from activities.providers.settings import ModelSettings, Server
+from activities.runs.planner import Planning
+from activities.storage.directory import DirectoryStore
+from activities.storage.run_context import Charter, Library
+from activities.toolbox import load_tools
+from workflows.messages.contracts import PlanCall, Planned
+
+HOME = "default/run"
+GOAL = "Which is longer, the Nile or the Amazon?"
+LINES = '1. search("Nile length")\n2. search("Amazon length", 5)\n3. answer($1, $2)\n'
+
+Nodes = list[dict[str, Any]]
+
+
+class Desk:
+    """A planner before a model server, and what was asked of it."""
+
+    def __init__(self, place: Path, server: ModelServer, planner: str = "openai:test-model") -> None:
+        self.server = server
+        self.store = DirectoryStore(place)
+        self.library = Library(self.store)
+        self.models = Models.of(ModelSettings(servers={"openai": Server("openai", server.openai_url)}))
+        self._planner = planner
+
+    async def ask(
+        self,
+        *,
+        tools: tuple[str, ...] = ("search", "read"),
+        on_nodes: Callable[[Nodes], Awaitable[None]] | None = None,
+        **fields: Any,
+    ) -> Planned:
+        catalogue = [entry for entry in load_tools([]).catalogue() if entry["name"] in tools]
+        charter = Charter(
+            goal=GOAL, inputs={}, docs=None, approval="writes", catalogue=catalogue, models={"planner": [self._planner]}
+        )
+        call = PlanCall(run="run", charter=await self.library.keep(HOME, charter), **fields)
+        planning = Planning(self.store, self.library, self.models)
+        return await planning.plan(HOME, call, Attempts(1, 0), on_nodes)
+
+    async def plan(self, planned: Planned) -> Any:
+        return await self.library.value(HOME, planned.draft)
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with model_server() as server:
+        found = Desk(tmp_path, server)
+        yield found
+        await found.models.close()
+
+
+async def test_lines_become_a_draft_in_the_plan_language(desk: Desk) -> None:
+    desk.server.on("", f"Thought: two searches.\n{LINES}")
+    planned = await desk.ask()
+    plan = await desk.plan(planned)
+    assert [node["id"] for node in plan["nodes"]] == ["n1", "n2", "n3"]
+    assert plan["nodes"][1]["args"] == {"query": "Amazon length", "k": 5}
+    assert (plan["answer"], planned.problems, planned.warnings) == ("$n3", (), ())
+    assert planned.usage[1] > 0
+    assert (await desk.library.value(HOME, planned.said)).startswith("Thought")
+
+
+async def test_the_planner_is_told_the_allowed_tools_and_the_goal(desk: Desk) -> None:
+    desk.server.on("", LINES)
+    await desk.ask()
+    asked = desk.server.asked[0]
+    assert "search(query: string, k: integer = 3)" in asked.system
+    assert "http_get(url" not in asked.system
+    assert GOAL in asked.turns[-1][1]
+    assert asked.tools == ()
+
+
+async def test_a_plan_in_json_is_a_draft_too(desk: Desk) -> None:
+    plan = {"nodes": [{"id": "a", "kind": "llm", "prompt": "$goal"}]}
+    desk.server.on("", f"```json\n{json.dumps(plan)}\n```")
+    assert await desk.plan(await desk.ask()) == plan
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        ("I would first look up the Nile.", "the reply holds no plan"),
+        (
+            '1. http_get("https://example.org")\n2. answer($1)',
+            "line 1: there is no tool `http_get`; known: read, search",
+        ),
+        ('1. llm("a", model="openai:dear")', "`openai:dear` is no model of this run (openai:test-model); leave"),
+        (
+            '{"nodes": [{"id": "a", "kind": "map", "do": {"model": "x"}}]}',
+            "nodes[0].model: `x` is no model of this run (openai:test-model)",
+        ),
+        ('1. search("a"\n2. answer($1)', "line 1: `)` is missing at its end"),
+        (
+            "".join(f'{line}. search("a {line}")\n' for line in range(1, 501)) + "501. answer()",
+            f"the plan has 501 nodes; at most {MOST_NODES} are planned for one goal",
+        ),
+        (Reply(text='1. search("a")\n2. answer($1)', stop="length"), "the plan was cut off because it is too long"),
+    ],
+)
+async def test_a_text_that_is_no_plan_is_a_problem_that_says_why(desk: Desk, reply: Any, problem: str) -> None:
+    desk.server.on("", reply)
+    planned = await desk.ask()
+    assert problem in planned.problems[0]
+    assert planned.said
+
+
+async def test_many_errors_are_counted_and_not_all_told(desk: Desk) -> None:
+    desk.server.on("", "".join(f"{line}. rm(x)\n" for line in range(50)))
+    planned = await desk.ask()
+    assert len(planned.problems) == 21
+    assert planned.problems[-1] == "... and 30 more"
+
+
+async def test_problems_go_back_with_the_plan_by_line(desk: Desk) -> None:
+    desk.server.on("cannot run", LINES, times=1)
+    desk.server.on("", '1. search("a", 99)\n2. answer($1)')
+    first = await desk.ask()
+    again = await desk.ask(draft=first.draft, said=first.said, problems=("nodes[0].args.k: search: is 99; at most 20",))
+    turns = desk.server.asked[-1].turns
+    assert [role for role, _ in turns] == ["user", "assistant", "user"]
+    assert turns[1][1] == '1. search("a", 99)\n2. answer($1)'
+    assert "- line 1 args.k: search: is 99; at most 20" in turns[2][1]
+    assert len((await desk.plan(again))["nodes"]) == 3
+
+
+async def test_nodes_come_while_the_planner_writes(desk: Desk) -> None:
+    """The server writes the last line only a second after the first ones; by then those are known."""
+    desk.server.on("", Reply(text=LINES + "4. " + "x " * 40, rate=40, cut=7))
+    batches: list[tuple[float, Nodes]] = []
+    loop = asyncio.get_running_loop()
+
+    async def on_nodes(nodes: Nodes) -> None:
+        batches.append((loop.time(), nodes))
+
+    await desk.ask(on_nodes=on_nodes)
+    ended = loop.time()
+    assert [node["id"] for _, nodes in batches for node in nodes] == ["n1", "n2", "n3"]
+    assert len(batches) > 1
+    assert ended - batches[0][0] > 0.5
+
+
+async def test_nothing_is_streamed_after_a_line_that_is_wrong_or_beyond_the_bound(desk: Desk) -> None:
+    got: Nodes = []
+
+    async def on_nodes(nodes: Nodes) -> None:
+        got.extend(nodes)
+
+    desk.server.on("", '1. search("a")\n2. rm("b")\n3. search("c")\n4. answer()\n' + "x " * 9, times=1)
+    await desk.ask(on_nodes=on_nodes)
+    assert [node["id"] for node in got] == ["n1"]
+    got.clear()
+    desk.server.on("", Reply(text="".join(f'{line}. search("a")\n' for line in range(99)) + "x " * 9, rate=2_000))
+    await desk.ask(on_nodes=on_nodes)
+    assert len(got) == MOST_NODES
+
+
+async def test_a_listener_that_fails_costs_no_plan(desk: Desk) -> None:
+    async def on_nodes(_: Nodes) -> None:
+        raise RuntimeError("no such run")
+
+    desk.server.on("", LINES)
+    assert (await desk.ask(on_nodes=on_nodes)).problems == ()
+
+
+async def test_the_rules_plan_from_the_goal_alone(tmp_path: Path) -> None:
+    async with model_server() as server:
+        desk = Desk(tmp_path, server, "offline")
+        planned = await desk.ask(tools=("search", "calculate"))
+        assert (planned.said, planned.problems) == ("", ())
+        assert (await desk.plan(planned))["goal"] == GOAL
+        assert server.asked == []

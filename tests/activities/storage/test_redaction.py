@@ -1,0 +1,83 @@
+"""Secrets never reach the log, however they are spelled there."""
+
+import json
+
+import pytest
+
+from activities.nodes.error_mapping import failure
+from activities.storage.redaction import MASK, Redactor
+
+SECRET = 'sk-"quoted"\\and-long'
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["OPENAI_API_KEY", "HF_TOKEN", "APP_SECRET", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD_RO", "TOKEN", "my_api_key"],
+)
+def test_the_value_of_a_variable_that_looks_like_a_key_is_masked(name: str) -> None:
+    assert Redactor({name: "hunter2222"}).clean("said hunter2222, twice: hunter2222") == (f"said {MASK}, twice: {MASK}")
+
+
+@pytest.mark.parametrize("name", ["MAX_TOKENS", "TOKENIZER", "KEYBOARD", "PATH", "SECRETARY"])
+def test_the_value_of_another_variable_stays(name: str) -> None:
+    assert Redactor({name: "hunter2222"}).clean("hunter2222") == "hunter2222"
+
+
+@pytest.mark.parametrize("spelling", [SECRET, json.dumps(SECRET), repr(SECRET), json.dumps(json.dumps(SECRET))])
+def test_a_secret_is_found_however_it_is_quoted(spelling: str) -> None:
+    cleaned = Redactor({"X_API_KEY": SECRET}).clean(f"before {spelling} after")
+    assert "and-long" not in cleaned
+    assert cleaned.startswith("before ")
+    assert cleaned.endswith(" after")
+
+
+def test_a_secret_that_contains_another_is_masked_whole() -> None:
+    redactor = Redactor({"A_TOKEN": "abcdefgh", "B_TOKEN": "abcdefgh-and-more"})
+    assert redactor.clean("abcdefgh-and-more") == MASK
+
+
+def test_a_value_too_short_to_be_a_secret_is_left_alone() -> None:
+    assert Redactor({"USE_TOKEN": "true"}).clean("this is true") == "this is true"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Authorization: Bearer abc.def-123",
+        "authorization: Basic YWRhOmxvdmVsYWNl",
+        "{'Authorization': 'Bearer abc.def-123'}",
+        '{"authorization": "abc.def-123"}',
+        '{\\"authorization\\": \\"Token abc.def-123\\"}',
+        "(b'authorization', b'Bearer abc.def-123')",
+        "x-api-key=abc.def-123",
+        "x-goog-api-key: abc.def-123",
+        "\x1b[36mauthorization\x1b[0m=\x1b[35mBearer abc.def-123\x1b[0m",
+        "curl -H 'Proxy-Authorization: abc.def-123'",
+        "sent bearer abc.def-123 to it",
+    ],
+)
+def test_credentials_in_headers_are_masked(header: str) -> None:
+    cleaned = Redactor({}).clean(header)
+    assert "abc.def-123" not in cleaned
+    assert "YWRh" not in cleaned
+    assert MASK in cleaned
+
+
+def test_prose_about_authorization_stays() -> None:
+    text = "authorization failed for the bearer of this message; an api key is missing"
+    assert Redactor({}).clean(text) == text
+
+
+def test_passwords_in_urls_are_masked_and_those_of_variables_wherever_they_stand() -> None:
+    redactor = Redactor({"DATABASE": "postgres://sennit:hunter2222@db.example/sennit", "SHORT": "amqp://a:abc@mq"})
+    said = redactor.clean('cannot connect to postgres://sennit:hunter2222@db.example/sennit: no user with "hunter2222"')
+    assert said == f'cannot connect to postgres://sennit:{MASK}@db.example/sennit: no user with "{MASK}"'
+    assert redactor.clean("see redis://:other@cache, abc and http://host:80/@x") == (
+        f"see redis://:{MASK}@cache, abc and http://host:80/@x"
+    )
+
+
+def test_errors_of_tools_say_no_secret_of_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", SECRET)
+    failed = failure(ValueError(f"GET /orders?key={SECRET} failed"))
+    assert (failed.message, failed.type) == (f"GET /orders?key={MASK} failed", "ValueError")

@@ -1,0 +1,234 @@
+"""Declared HTTP endpoints, against a real server on the loopback."""
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from activities.http.download import download
+from activities.toolbox import Tool, ToolArgumentError, ToolContext, ToolError, ToolSetupError
+from activities.toolbox.errors import AddressRefused, ContentRefused, FetchFailed, HttpStatusError, UnknownOutcome
+from activities.toolbox.http.endpoints import http_tools
+
+if TYPE_CHECKING:
+    from .conftest import Request, Web
+else:
+    Request = Web = Any
+
+SECRET = "s3cret-77aa"
+TEXT = {"type": "string"}
+
+
+def schema(*required: str, **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+def declared(folder: Path, url: str, **fields: Any) -> Tool:
+    """Return the one tool of a file that declares it."""
+    entry = {"name": "ask", "description": "Ask.", "effect": "read", "url": url, **fields}
+    (folder / "http.json").write_text(json.dumps({"tools": [entry]}))
+    (tool,) = http_tools(folder / "http.json", {"API_TOKEN": SECRET})
+    return tool
+
+
+async def test_arguments_go_into_path_query_and_header(web: Web, tmp_path: Path, context: ToolContext) -> None:
+    web.page("/items/a%2Fb%20%3F/x?v=2&tag=1&tag=two&deep=%7B%22k%22%3A+null%7D", b'{"n": [1]}', "application/json")
+    tool = declared(
+        tmp_path,
+        web.url("/items/{id}/x?v={v}"),
+        arguments=schema("id", "v", id=TEXT, v={"type": "integer"}, tag={"type": "array"}, deep={"type": "object"}),
+        headers={"Authorization": "Bearer ${API_TOKEN}"},
+    )
+    given = {"id": "a/b ?", "v": 2, "tag": [1, "two"], "deep": {"k": None}}
+    assert await tool.call(given, context) == {
+        "status": 200, "content_type": "application/json", "data": {"n": [1]}, "truncated": False, "location": ""
+    }  # fmt: skip
+    (request,) = web.requests
+    assert (request.method, request.headers["authorization"]) == ("GET", f"Bearer {SECRET}")
+    assert (tool.schema["additionalProperties"], tool.effect, tool.idempotent) == (False, "read", False)
+
+
+async def test_a_post_has_a_json_body_and_an_idempotency_key(web: Web, tmp_path: Path, context: ToolContext) -> None:
+    web.page("/items/7", b"made", "text/plain", "201 Created")
+    tool = declared(
+        tmp_path,
+        web.url("/items/{id}"),
+        method="POST",
+        effect="write",
+        arguments=schema("id", id={"type": "integer"}, name=TEXT),
+        idempotency_header="Idempotency-Key",
+    )
+    assert (await tool.call({"id": 7, "name": "é"}, context))["data"] == "made"
+    (request,) = web.requests
+    assert (request.method, json.loads(request.body)) == ("POST", {"name": "é"})
+    assert request.headers["content-type"] == "application/json"
+    assert request.headers["idempotency-key"] == context.idempotency_key
+    assert tool.idempotent
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"id": ".."}, "ask: id: '..' cannot stand in a path"),
+        ({"id": ""}, "ask: id: '' cannot stand in a path"),
+        ({}, "ask: "),
+        ({"id": 3}, "ask: id: "),
+        ({"id": "a", "other": 1}, "ask: other: "),
+    ],
+)
+async def test_wrong_arguments_send_nothing(
+    web: Web, tmp_path: Path, context: ToolContext, given: dict[str, Any], said: str
+) -> None:
+    tool = declared(tmp_path, web.url("/items/{id}"), arguments=schema("id", id=TEXT))
+    with pytest.raises(ToolArgumentError) as wrong:
+        await tool.call(given, context)
+    assert str(wrong.value).startswith(said)
+    assert web.requests == []
+
+
+async def test_a_declared_host_is_open_to_its_endpoint_and_to_nothing_else(
+    web: Web, tmp_path: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SENNIT_HTTP_ALLOW")
+    tool = declared(tmp_path, web.page("/", b"{}", "application/json"))
+    assert (await tool.call({}, context))["data"] == {}
+    with pytest.raises(AddressRefused):
+        await download(web.url("/"), 100)
+    assert len(web.requests) == 1
+
+
+async def test_a_metadata_service_cannot_be_declared(
+    tmp_path: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SENNIT_HTTP_ALLOW", "169.254.169.254")
+    with pytest.raises(AddressRefused, match="metadata service"):
+        await declared(tmp_path, "http://169.254.169.254/latest").call({}, context)
+
+
+async def test_a_redirect_is_an_answer_and_takes_no_credentials_along(
+    web: Web, tmp_path: Path, context: ToolContext
+) -> None:
+    tool = declared(tmp_path, web.redirect("/a", "/b"), headers={"X-Key": "$API_TOKEN"})
+    answer = await tool.call({}, context)
+    assert (answer["status"], answer["location"]) == (302, "/b")
+    assert [request.path for request in web.requests] == ["/a"]
+
+
+async def test_a_body_is_bounded_and_hides_what_it_repeats(web: Web, tmp_path: Path, context: ToolContext) -> None:
+    body = json.dumps({"you sent": SECRET, "more": "x" * 500}).encode()
+    tool = declared(tmp_path, web.page("/", body, "application/json"), headers={"X-Key": "$API_TOKEN"})
+    assert (await tool.call({}, context))["data"]["you sent"] == "[redacted]"
+    short = declared(tmp_path, web.url("/"), max_bytes=100)
+    answer = await short.call({}, context)
+    assert (len(answer["data"]), answer["truncated"]) == (100, True)
+
+
+@pytest.mark.parametrize(
+    ("value", "least", "most"),
+    [("7", 7, 7), (format_datetime(datetime.now(UTC) + timedelta(hours=2)), 60, 60), ("1000000000", 60, 60)],
+    ids=["seconds", "date", "absurd"],
+)
+async def test_retry_after_is_passed_on(
+    web: Web, tmp_path: Path, context: ToolContext, value: str, least: float, most: float
+) -> None:
+    url = web.page("/", b"", status="429 Too Many Requests", extra=f"Retry-After: {value}\r\n")
+    with pytest.raises(HttpStatusError, match=r"^ask: 429 Too Many Requests from") as limited:
+        await declared(tmp_path, url).call({}, context)
+    assert limited.value.retryable
+    assert limited.value.retry_after is not None
+    assert least <= limited.value.retry_after <= most
+
+
+@pytest.mark.parametrize(
+    ("status", "read", "write", "again"),
+    [
+        ("404 Not Found", HttpStatusError, HttpStatusError, False),
+        ("429 Too Many Requests", HttpStatusError, HttpStatusError, True),
+        ("503 Service Unavailable", HttpStatusError, UnknownOutcome, True),
+    ],
+)
+async def test_a_write_that_may_have_happened_is_told_from_one_that_did_not(
+    web: Web,
+    tmp_path: Path,
+    context: ToolContext,
+    status: str,
+    read: type[ToolError],
+    write: type[ToolError],
+    again: bool,
+) -> None:
+    url = web.page("/", b"", status=status)
+    for expected, fields in (
+        (read, {}),
+        (write, {"effect": "write", "method": "POST"}),
+        (HttpStatusError, {"effect": "write", "method": "POST", "idempotency_header": "X-Key"}),
+    ):
+        with pytest.raises(ToolError) as failed:
+            await declared(tmp_path, url, **fields).call({}, context)
+        assert type(failed.value) is expected
+        assert failed.value.retryable is (again and expected is HttpStatusError)
+
+
+async def test_a_cut_or_late_answer_leaves_a_write_unknown_and_no_connection_does_not(
+    web: Web, tmp_path: Path, context: ToolContext
+) -> None:
+    async def cut(_request: Request, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async def hang(_request: Request, _writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(5)
+
+    web.answers |= {"/cut": cut, "/hang": hang}
+    for path in ("/cut", "/hang"):
+        with pytest.raises(UnknownOutcome, match="whether it took effect is not known"):
+            await declared(tmp_path, web.url(path), effect="write", method="PUT", timeout="500ms").call({}, context)
+        with pytest.raises(FetchFailed) as failed:
+            await declared(tmp_path, web.url(path), timeout="500ms").call({}, context)
+        assert failed.value.retryable
+
+
+@pytest.mark.parametrize("encoding", ["br", "gzip"])
+async def test_a_write_whose_answer_cannot_be_read_is_unknown(
+    web: Web, tmp_path: Path, context: ToolContext, encoding: str
+) -> None:
+    url = web.page("/", b"\x0b\x02\x80ok\x03", extra=f"Content-Encoding: {encoding}\r\n")
+    with pytest.raises(UnknownOutcome, match="whether it took effect is not known"):
+        await declared(tmp_path, url, effect="write", method="POST").call({}, context)
+    with pytest.raises(ContentRefused, match=r"^ask: the answer "):
+        await declared(tmp_path, url).call({}, context)
+
+
+async def test_without_a_connection_nothing_was_written(
+    tmp_path: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SENNIT_HTTP_ALLOW", raising=False)
+    with pytest.raises(FetchFailed) as failed:
+        await declared(tmp_path, "http://127.0.0.1:9/", effect="write", method="POST").call({}, context)
+    assert failed.value.retryable
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"url": "https://{host}/x"}, "tools.0.url"),
+        ({"url": "file:///etc/passwd"}, "tools.0.url"),
+        ({"url": "https://a.example/{id}"}, "requires id"),
+        ({"url": "https://a.example/{a b}"}, "write arguments as {name}"),
+        ({"name": "1x"}, "tools.0.name"),
+        ({"effect": "maybe"}, "tools.0.effect"),
+        ({"methd": "GET"}, "tools.0.methd"),
+        ({"arguments": {"type": "object", "propertys": {}}}, "schema keyword `propertys` is not supported"),
+        (
+            {"headers": {"X": "$NOT_SET"}},
+            "the variable NOT_SET is not set on this worker; it is wanted at tools.ask.headers.X",
+        ),
+        ({"headers": {"X": "é☃"}}, "tools.ask.headers: "),
+    ],
+)
+def test_a_wrong_declaration_is_named(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(ToolSetupError) as wrong:
+        declared(tmp_path, **{"url": "https://a.example/", **fields})
+    assert said in str(wrong.value)

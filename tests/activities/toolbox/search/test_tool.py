@@ -1,0 +1,145 @@
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from activities.toolbox.context import ToolContext
+from activities.toolbox.errors import DocsNotFound, ToolArgumentError
+from activities.toolbox.search.tool import SearchArguments, SearchResult, search
+
+NILE = """# Nile
+
+The Nile is about 6,650 kilometres long, and 11 countries share its basin.
+The Blue Nile brings most of the water in late summer, and a flood once a year.
+
+Its delta spreads north of Cairo, where half of the country's people live on a small part of its land.
+"""
+NOTES = {
+    "rivers/nile.md": NILE,
+    "rivers/amazon.md": "# Amazon\n\nThe Amazon is about 6,400 kilometres long. By length it is second to the Nile.\n",
+    "rivers/blue-nile.md": "# Blue Nile\n\nThe Blue Nile has a length of 1,450 kilometres, more than most rivers.\n",
+    "animals/nile-perch.txt": "Nile perch\n\nThe Nile perch has a length of up to 2 metres.\n",
+    "mountains/everest.md": "# Mount Everest\n\nIt is 8,849 metres high.\n",
+    "cities/sao-paulo.html": "<title>São Paulo</title><h1>São Paulo</h1><p>It has a population of 11,451,000.</p>",
+    "cities/cairo.md": "# Cairo\n\nCairo lies on the Nile. Its population is 10,203,000.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ToolContext:
+    """The notes above among 90 others that name rivers and lengths in passing."""
+    docs = tmp_path_factory.mktemp("library")
+    filler = {
+        f"more/place-{number}.md": f"# Place {number}\n\nPlace {number} lies on a river of some length.\n\n"
+        f"Its population is {number * 1000} people, and a tower of {number} metres height stands there.\n"
+        for number in range(90)
+    }
+    for path, text in (NOTES | filler).items():
+        (docs / path).parent.mkdir(exist_ok=True)
+        (docs / path).write_text(text)
+    cache = tmp_path_factory.mktemp("cache")
+    return ToolContext(docs, cache, "run", "n1", 1, 1, "key", lambda _line: None)
+
+
+def found(context: ToolContext, query: str, k: int = 3) -> SearchResult:
+    return search(SearchArguments(query=query, k=k), context)
+
+
+@pytest.mark.parametrize(
+    ("query", "path", "words"),
+    [
+        ("How long is the Nile?", "rivers/nile.md", "6,650 kilometres long"),
+        ("longest: NILE", "rivers/nile.md", "6,650 kilometres long"),
+        ("length of the Amazon", "rivers/amazon.md", "6,400 kilometres long"),
+        ("length of the Blue Nile", "rivers/blue-nile.md", "1,450 kilometres"),
+        ("length of a nile perch", "animals/nile-perch.txt", "2 metres"),
+        ("delta of the Nile", "rivers/nile.md", "delta spreads"),
+        ("how high is mount everest", "mountains/everest.md", "8,849 metres high"),
+        ("population of sao paulo", "cities/sao-paulo.html", "11,451,000"),
+        ("population of Cairo", "cities/cairo.md", "10,203,000"),
+        ("population of Place 77", "more/place-77.md", "77000 people"),
+    ],
+)
+def test_the_passage_that_answers_is_among_the_first_three(
+    library: ToolContext, query: str, path: str, words: str
+) -> None:
+    assert any(item.path == path and words in item.passage for item in found(library, query).items)
+
+
+def test_a_word_in_the_title_counts_most(library: ToolContext) -> None:
+    assert found(library, "cairo").items[0].path == "cities/cairo.md"
+
+
+def test_a_result_names_title_passage_and_falling_scores(library: ToolContext) -> None:
+    result = found(library, "length of the Nile", 5)
+    assert result.query == "length of the Nile"
+    assert result.count == len(result.items) == 5
+    assert {"Nile", "Blue Nile"} <= {item.title for item in result.items}
+    assert all(item.passage in NILE for item in result.items if item.title == "Nile")
+    scores = [item.score for item in result.items]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_equal_questions_get_equal_answers(library: ToolContext, tmp_path: Path) -> None:
+    elsewhere = replace(library, cache=tmp_path / "other")
+    assert found(library, "river length", 20) == found(elsewhere, "river length", 20)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        'nile"', "'nile", "nile*", "^nile", "nile OR", "AND nile", "NEAR(nile", "nile NOT nile", "title:nile", "-nile",
+        "{nile}", "(nile", "nile) OR (nile", "nile; DROP TABLE passages", "🎉 nile 🎉", "nile\N{NO-BREAK SPACE}",
+        "nile\x00", "NİLE nile", "nile_", "nile's", "+nile", "nile AND",
+    ],
+)  # fmt: skip
+def test_operators_and_punctuation_mean_nothing(library: ToolContext, query: str) -> None:
+    assert "nile" in found(library, query).items[0].title.lower()
+
+
+@pytest.mark.parametrize("query", ["?", "🎉", "()", '"', " ", "-_-", "\N{COMBINING ACUTE ACCENT}"])
+def test_a_query_without_words_is_refused_by_name(library: ToolContext, query: str) -> None:
+    with pytest.raises(ToolArgumentError, match="has no word to search for") as caught:
+        found(library, query)
+    assert caught.value.field == "query"
+
+
+def test_words_that_occur_nowhere_find_nothing(library: ToolContext) -> None:
+    assert found(library, "xylophone quokka").model_dump() == {"query": "xylophone quokka", "count": 0, "items": []}
+
+
+def test_a_query_of_common_words_only_is_searched_as_it_is(library: ToolContext) -> None:
+    assert found(library, "what is it").count == 3
+
+
+def test_the_number_of_passages_is_bounded(library: ToolContext) -> None:
+    assert found(library, "river", 20).count == 20
+    for wrong in (0, 21):
+        with pytest.raises(ValidationError):
+            SearchArguments(query="x", k=wrong)
+    with pytest.raises(ValidationError):
+        SearchArguments(query="x" * 401)
+
+
+def test_an_empty_folder_finds_nothing(docs: Path, context: ToolContext) -> None:
+    assert found(context, "nile").count == 0
+
+
+def test_missing_documents_are_an_error(context: ToolContext) -> None:
+    with pytest.raises(DocsNotFound):
+        found(replace(context, docs=None), "nile")
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(st.text(min_size=1, max_size=400))
+def test_any_text_is_a_query(context: ToolContext, query: str) -> None:
+    assert context.docs is not None
+    (context.docs / "a.md").write_text("# A\n\nSome text.")
+    count = 0
+    with suppress(ToolArgumentError):
+        count = found(context, query, 1).count
+    assert count in (0, 1)

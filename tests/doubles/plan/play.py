@@ -1,0 +1,230 @@
+"""A run by hand, in words: build a small plan by names, tell what happens, read what is decided."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from workflows.plan.compile.graph import Graph, Skeleton, Spec
+from workflows.plan.language.nodes import OnFailure
+from workflows.plan.scheduling.events import (
+    Answered,
+    Ask,
+    Begun,
+    Cancel,
+    Decision,
+    End,
+    EndStatus,
+    Event,
+    Extend,
+    GivenUp,
+    Judged,
+    Outcome,
+    Park,
+    Retried,
+    Settled,
+    Start,
+    Stopped,
+    Ticked,
+    Wish,
+)
+from workflows.plan.scheduling.snapshot import dump, load
+from workflows.plan.scheduling.state import BLOCKED, DELEGATED, OPENED, SHOWN, RunState
+from workflows.plan.scheduling.step import step
+
+Fields = dict[str, Any]
+STATUSES = {BLOCKED: "blocked", DELEGATED: "delegated", OPENED: "opened"}
+
+
+def node(name: str, *needs: str, kind: str = "tool", **fields: Any) -> Fields:
+    """A node of a plan: what it needs, and fields of `Spec` with names for indices."""
+    return {"id": name, "kind": kind, "needs": list(needs), **fields}
+
+
+def join(name: str, *inputs: str, policy: str = "all", **fields: Any) -> Fields:
+    """A join of these inputs."""
+    return {"id": name, "kind": "join", "inputs": list(inputs), "policy": policy, **fields}
+
+
+def each(name: str, over: str, **fields: Any) -> Fields:
+    """A map over the list that `over` returns; `ok(over, length=3)` says how long it is."""
+    return {"id": name, "kind": "map", "needs": [over], "over": (over, "length"), "cap": 100, **fields}
+
+
+def gate(name: str, *needs: str, **fields: Any) -> Fields:
+    """A question to a person."""
+    return {"id": name, "kind": "gate", "needs": list(needs), **fields}
+
+
+def when(name: str, op: str = "eq", value: Any = None) -> Fields:
+    """A condition: `when("a:status", "eq", "failed")` or `when("a.count", "gt", 3)`."""
+    watches = ":" in name
+    of, _, fact = name.partition(":" if watches else ".")
+    test = {"ref": f"${name}", "op": op, "value": value, "at": [of, f":{fact}" if watches else fact]}
+    return {"when": test, "watches": [of]} if watches else {"when": test}
+
+
+class Play:
+    """One run. What happens returns the decisions as words: `start a`, `cancel a~2`, `ask g`, `park a`, `end done`."""
+
+    def __init__(
+        self,
+        *nodes: Fields,
+        answer: str | Sequence[str] = (),
+        on_failure: OnFailure = "park",
+        islands: Sequence[Sequence[str]] = (),
+        window: int = 100,
+    ) -> None:
+        index = {fields["id"]: position for position, fields in enumerate(nodes)}
+        answers = [answer] if isinstance(answer, str) else list(answer)
+        skeleton = Skeleton(
+            [_spec(fields, index) for fields in nodes],
+            [index[name] for name in answers],
+            on_failure,
+            [[index[name] for name in group] for group in islands],
+        )
+        self.graph = Graph(skeleton)
+        self.state = RunState(self.graph, window=window, park_for=1_000_000)
+        self.said: list[str] = []
+
+    def begin(self) -> list[str]:
+        """The plan is here."""
+        return self.act(Begun())
+
+    def ok(self, *names: str, digest: str = "", **facts: Any) -> list[str]:
+        """These units succeed, one after the other; the decisions on all of them."""
+        out = []
+        for name in names:
+            unit = self.unit(name)
+            out += self.act(Settled(unit, self.state.generation[unit], Outcome(digest or f"of {name}", 1, facts)))
+        return out
+
+    def fail(self, name: str, kind: str = "Boom") -> list[str]:
+        """A unit fails."""
+        return self.end(name, Outcome(error=(kind, "it broke")))
+
+    def wish(self, name: str, nodes: int = 9, **facts: Any) -> list[str]:
+        """A unit's model asks for so many more nodes, which a person has to approve."""
+        made = Outcome(
+            f"of {name}", 7, facts, spent=(100, 10), wish=Wish(f"of {name}", nodes, "the page is gone", ("n4 nap",))
+        )
+        return self.end(name, made)
+
+    def end(self, name: str, outcome: Outcome) -> list[str]:
+        """A unit ends with this outcome."""
+        unit = self.unit(name)
+        return self.act(Settled(unit, self.state.generation[unit], outcome))
+
+    def late(self, name: str, generation: int) -> list[str]:
+        """A result of an old generation arrives."""
+        return self.act(Settled(self.unit(name), generation, Outcome("late", 1)))
+
+    def tick(self, millis: int) -> list[str]:
+        """Time passes."""
+        self.state.now += millis
+        return self.act(Ticked())
+
+    def answer(self, name: str, value: Any = "yes") -> list[str]:
+        """A person answers a gate."""
+        return self.act(Answered(self.unit(name), value))
+
+    def approve(self, name: str) -> list[str]:
+        """A person approves a write, or a wish."""
+        return self.act(Judged(self.unit(name), True))
+
+    def reject(self, name: str) -> list[str]:
+        """A person rejects a write, or a wish."""
+        return self.act(Judged(self.unit(name), False, "no"))
+
+    def retry(self, name: str) -> list[str]:
+        """A person has a unit run again."""
+        return self.act(Retried(self.unit(name)))
+
+    def give_up(self, name: str) -> list[str]:
+        """A person gives a unit up."""
+        return self.act(GivenUp(self.unit(name)))
+
+    def stop(self, status: EndStatus = "cancelled") -> list[str]:
+        """The run is to end now."""
+        return self.act(Stopped(status))
+
+    def act(self, event: Event) -> list[str]:
+        """Take any event."""
+        words = [self._word(decision) for decision in step(self.state, event)]
+        self.said += words
+        return words
+
+    def crash(self) -> None:
+        """The process dies; another one goes on from the snapshot."""
+        self.state = load(self.graph, dump(self.state))
+
+    def unit(self, name: str) -> int:
+        """Return the unit called `name`."""
+        found = self.state.find(name)
+        assert found is not None, name
+        return found
+
+    def status(self, name: str) -> str:
+        """Return a unit's status; `blocked`, `delegated` and `opened` by their own names."""
+        status = self.state.status[self.unit(name)]
+        return STATUSES.get(status, SHOWN[status])
+
+    def note(self, name: str) -> tuple[str, str]:
+        """Return a unit's error or reason."""
+        return self.state.notes[self.unit(name)]
+
+    def digest(self, name: str) -> str | None:
+        """Return the digest of a unit's output."""
+        return self.state.digest[self.unit(name)]
+
+    def chosen(self, name: str) -> list[str]:
+        """Return the inputs whose values a join took."""
+        return [self.state.path(unit) for unit in self.state.chosen[self.unit(name)]]
+
+    def _word(self, decision: Decision) -> str:
+        state = self.state
+        if isinstance(decision, Start):
+            return "start " + "+".join(state.address(unit) for unit in decision.units)
+        if isinstance(decision, Extend):
+            return f"extend {state.address(decision.unit)}"
+        if isinstance(decision, Cancel):
+            late = f"~{decision.generation}" if decision.generation > 1 else ""
+            return f"cancel {state.path(decision.unit)}{late}"
+        if isinstance(decision, Ask):
+            return f"ask {state.path(decision.unit)}"
+        if isinstance(decision, Park):
+            return "park " + " ".join(state.path(unit) for unit in decision.failed)
+        assert isinstance(decision, End)
+        return f"end {decision.status}"
+
+
+def _spec(fields: Fields, index: dict[str, int]) -> Spec:
+    named: Fields = {key: [index[name] for name in fields.get(key, ())] for key in ("needs", "watches", "inputs")}
+    rest = {key: value for key, value in fields.items() if key not in named}
+    if "instead" in rest:
+        rest["instead"] = index[rest["instead"]]
+    if "over" in rest:
+        rest["over"] = (index[rest["over"][0]], rest["over"][1])
+    if "when" in rest:
+        rest["when"] = _placed(rest["when"], index)
+        read = [at for at in _read(rest["when"]) if at not in named["watches"] and at not in named["needs"]]
+        named["needs"] += list(dict.fromkeys(read))
+    return Spec(**named, **rest)
+
+
+def _placed(condition: Any, index: dict[str, int]) -> Any:
+    if isinstance(condition, list):
+        return [_placed(part, index) for part in condition]
+    if not isinstance(condition, dict):
+        return condition
+    if "at" in condition:
+        return {**condition, "at": [index[condition["at"][0]], condition["at"][1]]}
+    return {key: _placed(part, index) for key, part in condition.items()}
+
+
+def _read(condition: Any) -> list[int]:
+    if isinstance(condition, list):
+        return [node for part in condition for node in _read(part)]
+    if not isinstance(condition, dict):
+        return []
+    if "at" in condition:
+        return [condition["at"][0]]
+    return [node for part in condition.values() for node in _read(part)]

@@ -1,0 +1,277 @@
+"""Plans that keep every rule, the tools they call, and a driver that runs a skeleton to its end."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from workflows.plan.checking.inputs import bind_inputs
+from workflows.plan.compile.compiler import Annotator
+from workflows.plan.compile.graph import Graph, Skeleton
+from workflows.plan.language import dependencies
+from workflows.plan.language.nodes import Plan
+from workflows.plan.language.parser import parse_plan
+from workflows.plan.scheduling.events import (
+    Answered,
+    Ask,
+    Begun,
+    Decision,
+    End,
+    Judged,
+    Outcome,
+    Settled,
+    Start,
+    Ticked,
+)
+from workflows.plan.scheduling.state import RunState
+from workflows.plan.scheduling.step import step
+
+Data = dict[str, Any]
+Facts = Callable[[RunState, int], dict[str, Any]]
+
+
+def _schema(required: tuple[str, ...] = (), **properties: Any) -> Data:
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
+PASSAGE = {"type": "object", "properties": {"path": TEXT, "title": TEXT, "score": {"type": "number"}}}
+CATALOGUE: list[Data] = [
+    {
+        "name": "search",
+        "effect": "read",
+        "timeout": 60.0,
+        "schema": _schema(("query",), query={"type": "string", "maxLength": 400}, k={"type": "integer", "minimum": 1}),
+        "output_schema": {
+            "type": "object",
+            "$defs": {"Passage": PASSAGE},
+            "properties": {"count": WHOLE, "items": {"type": "array", "items": {"$ref": "#/$defs/Passage"}}},
+        },
+    },
+    {
+        "name": "read",
+        "effect": "read",
+        "schema": _schema(("path",), path=TEXT, max_chars={"anyOf": [WHOLE, {"type": "null"}]}),
+        "output_schema": {"type": "object", "properties": {"text": TEXT, "truncated": {"type": "boolean"}}},
+    },
+    {
+        "name": "calculate",
+        "effect": "pure",
+        "timeout": 5.0,
+        "schema": _schema(("expression",), expression=TEXT),
+        "output_schema": {"type": "object", "properties": {"value": {"anyOf": [WHOLE, {"type": "boolean"}]}}},
+    },
+    {"name": "note", "effect": "write", "schema": _schema(("text",), text=TEXT), "output_schema": None},
+    {"name": "save", "effect": "write", "idempotent": True, "schema": _schema(("text",), text=TEXT)},
+    {"name": "anything", "effect": "read", "schema": {"type": "object"}},
+    {"name": "load", "effect": "read", "resource": "file:{path}", "schema": {"type": "object"}},
+    {"name": "store", "effect": "write", "resource": "file:{path}", "schema": {"type": "object"}},
+    {"name": "shell", "effect": "read", "queue": "sennit.sandbox", "schema": {"type": "object"}},
+]
+TOOLS = {entry["name"]: entry for entry in CATALOGUE}
+
+
+def tool(name: str = "a", tool: str = "search", args: Data | None = None, **fields: Any) -> Data:
+    """Return a tool node."""
+    given = args if args is not None else {"query": "the Nile"}
+    return {"id": name, "kind": "tool", "tool": tool, "args": given, **fields}
+
+
+def free(name: str, *, of: str = "", **fields: Any) -> Data:
+    """Return a node that takes any arguments; it reads the node `of`."""
+    return tool(name, "anything", {"of": f"${of}"} if of else {}, **fields)
+
+
+def llm(name: str = "b", prompt: str = "Sum up", **fields: Any) -> Data:
+    """Return a model node."""
+    return {"id": name, "kind": "llm", "prompt": prompt, **fields}
+
+
+def join(name: str, inputs: list[str], **fields: Any) -> Data:
+    """Return a join."""
+    return {"id": name, "kind": "join", "inputs": inputs, **fields}
+
+
+def gate(name: str = "g", **fields: Any) -> Data:
+    """Return a gate."""
+    return {"id": name, "kind": "gate", "question": "Go on?", **fields}
+
+
+def each(name: str = "m", over: str = "$a.items", **fields: Any) -> Data:
+    """Return a map that reads every path of a list."""
+    do = {"kind": "tool", "tool": "read", "args": {"path": "$item.path"}}
+    return {"id": name, "kind": "map", "over": over, "do": do} | fields
+
+
+def plan(*nodes: Data, answer: Any = None, **fields: Any) -> Data:
+    """Return a plan of these nodes; its answer is the last one unless given."""
+    return {"nodes": list(nodes), "answer": f"${nodes[-1]['id']}" if answer is None else answer, **fields}
+
+
+NILE: Data = {
+    "goal": "Which is longer, the Nile or the Amazon?",
+    "nodes": [
+        {"id": "a", "kind": "tool", "tool": "search", "args": {"query": "length of the Nile", "k": 3}},
+        {"id": "b", "kind": "tool", "tool": "search", "args": {"query": "length of the Amazon", "k": 3}},
+        {"id": "both", "kind": "join", "inputs": ["a", "b"], "policy": "settled"},
+        {"id": "d", "kind": "tool", "tool": "calculate", "args": {"expression": "6650 - 6400"}, "needs": ["both"]},
+        {"id": "c", "kind": "llm", "role": "joiner", "prompt": "Which is longer, and by how much? $both $d"},
+    ],
+    "answer": "$c",
+}
+PLANS: dict[str, Data] = {
+    "the design's example": NILE,
+    "tool with everything": plan(
+        tool(
+            args={"query": "$input.city and $goal for $$5, ${input.city}", "k": "$input.k"},
+            on_error={"fallback": {"count": 0, "items": []}},
+            retry={"attempts": 3},
+            timeout="30s",
+            priority=1,
+            locks=[{"name": "repo", "mode": "shared"}, {"name": "disk"}],
+            estimate={"tokens": 10, "seconds": 1.5},
+        ),
+        goal="Tell of it",
+        inputs={"city": {"type": "string", "default": "Rome"}, "k": {"type": "integer", "default": 2}},
+        on_failure="partial",
+    ),
+    "llm with a schema": plan(
+        llm("b", "Go", role="critic", model="offline", output_schema={"type": "object", "properties": {"n": WHOLE}}),
+        tool("a", args={"query": "x", "k": "$b.n"}),
+        answer={"n": "$b.n", "found": ["$a.items[0].title", "$a.items.length"]},
+    ),
+    "map": plan(tool(), each(max_items=5, priority=2), llm("b", "$m[0].text $m.length")),
+    "map of inputs": plan(
+        each(
+            "m",
+            "$input.urls",
+            do={"kind": "llm", "prompt": "Read $url", "on_error": {"fallback": None}},
+            **{"as": "url"},
+        ),
+        inputs={"urls": {"type": "array", "default": ["x", "y"]}},
+    ),
+    "map that skips": plan(
+        tool(), each(do={"kind": "llm", "prompt": "$item.title", "on_error": "skip"}), on_failure="fail"
+    ),
+    "joins of every policy": plan(
+        *(free(name) for name in "abc"),
+        join("all", ["a", "b", "c"]),
+        join("settled", ["a", "b"], policy="settled", deadline="5m"),
+        join("first", ["a", "c"], policy="first", on_error="skip"),
+        join("two", ["a", "b", "c"], policy={"quorum": 2}, priority=5),
+        join("most", ["a", "b", "c"], policy={"quorum": "60%"}, deadline="1h"),
+        answer=["$all", "$settled", "$first", "$two", "$most"],
+    ),
+    "gate": plan(
+        gate("g", schema={"type": "string", "enum": ["yes", "no"]}, timeout="2h", on_error={"fallback": "no"}),
+        free("a", when={"ref": "$g", "op": "eq", "value": "yes"}),
+    ),
+    "a stand-in": plan(tool("a", on_error={"instead": "s"}), tool("s"), llm("b", "$a.items[0].title")),
+    "conditions": plan(
+        tool("a", on_error="skip"),
+        tool(
+            "b",
+            when={
+                "and": [
+                    {"ref": "$a.count", "op": "gt", "value": 3},
+                    {"not": {"ref": "$a.items[0].title", "op": "contains", "value": "x"}},
+                ]
+            },
+        ),
+        llm(
+            "c",
+            when={
+                "or": [
+                    {"ref": "$a:status", "op": "in", "value": ["failed", "skipped"]},
+                    {"ref": "$a:error.type", "op": "eq", "value": "NodeTimeout"},
+                ]
+            },
+        ),
+        llm(
+            "d",
+            when={
+                "and": [
+                    {"ref": "$input.depth", "op": "ge", "value": 1},
+                    {"ref": "$goal", "op": "contains", "value": "Nile"},
+                ]
+            },
+        ),
+        join("e", ["b", "c", "d"], policy="settled"),
+        inputs={"depth": {"type": "integer", "default": 2}},
+        goal="The Nile",
+    ),
+    "writes": plan(tool("n", "note", {"text": "x"}), tool("s", "save", {"text": "$n"})),
+    "islands": plan(
+        tool("a"), tool("b", needs=["a"]), tool("c", needs=["a"]), llm("d", "$b $c"), islands=[["a", "b", "c"]]
+    ),
+}
+
+
+def sample(name: str) -> Data:
+    """Return a copy of a sample that may be changed."""
+    return copy.deepcopy(PLANS[name])
+
+
+def skeleton_of(plan: Plan, inputs: Data | None = None, **options: Any) -> Skeleton:
+    """Return the skeleton of a checked plan with the sample tools."""
+    chosen: Data = {"queues": lambda node: f"queue.{node.kind}", "approval": "writes", "keep": _keep} | options
+    on_failure = chosen.pop("on_failure", None)
+    return Annotator(plan, TOOLS, inputs=bind_inputs(plan, inputs or {}), **chosen).skeleton(on_failure)
+
+
+def _keep(value: Any) -> tuple[str, int]:
+    return f"digest of {value!r:.20}", 1
+
+
+def annotated(data: Data, inputs: Data | None = None, **options: Any) -> Skeleton:
+    """Return the skeleton of a plan given as JSON."""
+    return skeleton_of(parse_plan(data), inputs, **options)
+
+
+def no_facts(_state: RunState, _unit: int) -> Data:
+    """Every output lacks what conditions and maps ask for."""
+    return {}
+
+
+class Drive:
+    """Runs a skeleton: every started unit succeeds at once, gates are answered, writes approved, time passes."""
+
+    def __init__(self, skeleton: Skeleton, facts: Facts = no_facts) -> None:
+        self.state = RunState(Graph(skeleton))
+        self.started: list[str] = []
+        self.status = ""
+        self._facts = facts
+        self._events: list[Any] = [Begun()]
+
+    def run(self) -> str:
+        """Return how the run ended."""
+        while not self.status:
+            if not self._events:
+                due = self.state.next_due()
+                assert due is not None, "nothing runs, nothing waits, and the run has not ended"
+                self.state.now = max(self.state.now, due)
+                self._events.append(Ticked())
+            for decision in step(self.state, self._events.pop(0)):
+                self._take(decision)
+        return self.status
+
+    def _take(self, decision: Decision) -> None:
+        if isinstance(decision, Start):
+            for unit in decision.units:
+                self.started.append(self.state.path(unit))
+                outcome = Outcome(f"digest {unit}", 1, self._facts(self.state, unit))
+                self._events.append(Settled(unit, self.state.generation[unit], outcome))
+        elif isinstance(decision, Ask):
+            gate = self.state.spec_of(decision.unit).kind == "gate"
+            self._events.append(Answered(decision.unit, "yes") if gate else Judged(decision.unit, True))
+        elif isinstance(decision, End):
+            self.status = decision.status
+
+
+def wanted_facts(plan: Plan, value: Any = 2) -> Facts:
+    """Every output has exactly the facts which the plan asks of it, all of one value."""
+    wanted = dependencies.facts_wanted(plan)
+
+    def facts(state: RunState, unit: int) -> Data:
+        return dict.fromkeys(wanted.get(state.path(unit), []), value)
+
+    return facts

@@ -1,0 +1,220 @@
+"""The client against a real Temporal server, with a stand-in for the AgentRun workflow."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+from temporalio import workflow
+from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from starter.client.client import Sennit
+from starter.client.connection import local_place
+from starter.client.errors import Refused, Silent
+from workflows.messages.queues import WORKFLOW
+
+pytestmark = [pytest.mark.server, pytest.mark.timeout(60)]
+
+
+@workflow.defn(name="AgentRun")
+class StandIn:
+    """Does what its goal says; answers like the real one in form."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Any] = {}
+        self.request: dict[str, Any] = {}
+
+    @workflow.run
+    async def run(self, request: Any = None) -> Any:
+        self.request = request
+        goal = request.get("goal", "")
+        if goal == "refuse":
+            raise ApplicationError("nodes[0]: no\nnodes[1]: no", ["a", "b"], type="InvalidPlan", non_retryable=True)
+        if goal == "fail":
+            raise ApplicationError("n1 failed", self.report("failed"), type="RunFailed", non_retryable=True)
+        if goal == "new":
+            request = {**request, "goal": "wait"}
+            workflow.continue_as_new(request)
+        if goal == "wait":
+            await workflow.wait_condition(lambda: bool(self.answers))
+        return self.report("partial" if goal == "partial" else "done")
+
+    def report(self, status: str) -> dict[str, Any]:
+        info = workflow.info()
+        return {"id": info.workflow_id, "run_id": info.run_id, "status": status, "answer": self.answers or "42"}
+
+    @workflow.query
+    def plan(self, page: Any = None) -> dict[str, Any]:
+        start, limit = page["from"], min(page["limit"], 2)
+        nodes = [{"id": f"n{i}", "kind": "tool", "status": "running"} for i in range(start, min(start + limit, 5))]
+        after = start + limit if start + limit < 5 else None
+        status = {"status": "running", "phase": "run", "counts": {"running": 5}, "nodes": nodes, "next": after}
+        return {"id": workflow.info().workflow_id, "run_id": workflow.info().run_id, **status}
+
+    @workflow.update
+    def answer(self, request: Any = None) -> str:
+        self.answers[request["node"]] = request["value"]
+        return f"{request['node']} has its answer"
+
+    @answer.validator
+    def _fits(self, request: Any = None) -> None:
+        if request["value"] == 7:
+            raise ApplicationError("value: 7 is not one of yes, no", type="InvalidUpdate")
+
+
+@pytest.fixture
+async def sennit(client: Client) -> AsyncIterator[Sennit]:
+    worker = Worker(client, task_queue=WORKFLOW, workflows=[StandIn], workflow_runner=UnsandboxedWorkflowRunner())
+    async with worker:
+        yield Sennit(client, local_place(client.service_client.config.target_host, "http://127.0.0.1:8233"))
+
+
+async def test_a_started_run_has_the_slug_of_its_goal_and_a_link(sennit: Sennit) -> None:
+    run = await sennit.start(goal="How high is Mont Blanc?")
+    assert run.id.startswith("agent-how-high-is-mont-blanc-")
+    assert run.ui_url == f"http://127.0.0.1:8233/namespaces/default/workflows/{run.id}/{run.run_id}"
+    ending = await run.ending()
+    assert (ending.report.answer, ending.report.ui_url, ending.code) == ("42", run.ui_url, 0)
+    found = await sennit.client.get_workflow_handle(run.id).describe()
+    assert await found.static_summary() == "How high is Mont Blanc?"
+    assert await found.memo() == {"sennit": version("sennit")}
+
+
+async def test_a_plan_is_told_in_the_memo_and_a_tenant_is_what_queues_are_fair_to(sennit: Sennit) -> None:
+    run = await sennit.start(plan={"nodes": [{"id": "a"}, {"id": "b"}]}, title="nightly", tenant="acme")
+    found = await sennit.client.get_workflow_handle(run.id).describe()
+    assert await found.memo() == {"sennit": version("sennit"), "title": "nightly", "nodes": 2}
+    assert found.raw_description.workflow_execution_info.priority.fairness_key == "acme"
+    with pytest.raises(Refused, match="tenant is a name of at most 64 bytes"):
+        await sennit.start(goal="x", tenant="é" * 33)
+
+
+async def test_an_id_starts_one_run_however_often_it_is_asked_for(sennit: Sennit) -> None:
+    first = await sennit.start(goal="wait", id="one")
+    second = await sennit.start(goal="wait", id="one")
+    assert (first.joined, second.joined, first.run_id == second.run_id) == (False, True, True)
+    assert await second.update("answer", node="n1", value="x") == "n1 has its answer"
+    assert (await first.result()).answer == {"n1": "x"}
+    third = await sennit.start(goal="wait", id="one")
+    assert (await third.result()).answer == {"n1": "x"}
+    anew = await sennit.start(goal="done", id="one", again=True)
+    assert (anew.joined, (await anew.result()).answer) == (False, "42")
+
+
+async def test_the_view_has_every_page_and_changes_until_the_end(sennit: Sennit) -> None:
+    run = await sennit.start(goal="wait")
+    assert [node.id for node in (await run.view()).nodes] == ["n0", "n1", "n2", "n3", "n4"]
+    seen = []
+    async for view in run.watch():
+        seen.append(view)
+        await run.update("answer", node="n1", value="x")
+    assert len(seen) == 1
+
+
+async def test_watching_may_stop_without_ending_the_run(sennit: Sennit) -> None:
+    run = await sennit.start(goal="wait")
+    async with aclosing(run.watch(every=True)) as views:
+        async for _ in views:
+            break
+    assert (await sennit.look_up(run.id))[1]
+    await run.cancel()
+    assert ((await run.result()).status, (await run.ending()).code) == ("cancelled", 1)
+
+
+async def test_a_run_that_continued_as_new_is_one_run(sennit: Sennit) -> None:
+    run = await sennit.start(goal="new")
+    waiter = asyncio.create_task(run.result())
+    while (await run.view()).run_id == run.run_id:
+        await asyncio.sleep(0)
+    await run.update("answer", node="n1", value="x")
+    assert (await waiter).answer == {"n1": "x"}
+
+
+@pytest.mark.parametrize(("goal", "status", "code"), [("fail", "failed", 1), ("partial", "partial", 3)])
+async def test_a_run_without_a_whole_answer_returns_its_report(
+    sennit: Sennit, goal: str, status: str, code: int
+) -> None:
+    run = await sennit.start(goal=goal)
+    assert ((await run.result()).status, (await run.ending()).code) == (status, code)
+
+
+async def test_a_refused_plan_is_raised_with_its_problems_and_exits_2(sennit: Sennit) -> None:
+    run = await sennit.start(goal="refuse")
+    with pytest.raises(Refused, match=r"nodes\[0\]: no\nnodes\[1\]: no"):
+        await run.result()
+    assert (await run.ending()).code == 2
+
+
+async def test_a_terminated_run_failed_with_the_reason(sennit: Sennit) -> None:
+    run = await sennit.start(goal="wait")
+    await sennit.client.get_workflow_handle(run.id).terminate(reason="enough")
+    report = await run.result()
+    assert (report.status, report.problem) == ("failed", "the run was terminated: enough")
+
+
+async def test_updates_are_refused_with_the_reason(sennit: Sennit) -> None:
+    run = await sennit.start(goal="wait")
+    with pytest.raises(Refused, match="7 is not one of yes, no"):
+        await run.update("answer", node="n1", value=7)
+    with pytest.raises(Refused, match="unknown field `nod`"):
+        await run.update("answer", nod="n1", value=7)
+    await run.update("answer", node="n1", value="yes")
+    await run.result()
+    with pytest.raises(Refused, match="is over"):
+        await run.update("answer", node="n1", value="yes")
+    await run.cancel()
+    assert (await run.result()).status == "done"
+
+
+async def test_a_run_that_is_not_there_is_refused_by_name(sennit: Sennit) -> None:
+    with pytest.raises(Refused, match="there is no run nobody in namespace default at 127"):
+        await sennit.find("nobody")
+
+
+async def test_another_workflow_is_no_run(sennit: Sennit) -> None:
+    await sennit.client.start_workflow("Other", id="other", task_queue="nowhere")
+    with pytest.raises(Refused, match="other is a workflow of type Other"):
+        await sennit.find("other")
+
+
+async def test_a_big_plan_travels_packed(sennit: Sennit) -> None:
+    nodes = [{"id": f"n{i}", "kind": "tool", "tool": "search", "args": {"query": "x" * 100}} for i in range(2000)]
+    run = await sennit.start(plan={"nodes": nodes}, id="packed")
+    await run.result()
+    history = await sennit.client.get_workflow_handle("packed").fetch_history()
+    data = history.events[0].workflow_execution_started_event_attributes.input.payloads[0].data
+    assert b"plan_packed" in data
+    assert len(data) < 64 * 1024
+
+
+async def test_without_a_worker_a_run_is_silent_but_its_end_is_known(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from datetime import timedelta
+
+    monkeypatch.setattr("starter.client.run.QUERY_TIMEOUT", timedelta(seconds=1))
+    monkeypatch.setattr("starter.client.run.UPDATE_TIMEOUT", 1.0)
+    sennit = Sennit(client, local_place("127.0.0.1:1", None))
+    run = await sennit.start(goal="wait", id="alone")
+    with pytest.raises(Silent):
+        await run.view()
+    with pytest.raises(Silent, match="no worker took the update"):
+        await run.update("answer", node="n1", value="x")
+    said: list[str] = []
+    async for _ in run.watch(on_silence=lambda text: _end(said, text, sennit)):
+        raise AssertionError
+    assert said
+    assert (await run.result()).status == "failed"
+
+
+_ENDERS: set[asyncio.Task[None]] = set()
+
+
+def _end(said: list[str], text: str, sennit: Sennit) -> None:
+    if not said:
+        _ENDERS.add(asyncio.create_task(sennit.client.get_workflow_handle("alone").terminate(reason="enough")))
+    said.append(text)

@@ -1,0 +1,78 @@
+"""What is sent to start a run."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from starter.client.errors import Refused
+from starter.client.request import build_request, checked_goal, docs_folder
+from workflows.messages.request import parse_request
+from workflows.plan.language.packing import unpack_plan
+
+PLAN: dict[str, Any] = {"nodes": [{"id": "a", "kind": "tool", "tool": "t", "args": {"x": None}}]}
+
+
+def test_only_what_was_given_is_sent() -> None:
+    assert build_request(goal="x", plan=None, docs=None, inputs={}, window=None) == {"goal": "x"}
+    assert build_request(plan=PLAN, on_failure="fail", window=7) == {"plan": PLAN, "on_failure": "fail", "window": 7}
+
+
+def test_a_heavy_plan_is_packed_and_the_run_can_read_it() -> None:
+    heavy = {"nodes": [{"id": f"n{n}", "kind": "tool", "tool": "t" * 60} for n in range(1000)]}
+    request = build_request(plan=heavy)
+    assert set(request) == {"plan_packed"}
+    assert unpack_plan(parse_request(request).plan_packed or "") == heavy
+
+
+def test_durations_and_tools_travel_as_json() -> None:
+    assert build_request(goal="x", park_for="5m", tools=["a"]) == {"goal": "x", "park_for": "5m", "tools": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({}, "a run needs a `goal` or a `plan`"),
+        ({"goal": "x" * 40_000}, "goal is 40000 bytes"),
+        ({"goal": "x", "window": 501}, "`window`"),
+        ({"goal": "x", "approval": "no"}, "`approval`"),
+        ({"goal": "x", "typo": 1}, "unknown field `typo`"),
+        ({"plan": {"a": float("nan")}}, "JSON"),
+        ({"plan": {"a": "\ud800"}}, "UTF-8"),
+        ({"plan": {"a": object()}}, "must be JSON"),
+        ({"goal": "x", "inputs": {"a": "x" * 600_000}}, "the inputs are 600,008 bytes"),
+    ],
+)
+def test_what_the_run_would_refuse_is_refused_here(fields: dict[str, Any], told: str) -> None:
+    with pytest.raises(Refused, match=told):
+        build_request(**fields)
+
+
+def test_a_plan_too_big_to_travel_is_refused_with_its_size_and_the_hint_map() -> None:
+    noise = [str(hash((number, "y"))) for number in range(120_000)]
+    with pytest.raises(Refused, match=r"bytes packed; at most 1,048,576.*`map`"):
+        build_request(plan={"nodes": noise})
+
+
+@pytest.mark.parametrize(
+    ("goal", "told"),
+    [("", "empty"), (" \n", "empty"), ("ä" * 17_000, "34,000 bytes; at most 32,768"), ("\udcff", "not UTF-8")],
+)
+def test_a_goal_is_bounded_text(goal: str, told: str) -> None:
+    with pytest.raises(Refused, match=told):
+        checked_goal(goal)
+
+
+def test_a_folder_travels_as_an_absolute_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    assert docs_folder("docs/../docs", near=True) == str(tmp_path / "docs")
+    assert docs_folder("elsewhere", near=False) == str(tmp_path / "elsewhere")
+
+
+def test_a_folder_that_must_be_here_and_is_not_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(Refused, match="there is no such folder"):
+        docs_folder(str(tmp_path / "nowhere"), near=True)
+    with pytest.raises(Refused, match="is not a folder"):
+        docs_folder(str(tmp_path / "file"), near=True)

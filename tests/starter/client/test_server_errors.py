@@ -1,0 +1,77 @@
+"""Failed calls to the server."""
+
+import asyncio
+
+import pytest
+from temporalio.service import RPCError, RPCStatusCode
+
+from starter.client.errors import Refused, Silent, Stop, Unreachable
+from starter.client.server_errors import cause_of, meaning, patiently, unless_gone
+
+
+def failure(status: RPCStatusCode) -> RPCError:
+    return RPCError("said \x1b[31mso", status, b"")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (RPCStatusCode.NOT_FOUND, Refused),
+        (RPCStatusCode.INVALID_ARGUMENT, Refused),
+        (RPCStatusCode.DEADLINE_EXCEEDED, Silent),
+        (RPCStatusCode.FAILED_PRECONDITION, Silent),
+        (RPCStatusCode.PERMISSION_DENIED, Unreachable),
+        (RPCStatusCode.UNAUTHENTICATED, Unreachable),
+        (RPCStatusCode.UNAVAILABLE, Unreachable),
+        (RPCStatusCode.DATA_LOSS, Unreachable),
+    ],
+)
+def test_a_status_means_one_way_to_stop(status: RPCStatusCode, kind: type[Stop]) -> None:
+    stop = meaning(failure(status))
+    assert type(stop) is kind
+    assert "said so" in str(stop)
+
+
+def test_a_run_whose_code_fails_says_where_to_look() -> None:
+    stuck = RPCError(
+        "Unable to query workflow due to Workflow Task in failed state.", RPCStatusCode.FAILED_PRECONDITION, b""
+    )
+    assert "its log and the web UI say why" in str(meaning(stuck))
+
+
+def test_the_cause_of_a_connection_error_is_its_innermost_message() -> None:
+    nested = 'Failed client connect: Server connection error: tonic(ConnectError("tcp", message: "Connection refused"))'
+    assert cause_of(RuntimeError(nested)) == "Connection refused"
+    assert cause_of(RuntimeError("plain")) == "plain"
+
+
+async def test_a_server_that_comes_back_is_waited_for() -> None:
+    failures = [failure(RPCStatusCode.UNAVAILABLE)] * 2
+
+    async def call() -> int:
+        if failures:
+            raise failures.pop()
+        return 7
+
+    assert await patiently(call) == 7
+
+
+@pytest.mark.parametrize(
+    ("status", "patience", "kind"),
+    [(RPCStatusCode.UNAVAILABLE, 0.0, Unreachable), (RPCStatusCode.NOT_FOUND, 30.0, Refused)],
+)
+async def test_what_does_not_pass_is_not_waited_for(status: RPCStatusCode, patience: float, kind: type[Stop]) -> None:
+    async def call() -> None:
+        raise failure(status)
+
+    with pytest.raises(kind):
+        await patiently(call, patience)
+
+
+async def test_a_server_that_nobody_runs_any_more_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that another client has just replaced is."""
+    monkeypatch.setattr("starter.client.server_errors.GONE_AFTER", 1)
+    looks = iter([True, False, True])
+    assert await unless_gone(asyncio.sleep(2.2, "there"), lambda: next(looks)) == "there"
+    with pytest.raises(Unreachable, match="was stopped; its runs go on when it is next started"):
+        await unless_gone(asyncio.Event().wait(), lambda: True)

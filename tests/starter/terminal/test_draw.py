@@ -1,0 +1,110 @@
+"""Plans as pictures."""
+
+from typing import Any
+
+import pytest
+from doubles.svg import Drawing
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from starter.terminal.draw import before, layers, mermaid, picture, svg
+from workflows.plan.language.parser import parse_plan
+
+PLAN = parse_plan(
+    {
+        "goal": "Which is longer, the Nile or the Amazon?",
+        "nodes": [
+            {"id": "a", "kind": "tool", "tool": "search", "args": {"query": "length of the Nile", "k": 3}},
+            {
+                "id": "b",
+                "kind": "tool",
+                "tool": "calculate",
+                "args": {"expression": "1 < 2"},
+                "on_error": {"instead": "z"},
+            },
+            {"id": "both", "kind": "join", "inputs": ["a", "b"], "policy": {"quorum": "60%"}},
+            {
+                "id": "m",
+                "kind": "map",
+                "over": "$a.items",
+                "do": {"kind": "tool", "tool": "read", "args": {"p": "$item"}},
+            },
+            {"id": "ok", "kind": "gate", "question": 'Is "it" right? ' * 20, "needs": ["both"]},
+            {
+                "id": "c",
+                "kind": "llm",
+                "prompt": "Compare $both $m",
+                "when": {"ref": "$ok:status", "op": "eq", "value": "x"},
+            },
+            {"id": "z", "kind": "tool", "tool": "list_files"},
+        ],
+    }
+)
+
+
+def test_a_picture_shows_layers_kinds_and_arrows() -> None:
+    assert picture(PLAN, 100).splitlines() == [
+        "goal    Which is longer, the Nile or the Amazon?",
+        "",
+        '  a     tool  search query="length of the Nile" k=3',
+        '  b     tool  calculate "1 < 2"',
+        "  │",
+        "  ▼",
+        "  both  join  quorum 60%  <- a, b",
+        '  m     map   $a.items as item: read "$item"  <- a',
+        "  z     tool  list_files  <- b",
+        "  │",
+        "  ▼",
+        '  ok    gate  Is "it" right? Is "it" right? Is "it" right? Is "it" right? Is "it" right? I…  <- both',
+        "  │",
+        "  ▼",
+        '  c     llm   worker "Compare $both $m"  <- both, m, ok',
+        "  │",
+        "  ▼",
+        "answer  $c",
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_picture_fits_the_terminal(width: int) -> None:
+    wide: list[dict[str, Any]] = [{"id": f"node_{n}", "kind": "tool", "tool": "t" * 70} for n in range(40)]
+    wide.append({"id": "all", "kind": "join", "inputs": [node["id"] for node in wide]})
+    drawn = picture(parse_plan({"nodes": wide}), width)
+    assert max(map(cell_len, drawn.splitlines())) <= width
+    assert "+3" in drawn
+
+
+def test_a_flowchart_has_every_node_and_edge_and_quotes_text() -> None:
+    chart = mermaid(PLAN).splitlines()
+    assert chart[0] == "flowchart TD"
+    assert '  n_b["b: calculate #quot;1 #lt; 2#quot;"]' in chart
+    assert "  n_a --> n_both" in chart
+    assert "  n_b -. instead .-> n_z" in chart
+    assert sum("-->" in line for line in chart) == 7
+    assert not [line for line in chart if line.count('"') not in (0, 2)]
+
+
+def test_an_svg_file_has_every_node_with_what_it_does() -> None:
+    text = svg(PLAN)
+    drawing = Drawing(text)
+    assert drawing.clashes() == []
+    told = [area.text for area in drawing.texts]
+    assert {"a", "both", "join quorum 60%", 'calculate "1 < 2"'} < set(told)
+    assert len(drawing.boxes) == len(PLAN.nodes)
+    assert text.count("stroke-dasharray='2 5'") == 1
+    assert text.startswith("<svg ")
+    assert "xmlns='http://www.w3.org/2000/svg'" in text
+
+
+@given(st.lists(st.sets(st.integers(0, 30), max_size=4), max_size=30))
+def test_every_node_comes_after_what_it_needs(needs: list[set[int]]) -> None:
+    after = {f"n{n}": [f"n{other}" for other in sorted(some) if other < n] for n, some in enumerate(needs)}
+    level = {name: number for number, layer in enumerate(layers(after)) for name in layer}
+    assert all(level[other] < level[name] for name, others in after.items() for other in others)
+    assert sorted(level) == sorted(after)
+
+
+def test_a_long_chain_is_drawn_at_once() -> None:
+    nodes = [{"id": f"n{n}", "kind": "tool", "tool": "t", "needs": [f"n{n - 1}"] if n else []} for n in range(5000)]
+    assert len(layers(before(parse_plan({"nodes": nodes})))) == 5000

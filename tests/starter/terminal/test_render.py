@@ -1,0 +1,165 @@
+"""A run as text, on narrow and wide terminals."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from starter.terminal.render import (
+    answer_text,
+    blocked_lines,
+    closing_lines,
+    counts_text,
+    fit_label,
+    node_line,
+    report_of,
+    report_text,
+    usage_text,
+    view_text,
+)
+from workflows.messages.contracts import Evidence
+from workflows.messages.result import NodeLine, RunReport, Usage
+from workflows.messages.views import BlockedOn, NodeView, RunView
+
+LONG = 'n2 search "' + "length of the Nile " * 12 + '" <- n1,n3'
+
+
+@pytest.mark.parametrize(
+    ("counts", "text"),
+    [
+        ({}, "planning"),
+        ({"succeeded": 1}, "1 of 1 node"),
+        ({"succeeded": 2, "running": 1, "pending": 3, "failed": 1}, "3 of 7 nodes, 1 running, 1 failed"),
+        ({"waiting": 1, "skipped": 2}, "2 of 3 nodes, 1 waiting, 2 skipped"),
+    ],
+)
+def test_counts_read_well(counts: dict[str, int], text: str) -> None:
+    assert counts_text(counts) == text
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_every_line_of_a_view_fits_the_terminal(width: int, make_node: Callable[..., NodeView], make_view: Any) -> None:
+    nodes = [make_node(f"n{n}", "succeeded", summary=LONG.replace("n2", f"n{n}"), duration_ms=230) for n in range(12)]
+    nodes.append(make_node("m", "failed", attempts=4, duration_ms=1, error="長さ" * 200))
+    text = view_text(make_view(*nodes).model_copy(update={"goal": "g" * 300}), width)
+    assert max(map(cell_len, text.splitlines())) <= width
+    assert "… <- n1,n3" in text or width == 200
+
+
+def test_a_node_is_a_line_with_its_state_time_tries_and_what_it_does(make_node: Callable[..., NodeView]) -> None:
+    line = node_line(make_node("n2", "succeeded", summary="n2 search x <- n1", attempts=3, duration_ms=1500), 80, 4)
+    assert line == "n2   succeeded     1.5 s x3  search x <- n1"
+
+
+def test_a_failed_node_tells_why_instead_of_what(make_node: Callable[..., NodeView]) -> None:
+    assert "ToolFailed: gone" in node_line(make_node("n2", "failed", error="ToolFailed: gone"), 80)
+
+
+@given(st.text(st.characters(), max_size=120), st.integers(1, 100))
+def test_a_label_fits_whatever_it_says(text: str, width: int) -> None:
+    assert cell_len(fit_label(text, width)) <= width
+
+
+def test_the_arrow_to_what_a_node_needs_outlasts_what_it_does() -> None:
+    assert fit_label(LONG, 40).endswith("… <- n1,n3")
+
+
+def test_an_answer_keeps_its_marks_and_lists_their_sources() -> None:
+    evidence = (
+        Evidence(n=2, source="rivers/amazon.txt", quote="The Amazon is 6,400 km long."),
+        Evidence(n=1, source="rivers/nile.txt", quote="The Nile is\n6,650 km long.\x1b[2J"),
+        Evidence(n=3, source="notes.txt", claim="by hand"),
+    )
+    report = RunReport(id="a", run_id="b", status="done", answer="The Nile [1], by 250 km [2].\n", evidence=evidence)
+    assert answer_text(report).splitlines() == [
+        "The Nile [1], by 250 km [2].",
+        "",
+        "Sources",
+        '[1] rivers/nile.txt: "The Nile is 6,650 km long."',
+        '[2] rivers/amazon.txt: "The Amazon is 6,400 km long."',
+        "[3] notes.txt: by hand",
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_long_sources_are_wrapped_under_their_mark(width: int) -> None:
+    evidence = (Evidence(n=1, source="a.txt", quote="so long " * 60),)
+    lines = answer_text(RunReport(id="a", run_id="b", status="done", answer="x", evidence=evidence), width).splitlines()
+    assert max(map(cell_len, lines)) <= width
+    assert all(line.startswith("    ") for line in lines[4:])
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (None, ""),
+        (42, "42"),
+        (["a", {"b": "\x1b[1m"}], '[\n  "a",\n  {\n    "b": "\\u001b[1m"\n  }\n]'),
+        ("a\x1b[31mb", "ab"),
+    ],
+)
+def test_an_answer_may_be_any_json_and_is_harmless(answer: Any, text: str) -> None:
+    assert answer_text(RunReport(id="a", run_id="b", status="done", answer=answer)) == text
+
+
+def test_the_end_tells_the_problem_the_failed_nodes_and_what_was_used() -> None:
+    nodes = tuple(NodeLine(id=f"n{n}", kind="tool", status="failed", error=f"e{n}") for n in range(12))
+    usage = Usage(input_tokens=1200, output_tokens=34, calls=2, cost_usd=0.0012)
+    report = RunReport(
+        id="a", run_id="b", status="partial", nodes=nodes, usage=usage, problem="two\nlines", warnings=("w",)
+    )
+    lines = closing_lines(report)
+    assert lines[:3] == [
+        "partial · 12 of 12 nodes, 12 failed · 2 model calls, 1,234 tokens, $0.0012",
+        "  two",
+        "  lines",
+    ]
+    assert lines[3] == "  n0 failed: e0"
+    assert lines[-2:] == ["  and 2 more failed", "  warning: w"]
+
+
+def test_a_run_without_model_calls_says_nothing_of_tokens() -> None:
+    assert usage_text(Usage()) == ""
+    assert usage_text(Usage(calls=1)) == "1 model call, 0 tokens"
+
+
+def test_a_budget_is_shown_by_its_limits(make_view: Any) -> None:
+    ledger = {
+        "tokens": {"limit": 1000, "spent": 900, "reserved": 200},
+        "cost": {"limit": 0.5, "spent": 0.0125, "reserved": 0.0},
+        "calls": {"limit": None, "spent": 9, "reserved": 2},
+    }
+    text = view_text(make_view().model_copy(update={"budget": ledger}), 80)
+    assert text.splitlines()[1] == "budget  tokens 900 of 1,000 (200 reserved), cost 0.0125 of 0.5"
+
+
+def test_a_block_shows_question_and_command_with_the_flags_to_reach_the_server() -> None:
+    item = BlockedOn(
+        node="n7", why="approval", question="Delete\nit?", update="approve", example={}, command="sennit approve r n7"
+    )
+    assert blocked_lines(item, " --address h:1") == [
+        "n7: approval: Delete it?",
+        "    sennit approve r n7 --address h:1",
+    ]
+
+
+def test_a_report_is_shown_with_nodes_and_answer(make_report: Callable[..., RunReport]) -> None:
+    nodes = (NodeLine(id="n1", kind="tool", status="succeeded", attempts=1, duration_ms=20),)
+    text = report_text(make_report(nodes=nodes, nodes_left_out=1200), 80)
+    assert text.splitlines() == [
+        "run-1  done",
+        "  ✓ n1 succeeded     20 ms     tool",
+        "  and 1,200 more nodes",
+        "",
+        "42",
+    ]
+
+
+def test_an_open_run_has_the_form_of_a_report(
+    make_view: Callable[..., RunView], make_node: Callable[..., NodeView]
+) -> None:
+    report = report_of(make_view(make_node("n1", "running"), status="blocked"), "http://ui")
+    assert (report.status, report.ui_url, [node.id for node in report.nodes]) == ("blocked", "http://ui", ["n1"])

@@ -1,0 +1,127 @@
+"""What a command leaves on its streams, and its exit code, for every way a run can go."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from starter.client.errors import Exit, Unreachable
+from starter.client.outcome import Ending
+from starter.terminal.wait import attend, detach, screen_for
+
+Make = Callable[..., Any]
+
+
+@pytest.mark.parametrize(("status", "code"), [("done", 0), ("partial", 3), ("failed", 1), ("cancelled", 1)])
+async def test_the_answer_is_on_stdout_and_the_rest_on_stderr(
+    make_terminal: Make, make_run: Make, make_view: Make, make_report: Make, status: str, code: int
+) -> None:
+    terminal = make_terminal()
+    run = make_run(make_view(), end=Ending(make_report(status)))
+    assert await attend(run, terminal) == code
+    assert terminal.out.getvalue() == "42\n"
+    assert terminal.err.getvalue().splitlines()[:2] == ["run run-1", "ui  http://localhost:8233/r"]
+
+
+async def test_a_refused_run_exits_2_with_its_problems(
+    make_terminal: Make, make_run: Make, make_view: Make, make_report: Make
+) -> None:
+    terminal = make_terminal()
+    end = Ending(make_report("failed", answer=None, problem="nodes[0]: no"), "InvalidPlan")
+    assert await attend(make_run(make_view(), end=end), terminal) == Exit.USAGE
+    assert "  nodes[0]: no" in terminal.err.getvalue().splitlines()
+    assert terminal.out.getvalue() == ""
+
+
+@pytest.mark.parametrize(("output", "written"), [("none", ""), ("text", "42\n")])
+async def test_output_none_leaves_stdout_empty(
+    make_terminal: Make, make_run: Make, make_view: Make, output: str, written: str
+) -> None:
+    terminal = make_terminal(output)
+    await attend(make_run(make_view()), terminal)
+    assert terminal.out.getvalue() == written
+
+
+async def test_json_is_the_report(make_terminal: Make, make_run: Make, make_view: Make, make_report: Make) -> None:
+    terminal = make_terminal("json")
+    report = make_report(ui_url="http://ui", answer={"a": [1]})
+    await attend(make_run(make_view(), end=Ending(report)), terminal)
+    assert json.loads(terminal.out.getvalue()) == report.model_dump(mode="json")
+    assert terminal.out.getvalue().count("\n") == 1
+
+
+async def test_jsonl_ends_with_the_report(make_terminal: Make, make_run: Make, make_view: Make) -> None:
+    terminal = make_terminal("jsonl")
+    assert await attend(make_run(make_view()), terminal) == Exit.ANSWER
+    events = [json.loads(line) for line in terminal.out.getvalue().splitlines()]
+    assert [event["event"] for event in events] == ["run_started", "finished"]
+
+
+async def test_a_blocked_run_on_a_pipe_shows_question_and_commands_and_exits_4(
+    make_terminal: Make, make_run: Make, make_view: Make, make_gate: Make
+) -> None:
+    terminal = make_terminal("json", flags=" --address h:1")
+    run = make_run(make_view(status="blocked", blocked=[make_gate("a")]), takes=["answer"])
+    assert await attend(run, terminal) == Exit.OPEN
+    said = terminal.err.getvalue()
+    for line in ("a: a?", "    sennit answer run-1 a --address h:1", "  watch it:  sennit watch run-1 --address h:1"):
+        assert line in said.splitlines()
+    assert json.loads(terminal.out.getvalue())["status"] == "blocked"
+
+
+async def test_the_end_of_patience_exits_4_also_before_anything_was_seen(
+    make_terminal: Make, make_run: Make, make_view: Make, never_ending: Ending
+) -> None:
+    for views in ((), (make_view(),)):
+        terminal = make_terminal("json")
+        assert await attend(make_run(*views, end=never_ending), terminal, limit=0.05) == Exit.OPEN
+        assert json.loads(terminal.out.getvalue())["status"] == "running"
+        assert "cancel it: sennit cancel run-1" in terminal.err.getvalue()
+
+
+async def test_an_interrupt_says_how_to_come_back(
+    make_terminal: Make, make_run: Make, make_view: Make, never_ending: Ending
+) -> None:
+    terminal = make_terminal()
+    run = make_run(make_view(), end=never_ending)
+    watching = asyncio.create_task(attend(run, terminal))
+    while "run-1" not in terminal.err.getvalue():
+        await asyncio.sleep(0)
+    watching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await watching
+    assert (
+        "the run goes on\n  watch it:  sennit watch run-1\n  cancel it: sennit cancel run-1" in terminal.err.getvalue()
+    )
+
+
+async def test_a_lost_server_says_how_to_come_back(make_terminal: Make, make_run: Make, make_view: Make) -> None:
+    terminal = make_terminal()
+    with pytest.raises(Unreachable):
+        await attend(make_run(make_view(), gone=Unreachable("gone")), terminal)
+    assert "the run goes on" in terminal.err.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("output", "check"),
+    [
+        ("text", lambda out: out == "run-1\n"),
+        ("json", lambda out: json.loads(out)["status"] == "running"),
+        ("jsonl", lambda out: json.loads(out)["event"] == "run_started"),
+        ("none", lambda out: out == ""),
+    ],
+)
+def test_a_detached_start_gives_the_id(make_terminal: Make, make_run: Make, output: str, check: Any) -> None:
+    terminal = make_terminal(output)
+    assert detach(make_run(), terminal) == Exit.ANSWER
+    assert check(terminal.out.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("output", "tty", "name"),
+    [("text", True, "Board"), ("text", False, "Lines"), ("json", True, "Board"), ("jsonl", True, "Events")],
+)
+def test_progress_is_shown_as_the_terminal_allows(make_terminal: Make, output: str, tty: bool, name: str) -> None:
+    assert type(screen_for(make_terminal(output, tty=tty))).__name__ == name

@@ -1,0 +1,114 @@
+"""What the workflow calls is what the workers serve, and what people may send is what the run listens to."""
+
+import inspect
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+from temporalio import activity, workflow
+
+from activities.definitions import Host, Places
+from activities.toolbox import load_tools
+from workflows.agent_run import AgentRun
+from workflows.messages.contracts import CALLS, Call, Message
+from workflows.messages.request import Carry, RunRequest
+from workflows.messages.result import RunReport
+from workflows.messages.updates import NOT_BUILT, UPDATES, Update, parse_update
+from workflows.run.queries import HELP
+
+# The SDK's own definitions: there is no public way to ask which updates and queries a class has.
+DEFINITION = workflow._Definition.must_from_class(AgentRun)
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> dict[str, Callable[..., Any]]:
+    """Every activity that a worker registers, by the name Temporal knows."""
+    host = Host(Places(tmp_path / "a", tmp_path / "i", None, (), True), load_tools([]), identity="test")
+    found: dict[str, Callable[..., Any]] = {}
+    for function in (*host.tools(), *host.llm()):
+        name = activity._Definition.must_from_callable(function).name
+        assert name is not None
+        assert name not in found, f"{name} is registered twice"
+        found[name] = function
+    return found
+
+
+def test_every_call_has_exactly_one_activity(served: dict[str, Callable[..., Any]]) -> None:
+    assert sorted(served) == sorted(call.name for call in CALLS)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
+def test_an_activity_takes_and_gives_what_its_call_says(
+    served: dict[str, Callable[..., Any]], call: Call[Any, Any]
+) -> None:
+    function = served[call.name]
+    given = [name for name in inspect.signature(function).parameters if name != "self"]
+    hints = get_type_hints(function)
+    assert len(given) == 1, "a second parameter would arrive as a raw dict"
+    assert hints[given[0]] is call.takes
+    assert hints["return"] is call.gives
+    assert inspect.iscoroutinefunction(function)
+
+
+TRAVELLING: list[type[Message]] = list(dict.fromkeys(model for call in CALLS for model in (call.takes, call.gives)))
+
+
+@pytest.mark.parametrize("model", TRAVELLING)
+def test_messages_are_frozen_and_strict(model: type[Message]) -> None:
+    assert issubclass(model, Message)
+    assert model.model_config["frozen"]
+    assert model.model_config["extra"] == "forbid"
+
+
+@pytest.mark.parametrize("model", [RunRequest, Carry, RunReport, *UPDATES], ids=lambda model: model.__name__)
+def test_what_people_write_and_read_is_frozen_and_strict(model: type[RunRequest]) -> None:
+    assert model.model_config["frozen"]
+    assert model.model_config["extra"] == "forbid"
+
+
+def test_the_run_listens_to_every_update_and_to_no_other() -> None:
+    assert {name for name in DEFINITION.updates if name} == {update.name for update in UPDATES}
+    assert None in DEFINITION.updates, "a dynamic handler refuses all other names with the list of those there are"
+
+
+def test_no_update_is_both_built_and_not_built() -> None:
+    assert not {update.name for update in UPDATES} & set(NOT_BUILT)
+
+
+@pytest.mark.parametrize("name", list(DEFINITION.updates), ids=str)
+def test_every_update_has_a_validator(name: str | None) -> None:
+    handler = DEFINITION.updates[name]
+    assert handler.validator is not None, "without one, a wrong input fails the workflow task for ever"
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        AgentRun.__init__,
+        AgentRun.run,
+        *(query.fn for query in DEFINITION.queries.values()),
+        *(update.fn for name, update in DEFINITION.updates.items() if name),
+        *(update.validator for name, update in DEFINITION.updates.items() if name),
+    ],
+    ids=lambda function: function.__name__,
+)
+def test_whatever_people_send_any_number_of_inputs_reaches_our_own_check(function: Callable[..., Any]) -> None:
+    """A typed or missing parameter would leave the refusal to the SDK, which repeats the task for ever."""
+    first, *rest = [p for name, p in inspect.signature(function).parameters.items() if name != "self"]
+    assert (first.annotation, first.default) == (Any, None)
+    assert [(p.kind, p.annotation) for p in rest] == [(inspect.Parameter.VAR_POSITIONAL, Any)]
+
+
+def test_the_queries_are_there_and_described() -> None:
+    assert {str(name) for name in DEFINITION.queries} == set(HELP["queries"]) == {"plan", "node", "costs", "help"}
+    assert all(query.description for query in DEFINITION.queries.values())
+
+
+@pytest.mark.parametrize("update", UPDATES, ids=lambda update: update.name)
+def test_an_update_is_described_and_its_example_can_be_sent(update: type[Update]) -> None:
+    assert DEFINITION.updates[update.name].description == update.about
+    assert parse_update(update, json.loads(update.example)).model_fields_set <= set(update.model_fields)
+    assert HELP["updates"][update.name] == {"about": update.about, "example": update.example}
+    assert update.example in update.about or update.example == "{}"

@@ -1,0 +1,137 @@
+"""A plan's own schemas are held to what the checks know: nothing in them is passed over or takes for ever."""
+
+import time
+from typing import Any
+
+import pytest
+from doubles.plan.junk import anything
+from hypothesis import given, settings
+
+from workflows.plan.checking.schemas import unknown_keywords
+from workflows.plan.language.json_schema import PATTERN_CHARACTERS, faults
+from workflows.plan.language.problems import place_of
+
+
+def told(schema: Any) -> list[str]:
+    return [f"{place_of(where)}: {sentence}" for where, sentence in unknown_keywords(schema)]
+
+
+GOOD: list[dict[str, Any]] = [
+    {},
+    {
+        "type": "string",
+        "title": "x",
+        "description": "y",
+        "default": 1,
+        "examples": [1],
+        "$schema": "z",
+        "format": "date",
+    },
+    {"type": ["string", "null"], "minLength": 0, "maxLength": 9, "pattern": "^[A-Z]{2}[0-9]+$"},
+    {"enum": [None, 1, "a"], "const": None},
+    {
+        "type": "object",
+        "properties": {"type": {"type": "string"}, "enum": True},
+        "required": ["type"],
+        "additionalProperties": False,
+    },
+    {"type": "array", "items": {"anyOf": [{"minimum": 0}, {"exclusiveMaximum": 1.5}]}, "minItems": 1, "maxItems": 2},
+    {"$ref": "#/$defs/T", "$defs": {"T": {"type": "array", "items": {"$ref": "#/$defs/T"}}}},
+    {
+        "properties": {"a": {"$ref": "#/$defs/T"}},
+        "$defs": {"T": {"oneOf": [{"type": "null"}, {"allOf": [{"$ref": "#/$defs/U"}]}]}, "U": {}},
+    },
+]
+
+
+@pytest.mark.parametrize("schema", GOOD)
+def test_what_the_checks_know_passes(schema: dict[str, Any]) -> None:
+    assert told(schema) == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "sentence"),
+    [
+        ("text", ': a schema is an object such as {type: string}, not "text"'),
+        ({"nul": True}, "nul: schema keyword `nul` is not supported"),
+        ({"enums": []}, "enums: schema keyword `enums` is not supported; did you mean `enum`?"),
+        ({"uniqueItems": True}, "uniqueItems: schema keyword `uniqueItems` is not supported"),
+        ({"type": "text"}, 'type: `type` is one of string, integer, number, boolean, array, object, null, not "text"'),
+        ({"type": "strin"}, 'not "strin"; did you mean `string`?'),
+        ({"type": {}}, "not an empty object"),
+        ({"type": []}, "not an empty list"),
+        ({"type": [["string"]]}, "not a list of 1"),
+        ({"enum": []}, "enum: `enum` must be a list of values, not an empty list"),
+        ({"anyOf": {}}, "anyOf: `anyOf` must be a list of schemas, not an empty object"),
+        ({"anyOf": [1]}, "must be a list of schemas, not a list of 1"),
+        ({"properties": [1]}, "properties: `properties` must be an object, not a list of 1"),
+        ({"properties": {"a": 1}}, "properties.a: a schema is an object"),
+        ({"items": [{}]}, "items: `items` must be a schema, not a list of 1"),
+        ({"additionalProperties": "no"}, 'additionalProperties: `additionalProperties` must be a schema, not "no"'),
+        ({"required": "a"}, 'required: `required` must be a list of names, not "a"'),
+        ({"minLength": "3"}, 'minLength: `minLength` must be a whole number from 0, not "3"'),
+        ({"maxItems": -1}, "must be a whole number from 0, not -1"),
+        ({"minimum": True}, "minimum: `minimum` must be a number, not true"),
+        ({"$ref": 5}, "$ref"),
+        ({"$ref": "#/$defs/T"}, "is not in `$defs`; write #/$defs/NAME, with one of none"),
+        ({"$ref": "T", "$defs": {"T": {}}}, "with one of T"),
+        (
+            {"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/A"}}},
+            '$defs"].A: `A` stands for itself; say what it is',
+        ),
+        (
+            {"$defs": {"A": {"anyOf": [{"$ref": "#/$defs/B"}]}, "B": {"allOf": [{"$ref": "#/$defs/A"}]}}},
+            "stands for itself",
+        ),
+        (
+            {"items": {"properties": {"a": {"anyOf": [{"if": {}}]}}}},
+            "items.properties.a.anyOf[0].if: schema keyword `if` is not",
+        ),
+        ({"pattern": "["}, "pattern: `pattern` must do without"),
+        ({"pattern": "*"}, "pattern: `pattern` is no regular expression"),
+        ({"pattern": 5}, "is a regular expression of at most 200 characters"),
+        ({"pattern": "a" * 201}, "of at most 200 characters"),
+        ({"pattern": "(a+)+$"}, "must not repeat a group: it could take for ever"),
+        ({"pattern": "(a|a)*b"}, "must not repeat a group"),
+        ({"pattern": "(?:a?){50}a"}, "must not repeat a group"),
+        ({"pattern": "(a)\\1"}, "must do without look-around"),
+        ({"pattern": "(?=a)"}, "must do without look-around"),
+        ({"pattern": "a*a*a*b"}, "has too many repeats; three when it begins with ^, else two"),
+        ({"pattern": "a{1,}b*c{0,99}"}, "has too many repeats"),
+        ({"pattern": "a{99999999999999}"}, "is no regular expression"),
+    ],
+)
+def test_what_they_do_not_know_is_named_at_its_place(schema: Any, sentence: str) -> None:
+    assert any(sentence in said for said in told(schema)), told(schema)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+        "^v[0-9]+\\.[0-9]+\\.[0-9]+$",
+        "^(yes|no)$",
+        "^[^@ ]+@[^@ ]+\\.[a-z]{2,}$",
+        "\\d{3}",
+        "[]a]",
+        "\\(x\\)+",
+        "^(?:a|b)c?$",
+    ],
+)
+def test_patterns_people_write_are_allowed(pattern: str) -> None:
+    assert told({"pattern": pattern}) == []
+
+
+@pytest.mark.parametrize("pattern", ["a+a+b", "a*a{0,1000}b", "\\s+\\s+$", "^(a*)(a*)(a*)b"])
+def test_every_allowed_pattern_ends_soon_on_the_longest_text(pattern: str) -> None:
+    assert told({"pattern": pattern}) == []
+    began = time.perf_counter()
+    list(faults((" " if "s" in pattern else "a") * PATTERN_CHARACTERS, {"pattern": pattern}))
+    assert time.perf_counter() - began < 4
+
+
+@settings(max_examples=80, deadline=None)
+@given(anything)
+def test_any_schema_is_judged_in_sentences(schema: Any) -> None:
+    for said in told(schema) + told({"properties": schema, "items": schema, "$defs": schema, "anyOf": schema}):
+        assert said.isprintable()

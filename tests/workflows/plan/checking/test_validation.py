@@ -1,0 +1,902 @@
+"""A plan is judged whole before anything is spent: every rule it breaks is named at its place."""
+
+import random
+import time
+from typing import Any
+
+import pytest
+from doubles.plan.junk import anything, damage, part_at
+from doubles.plan.samples import (
+    CATALOGUE,
+    NILE,
+    PLANS,
+    Drive,
+    each,
+    free,
+    gate,
+    join,
+    llm,
+    plan,
+    sample,
+    skeleton_of,
+    tool,
+    wanted_facts,
+)
+from hypothesis import given, settings
+
+from workflows.plan.checking.inputs import bind_inputs, input_problems
+from workflows.plan.checking.validation import MAX_EDGES, MAX_PROBLEMS, problems_of
+from workflows.plan.compile.graph import Skeleton
+from workflows.plan.language.nodes import Plan
+from workflows.plan.language.parser import parse_plan
+from workflows.plan.language.problems import SENTENCE_CHARACTERS, InvalidPlan, Problem, place_of
+
+OFFLINE = ("offline",)
+
+
+def problems(data: Any, **options: Any) -> list[Problem]:
+    return problems_of(parse_plan(data), **({"catalogue": CATALOGUE, "models": OFFLINE} | options))
+
+
+def compare(ref: str, op: str = "exists", *value: Any) -> dict[str, Any]:
+    """A condition of one comparison."""
+    return {"ref": ref, "op": op} | ({"value": value[0]} if value else {})
+
+
+def when(condition: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """A plan of a search and a node behind it with that condition."""
+    return plan(tool(), llm("b", when=condition), **fields)
+
+
+CITY = {"city": {"type": "string"}, "cities": {"type": "array"}, "n": {"type": "integer", "default": None}}
+PROBLEMS: list[tuple[str, Any, str, str, str]] = [
+    # what, data, code, place, fragment
+    ("cycle of 1", plan(tool(needs=["a"])), "cycle", "nodes[0].needs[0]", "`a` needs itself; name another node"),
+    ("cycle of 1 by reference", plan(llm("b", "$b")), "cycle", "nodes[0].prompt", "`b` needs itself"),
+    ("cycle of 1 by join", plan(join("j", ["j"])), "cycle", "nodes[0].inputs[0]", "`j` needs itself"),
+    (
+        "cycle of 2",
+        plan(free("a", of="b"), free("b", of="a")),
+        "cycle",
+        "nodes[0]",
+        "a cycle: a needs b needs a; take one",
+    ),
+    (
+        "cycle of 3 by condition and input",
+        plan(free("a", when=compare("$b")), join("b", ["c"]), free("c", needs=["a"])),
+        "cycle",
+        "nodes[0]",
+        "a needs b needs c needs a",
+    ),
+    (
+        "cycle by status",
+        plan(free("a", when=compare("$b:status", "eq", "failed")), free("b", of="a")),
+        "cycle",
+        "nodes[0]",
+        "a needs b needs a",
+    ),
+    (
+        "cycle by stand-in",
+        plan(tool(on_error={"instead": "b"}), free("b", of="a")),
+        "cycle",
+        "nodes[0]",
+        "a needs b needs a",
+    ),
+    (
+        "cycle of 40",
+        plan(*(free(f"n{number}", of=f"n{(number + 1) % 40}") for number in range(40))),
+        "cycle",
+        "nodes[0]",
+        "n0 needs n1 needs n2 needs n3 needs n4 needs n5 needs ... needs n36 needs n37 needs n38 needs n39 needs n0;",
+    ),
+    (
+        "duplicate id",
+        plan(tool(), tool(), llm("b", "$a")),
+        "duplicate_id",
+        "nodes[1].id",
+        "`a` is used 2 times, first by nodes[0]",
+    ),
+    (
+        "reserved input",
+        plan(tool("input"), answer="$goal"),
+        "reserved_id",
+        "nodes[0].id",
+        "`input` is reserved; choose",
+    ),
+    ("reserved goal", plan(tool("goal")), "reserved_id", "nodes[0].id", "`goal` is reserved"),
+    (
+        "need of nobody",
+        plan(tool(), tool("b", needs=["a", "z"])),
+        "dangling",
+        "nodes[1].needs[1]",
+        "there is no node `z`; there are a",
+    ),
+    ("need near", plan(tool("nile"), llm("b", needs=["nil"])), "dangling", "nodes[1].needs[0]", "did you mean `nile`?"),
+    (
+        "input of nobody",
+        plan(tool(), join("j", ["a", "z"])),
+        "dangling",
+        "nodes[1].inputs[1]",
+        "there is no node `z`; there are a",
+    ),
+    (
+        "reference to nobody",
+        plan(llm("b", "Sum $z up")),
+        "dangling",
+        "nodes[0].prompt",
+        "`$z` refers to no node; there are b; `$$z` writes",
+    ),
+    (
+        "reference in arguments",
+        plan(free("a") | {"args": {"x": [{"y": "and $nyle.x"}]}}, free("nile", of="a")),
+        "dangling",
+        "nodes[0].args.x[0].y",
+        "`$nyle` refers to no node; did you mean `nile`?",
+    ),
+    ("reference of a map", plan(each(over="$z.items")), "dangling", "nodes[0].over", "`$z` refers to no node"),
+    (
+        "reference in a template",
+        plan(tool(), each(do={"kind": "llm", "prompt": "$itm.path"})),
+        "dangling",
+        "nodes[1].do.prompt",
+        "`$itm` refers to no node; did you mean `item`?; `$$itm` writes",
+    ),
+    (
+        "item outside its map",
+        plan(tool(), each(), llm("b", "$m $item")),
+        "dangling",
+        "nodes[2].prompt",
+        "`$item` refers to no",
+    ),
+    ("item in over", plan(tool(), each(over="$item.x")), "dangling", "nodes[1].over", "`$item` refers to no node"),
+    ("condition on nobody", when(compare("$z.n")), "dangling", "nodes[1].when.ref", "`$z` refers to no node"),
+    (
+        "status of nobody",
+        when(compare("$z:status", "eq", "failed")),
+        "dangling",
+        "nodes[1].when.ref",
+        "there is no node `z`; there are a",
+    ),
+    (
+        "condition deep inside",
+        when({"and": [compare("$a.count"), {"or": [{"not": compare("$z")}]}]}),
+        "dangling",
+        "nodes[1].when.and[1].or[0].not.ref",
+        "`$z` refers to no node",
+    ),
+    (
+        "condition that is no reference",
+        when(compare("a.count")),
+        "reference",
+        "nodes[1].when.ref",
+        '"a.count" is no reference; write',
+    ),
+    (
+        "condition of text",
+        when(compare("$a and $b")),
+        "reference",
+        "nodes[1].when.ref",
+        "write `$node.path`, `$node:status` or",
+    ),
+    (
+        "stand-in of nobody",
+        plan(tool(on_error={"instead": "z"})),
+        "dangling",
+        "nodes[0].on_error.instead",
+        "no node `z`",
+    ),
+    ("stand-in of itself", plan(tool(on_error={"instead": "a"})), "instead", "nodes[0].on_error.instead", "for itself"),
+    (
+        "island of nobody",
+        plan(tool(), islands=[["a", "z"]]),
+        "dangling",
+        "islands[0][1]",
+        "there is no node `z`; there are a",
+    ),
+    ("answer of nobody", plan(tool(), answer="$z"), "dangling", "answer", "`$z` refers to no node"),
+    (
+        "answer deep inside",
+        plan(tool(), answer={"x": ["$a", "$zz"]}),
+        "dangling",
+        "answer.x[1]",
+        "`$zz` refers to no node",
+    ),
+    ("answer of text", plan(tool(), answer="a"), "answer", "answer", "holds no reference; write `$node`"),
+    ("answer of an object", plan(tool(), answer={"a": "a", "b": 7}), "answer", "answer", "holds no reference"),
+    ("answer of a dollar", plan(tool(), answer="$$a"), "answer", "answer", "holds no reference"),
+    ("answer malformed", plan(tool(), answer="$a ${a.}"), "reference", "answer", '"${a.}" is no reference'),
+    (
+        "answer left out",
+        {"nodes": [tool(), llm("b")]},
+        "answer",
+        "",
+        "say what `answer` is: 2 nodes have no consumer (a, b)",
+    ),
+    (
+        "answer of an input",
+        plan(tool(), answer=["$a", "$input.x"]),
+        "input",
+        "answer[1]",
+        "no input `x`; declared: none",
+    ),
+    ("answer past the schema", plan(tool(), answer="$a.cuont"), "path", "answer", "did you mean `count`?"),
+    (
+        "malformed in text",
+        plan(llm("b", "Sum ${a b} up")),
+        "reference",
+        "nodes[0].prompt",
+        '"${a b}" is no reference; write ${node',
+    ),
+    ("malformed unclosed", plan(llm("b", "Sum ${a.items")), "reference", "nodes[0].prompt", "`$$` for a dollar"),
+    (
+        "malformed in a template",
+        plan(tool(), each(do={"kind": "tool", "tool": "read", "args": {"path": "${item path}"}})),
+        "reference",
+        "nodes[1].do.args.path",
+        '"${item path}" is no reference',
+    ),
+    (
+        "input undeclared",
+        plan(llm("b", "$input.citi"), inputs=CITY),
+        "input",
+        "nodes[0].prompt",
+        "`citi`; did you mean `cit",
+    ),
+    ("input alone", plan(llm("b", "$input"), inputs=CITY), "input", "nodes[0].prompt", "write `$input.name`"),
+    (
+        "input by index",
+        plan(llm("b", "${input[0]}"), inputs=CITY),
+        "input",
+        "nodes[0].prompt",
+        "no input `0`; declared: city",
+    ),
+    (
+        "input into text",
+        plan(llm("b", "${input.city.x}"), inputs=CITY),
+        "path",
+        "nodes[0].prompt",
+        "`${input.city}` is string",
+    ),
+    ("goal into text", plan(llm("b", "Do $goal.now"), goal="x"), "path", "nodes[0].prompt", "`$goal` is string"),
+    (
+        "input default",
+        plan(tool(), inputs={"k": {"type": "integer", "default": "3"}}),
+        "input",
+        "inputs.k.default",
+        'not "3"',
+    ),
+    (
+        "unknown tool",
+        plan(tool(tool="serch")),
+        "unknown_tool",
+        "nodes[0].tool",
+        "no tool `serch`; did you mean `search`?",
+    ),
+    (
+        "unknown tool unlike",
+        plan(tool(tool="zzz")),
+        "unknown_tool",
+        "nodes[0].tool",
+        "known: anything, calculate, load, note",
+    ),
+    (
+        "unknown tool in a map",
+        plan(tool(), each(do={"kind": "tool", "tool": "reed"})),
+        "unknown_tool",
+        "nodes[1].do.tool",
+        "`read`?",
+    ),
+    (
+        "unknown argument",
+        plan(tool(args={"query": "x", "quary": 1})),
+        "argument",
+        "nodes[0].args.quary",
+        "did you mean `query`?",
+    ),
+    ("missing argument", plan(tool(args={"k": 3})), "argument", "nodes[0].args", "search: `query` is missing"),
+    ("argument type", plan(tool(args={"query": 7})), "argument", "nodes[0].args.query", "search: wanted string, not 7"),
+    (
+        "number as text",
+        plan(tool(args={"query": "x", "k": "3"})),
+        "argument",
+        "nodes[0].args.k",
+        'wanted integer, not "3"',
+    ),
+    ("argument too small", plan(tool(args={"query": "x", "k": 0})), "argument", "nodes[0].args.k", "is 0; at least 1"),
+    ("argument too long", plan(tool(args={"query": "x" * 401})), "argument", "nodes[0].args.query", "at most 400"),
+    (
+        "integer for text",
+        plan(tool(), tool("b", args={"query": "$a.count"})),
+        "argument",
+        "nodes[1].args.query",
+        "`$a.count` gives integer; wanted string",
+    ),
+    (
+        "text for integer",
+        plan(tool(), tool("b", args={"query": "x", "k": "about $a.count"})),
+        "argument",
+        "nodes[1].args.k",
+        "text with references in it is string; wanted integer",
+    ),
+    (
+        "template argument",
+        plan(tool(), each(do={"kind": "tool", "tool": "read", "args": {"path": "$item.score"}})),
+        "argument",
+        "nodes[1].do.args.path",
+        "`$item.score` gives number; wanted string",
+    ),
+    (
+        "path unknown",
+        plan(tool(), llm("b", "$a.cuont")),
+        "path",
+        "nodes[1].prompt",
+        "`$a` has count, items; did you mean `count`?",
+    ),
+    (
+        "path of an item",
+        plan(tool(), llm("b", "$a.items[0].pth")),
+        "path",
+        "nodes[1].prompt",
+        "`${a.items[0]}` has path",
+    ),
+    ("path through text", plan(tool(), llm("b", "$a.items[0].path.x")), "path", "nodes[1].prompt", "is string"),
+    ("index of no list", plan(tool(), llm("b", "$a.count[0]")), "path", "nodes[1].prompt", "is no list but integer"),
+    (
+        "path in a template",
+        plan(tool(), each(do={"kind": "llm", "prompt": "$item.pth"})),
+        "path",
+        "nodes[1].do.prompt",
+        "`path`?",
+    ),
+    ("path of a condition", when(compare("$a.cuont")), "path", "nodes[1].when.ref", "did you mean `count`?"),
+    ("path of over", plan(tool(), each(over="$a.itms")), "path", "nodes[1].over", "did you mean `items`?"),
+    (
+        "quorum above inputs",
+        plan(tool(), join("j", ["a"], policy={"quorum": 2})),
+        "arity",
+        "nodes[1].policy.quorum",
+        "with 1 inputs",
+    ),
+    (
+        "input twice",
+        plan(tool(), tool("b"), join("j", ["a", "b", "a"])),
+        "arity",
+        "nodes[2].inputs[2]",
+        "`a` is named twice",
+    ),
+    (
+        "input of a model twice",
+        plan(tool(), llm("b", inputs=["a", "a"])),
+        "arity",
+        "nodes[1].inputs[1]",
+        "`a` is named twice",
+    ),
+    (
+        "input of a model that is not there",
+        plan(tool(), llm("b", inputs=["c"])),
+        "dangling",
+        "nodes[1].inputs[0]",
+        "`c`",
+    ),
+    (
+        "over a number",
+        plan(tool(), each(over="$a.count")),
+        "over",
+        "nodes[1].over",
+        "gives integer; a map needs a list",
+    ),
+    (
+        "over an object",
+        plan(tool(), each(over="$a.items[0]")),
+        "over",
+        "nodes[1].over",
+        "gives object; a map needs a list",
+    ),
+    ("over the goal", plan(each(over="$goal"), goal="x"), "over", "nodes[0].over", "gives string"),
+    (
+        "over an input",
+        plan(each(over="$input.city"), inputs=CITY),
+        "over",
+        "nodes[0].over",
+        "`$input.city` gives string",
+    ),
+    (
+        "over text",
+        plan(tool(), each(over="items of $a")),
+        "reference",
+        "nodes[1].over",
+        "is no reference; write `$node.items`",
+    ),
+    (
+        "as of a node",
+        plan(tool(), each(**{"as": "a"})),
+        "reserved_id",
+        "nodes[1].as",
+        "`a` is a node; give the item another name",
+    ),
+    ("as of itself", plan(tool(), each(**{"as": "m"})), "reserved_id", "nodes[1].as", "`m` is a node"),
+    ("as reserved", plan(tool(), each(**{"as": "goal"})), "reserved_id", "nodes[1].as", "`goal` is reserved"),
+    (
+        "as by default",
+        plan(tool("item"), each(over="$item.items")),
+        "reserved_id",
+        "nodes[1]",
+        "`item` is a node; give the item",
+    ),
+    (
+        "instead of an item",
+        plan(tool(), each(do={"kind": "llm", "prompt": "x", "on_error": {"instead": "a"}})),
+        "not_built",
+        "nodes[1].do.on_error",
+        "`instead` for items of a map is not built yet; use skip",
+    ),
+    (
+        "summaries in a map",
+        plan(tool(), each(do={"kind": "llm", "prompt": "x", "context": {"over": "summarise"}})),
+        "not_built",
+        "nodes[1].do.context.over",
+        "a map's template cannot summarise what is too long yet; leave `over` out",
+    ),
+    (
+        "a reader with a stand-in",
+        plan(tool(), llm("b", "$a", context={"over": "reference"}, on_error={"instead": "c"}), tool("c")),
+        "instead",
+        "nodes[1]",
+        "a model with `over: reference` cannot have a stand-in",
+    ),
+    (
+        "a reader without turns",
+        plan(tool(), llm("b", "$a", context={"over": "reference"}, max_turns=1)),
+        "limit",
+        "nodes[1].max_turns",
+        "needs a turn to answer; write 2 or more",
+    ),
+    (
+        "schema keyword",
+        plan(gate(schema={"minProperties": 1})),
+        "schema",
+        "nodes[0].schema.minProperties",
+        "is not supported",
+    ),
+    (
+        "schema keyword near",
+        plan(gate(schema={"enums": ["x"]})),
+        "schema",
+        "nodes[0].schema.enums",
+        "did you mean `enum`?",
+    ),
+    (
+        "schema keyword inside",
+        plan(gate(schema={"anyOf": [{"type": "array", "items": {"not": {}}}]})),
+        "schema",
+        "nodes[0].schema.anyOf[0].items.not",
+        "schema keyword `not` is not supported",
+    ),
+    (
+        "schema type",
+        plan(gate(schema={"type": "text"})),
+        "schema",
+        "nodes[0].schema.type",
+        "is one of string, integer, number",
+    ),
+    (
+        "schema of the model",
+        plan(llm("b", output_schema={"type": []})),
+        "schema",
+        "nodes[0].output_schema.type",
+        "is one of",
+    ),
+    (
+        "schema in a map",
+        plan(tool(), each(do={"kind": "llm", "prompt": "x", "output_schema": {"properties": []}})),
+        "schema",
+        "nodes[1].do.output_schema.properties",
+        "must be an object, not an empty list",
+    ),
+    (
+        "exists with value",
+        when(compare("$a.count", "exists", True)),
+        "condition",
+        "nodes[1].when",
+        "takes no `value`; leave it out",
+    ),
+    (
+        "gt without value",
+        when(compare("$a.count", "gt")),
+        "condition",
+        "nodes[1].when",
+        "`value` is missing: what `gt` compares with",
+    ),
+    (
+        "in without list",
+        when(compare("$a.count", "in", 3)),
+        "condition",
+        "nodes[1].when",
+        "`in` needs a list of values, not 3",
+    ),
+    (
+        "eq with list",
+        when(compare("$a.count", "eq", [3])),
+        "condition",
+        "nodes[1].when",
+        "not with a list of 1; use `in` for several",
+    ),
+    (
+        "gt with true",
+        when(compare("$a.count", "gt", True)),
+        "condition",
+        "nodes[1].when",
+        "compares numbers or texts, not true",
+    ),
+    (
+        "contains a number",
+        when(compare("$a.items[0].path", "contains", 3)),
+        "condition",
+        "nodes[1].when",
+        "looks for text, not for 3",
+    ),
+    (
+        "gt with text",
+        when(compare("$a.count", "gt", "3")),
+        "condition",
+        "nodes[1].when",
+        '`$a.count` gives integer; comparing it with "3"',
+    ),
+    (
+        "eq with text",
+        when(compare("$a.count", "eq", "3")),
+        "condition",
+        "nodes[1].when",
+        "by `eq` tells nothing",
+    ),
+    (
+        "contains in a number",
+        when(compare("$a.count", "contains", "3")),
+        "condition",
+        "nodes[1].when",
+        "`contains` looks into text",
+    ),
+    (
+        "test of a list",
+        when(compare("$a.items", "eq", 3)),
+        "condition",
+        "nodes[1].when",
+        "gives array; a condition tests a text",
+    ),
+    (
+        "test of a node",
+        when(compare("$a", "eq", None)),
+        "condition",
+        "nodes[1].when",
+        "gives object; a condition tests a text",
+    ),
+    (
+        "compared with a node",
+        when(compare("$a.count", "gt", "$b.n")),
+        "condition",
+        "nodes[1].when",
+        "`$b.n` would stay text",
+    ),
+    (
+        "status of no name",
+        when(compare("$a:status", "eq", "success")),
+        "condition",
+        "nodes[1].when.value",
+        "did you mean `succeeded`?",
+    ),
+    (
+        "status in order",
+        when(compare("$a:status", "gt", "failed")),
+        "condition",
+        "nodes[1].when.op",
+        "a status has no order",
+    ),
+    (
+        "seventeen facts",
+        when({"and": [compare(f"$c.x{number}") for number in range(17)]})
+        | {"nodes": [free("c"), llm("b", when={"and": [compare(f"$c.x{number}") for number in range(17)]})]},
+        "facts",
+        "nodes[0]",
+        "conditions test 17 values of `c`; at most 16",
+    ),
+    (
+        "fallback too long for a condition",
+        plan(free("c", on_error={"fallback": "x" * 300}), llm("b", when=compare("$c", "eq", "x"))),
+        "facts",
+        "nodes[0].on_error.fallback",
+        "a condition tests it, but `.` is 300 bytes",
+    ),
+    (
+        "fallback of a node",
+        plan(tool(), tool("b", on_error={"fallback": "$a"})),
+        "fallback",
+        "nodes[1].on_error.fallback",
+        "would stay text; write the value",
+    ),
+    (
+        "fallback of an item",
+        plan(tool(), each(do={"kind": "llm", "prompt": "x", "on_error": {"fallback": "$a.count"}})),
+        "fallback",
+        "nodes[1].do.on_error.fallback",
+        "`$a.count` would stay text",
+    ),
+    (
+        "stand-in of two",
+        plan(tool(on_error={"instead": "s"}), tool("b", on_error={"instead": "s"}), tool("s"), llm("c", "$a $b")),
+        "instead",
+        "nodes[1].on_error.instead",
+        "`s` already stands in for `a`; give each its own",
+    ),
+    (
+        "stand-in that is needed",
+        plan(tool(on_error={"instead": "s"}), tool("s"), llm("c", "$a $s")),
+        "instead",
+        "nodes[0].on_error.instead",
+        "`s` runs only when `a` fails, so `c` must name `a` instead of it",
+    ),
+    (
+        "stand-in as the answer",
+        plan(tool(on_error={"instead": "s"}), tool("s"), answer="$s"),
+        "instead",
+        "nodes[0].on_error.instead",
+        "so `answer` must name `a`",
+    ),
+    (
+        "stand-in that its node watches",
+        plan(tool(on_error={"instead": "s"}, when={"ref": "$s:status", "op": "exists"}), tool("s"), answer="$a"),
+        "instead",
+        "nodes[0].on_error.instead",
+        "a needs s, which runs only when a has failed; take one",
+    ),
+    (
+        "node that waits for a watcher of its stand-in",
+        plan(
+            tool("s"),
+            tool("w", when={"ref": "$s:status", "op": "eq", "value": "failed"}),
+            join("j", ["w"], policy="settled"),
+            tool("a", on_error={"instead": "s"}, needs=["j"]),
+        ),
+        "instead",
+        "nodes[3].on_error.instead",
+        "a needs j needs w needs s, which runs only when a has failed",
+    ),
+    (
+        "node that waits for a watcher of its stand-in's stand-in",
+        plan(
+            tool("a", on_error={"instead": "s"}, needs=["w"]),
+            tool("s", on_error={"instead": "t"}),
+            tool("t"),
+            tool("w", when={"ref": "$t:status", "op": "exists"}),
+        ),
+        "instead",
+        "nodes[1].on_error.instead",
+        "s needs a needs w needs t, which runs only when s has failed",
+    ),
+    (
+        "lock twice",
+        plan(tool(locks=[{"name": "r"}, {"name": "r", "mode": "shared"}])),
+        "locks",
+        "nodes[0].locks[1]",
+        "named twice",
+    ),
+    (
+        "model not built",
+        plan(llm("b", model="openai:gpt")),
+        "model",
+        "nodes[0].model",
+        "`openai:gpt` is not built yet; built: off",
+    ),
+    (
+        "model in a map",
+        plan(tool(), each(do={"kind": "llm", "prompt": "x", "model": "y"})),
+        "model",
+        "nodes[1].do.model",
+        "`y` is not",
+    ),
+    (
+        "island of a model",
+        plan(tool(), llm("b", "$a"), islands=[["a", "b"]]),
+        "island",
+        "islands[0][1]",
+        "`b` is of kind llm; an island",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "place", "told"), [row[1:] for row in PROBLEMS], ids=[row[0] for row in PROBLEMS]
+)
+def test_a_broken_rule_is_one_sentence_at_its_place(data: Any, code: str, place: str, told: str) -> None:
+    found = problems(data)
+    assert [(item.code, place_of(item.where)) for item in found if told in item.message] == [(code, place)], found
+    check_sentences(found, data)
+
+
+def check_sentences(found: list[Problem], data: Any) -> None:
+    """Every problem is told once, in one printable line of bounded length, at a place that leads through the data."""
+    assert len(found) == len(set(found)) <= MAX_PROBLEMS
+    for problem in found:
+        said = str(problem)
+        assert said.isprintable(), ascii(said)
+        assert 10 < len(problem.message) <= SENTENCE_CHARACTERS, said
+        part_at(data, problem.where)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_samples_of_every_kind_pass(name: str) -> None:
+    assert problems(PLANS[name]) == []
+    assert problems(PLANS[name], catalogue=None, models=None) == []
+
+
+def test_unrelated_problems_are_told_in_one_go() -> None:
+    data = plan(
+        tool(args={"quary": "x"}),
+        llm("b", "$z ${x y}", when=compare("$a.cuont")),
+        free("c", of="d"),
+        free("d", of="c"),
+        join("j", ["a", "a"]),
+        answer="$nobody",
+    )
+    codes = {item.code for item in problems(data)}
+    assert codes == {"argument", "dangling", "reference", "path", "cycle", "arity"}
+
+
+LONG = "x" * 90_000
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        plan(tool(), llm("b", f"$a.{LONG}")),
+        plan(tool(), llm("b", when=compare(f"$a.count.{LONG}"))),
+        plan(tool(), llm("b", when=compare("$a.count", "eq", f"$a.{LONG}"))),
+        plan(tool(), each(over=f"$a.{LONG}")),
+        plan(tool(), each(over=LONG)),
+        plan(tool(args={"query": "x", LONG: 1})),
+        plan(tool(args={"query": LONG})),
+        plan(gate(schema={LONG: 1})),
+        plan(gate(schema={"pattern": LONG})),
+        plan(tool(), tool("b", on_error={"fallback": f"$a.{LONG}"})),
+        plan(
+            llm("b", "x", output_schema={"type": "object", "properties": {f"{LONG}{n}": {} for n in range(9)}}),
+            llm("c", "$b.y"),
+        ),
+    ],
+)
+def test_long_texts_are_cut_so_that_the_way_out_is_still_told(data: dict[str, Any]) -> None:
+    found = problems(data)
+    check_sentences(found, data)
+    assert found
+    assert all(len(str(item)) <= SENTENCE_CHARACTERS for item in found)
+
+
+def test_a_dangling_name_is_not_also_told_as_an_unclear_answer() -> None:
+    assert {item.code for item in problems({"nodes": [tool("a"), tool("b", needs=["x"]), llm("c", "$b")]})} == {
+        "dangling"
+    }
+
+
+def test_a_cycle_is_not_also_told_as_a_missing_answer() -> None:
+    (problem,) = problems({"nodes": [free("a", of="b"), free("b", of="a")]})
+    assert problem.code == "cycle"
+
+
+def test_a_cycle_is_found_in_a_chain_of_four_thousand() -> None:
+    nodes = [free(f"n{number}", of=f"n{number - 1}" if number else "n3999") for number in range(4_000)]
+    (problem,) = problems(plan(*nodes))
+    assert problem.message.startswith("a cycle: n0 needs n3999 needs")
+
+
+def test_too_many_edges_are_refused_with_the_hint_join() -> None:
+    nodes = [free(f"a{number}") for number in range(400)]
+    names = [f"a{number}" for number in range(400)]
+    data = plan(*nodes, *(free(f"b{number}", needs=names) for number in range(400)), answer="$b0")
+    (problem,) = problems(data)
+    assert f"160,000 edges; at most {MAX_EDGES:,}. Put a join between" in problem.message
+
+
+def test_at_most_a_hundred_problems_are_told_and_quickly_even_for_ten_thousand_typos() -> None:
+    nodes = [tool(f"node_number_{number}", needs=[f"nodenumber{number}"]) for number in range(10_000)]
+    began = time.perf_counter()
+    found = problems(plan(*nodes))
+    assert len(found) == MAX_PROBLEMS
+    assert time.perf_counter() - began < 10
+
+
+def test_problems_come_node_by_node() -> None:
+    data = plan(tool(tool="zzz"), llm("b", "$z"), tool("c", tool="yyy"))
+    assert [place_of(item.where) for item in problems(data)] == ["nodes[0].tool", "nodes[1].prompt", "nodes[2].tool"]
+
+
+def test_without_a_catalogue_tools_are_not_judged_and_the_rest_is() -> None:
+    data = plan(tool(tool="zzz", args={"q": "$nobody"}), each("m", "$a.count"), islands=[["a", "z"]])
+    assert {item.code for item in problems(data, catalogue=None)} == {"dangling"}
+
+
+def test_without_models_their_names_are_not_judged() -> None:
+    assert problems(plan(llm("b", model="openai:gpt")), models=None) == []
+    assert problems(plan(llm("b", model="openai:gpt")), models=("openai", "offline")) == []
+
+
+def test_a_dollar_before_anything_but_a_name_is_text() -> None:
+    assert problems(plan(llm("b", "It costs $5, $$a, $ 7, 5$ and $(x) and $_x"))) == []
+    assert problems(plan(llm("b", "$$a is not $${a b}"))) == []
+
+
+def test_a_fallback_may_look_like_anything_but_a_reference_to_something_known() -> None:
+    for value in ("$5", "$nobody", "costs $a", "$$a", None, {"x": 1}):
+        assert problems(plan(tool(), tool("b", on_error={"fallback": value}))) == []
+
+
+def test_an_optional_input_may_be_null_and_still_passes_as_its_type() -> None:
+    data = plan(tool(args={"query": "x", "k": "$input.n"}), inputs=CITY)
+    assert problems(data) == []
+    assert problems(plan(tool(args={"query": "$input.n"}), inputs=CITY))[0].code == "argument"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_damaged_plans_are_refused_or_run_to_their_end(seed: int) -> None:
+    """Ten thousand in all: nothing raises, every problem leads to its place, and what passes every check runs."""
+    chance = random.Random(seed)
+    ran = 0
+    for round_ in range(1_000):
+        data = sample(list(PLANS)[round_ % len(PLANS)])
+        for _ in range(chance.randint(1, 3)):
+            damage(data, chance)
+        try:
+            read = parse_plan(data)
+        except InvalidPlan:
+            continue
+        check_sentences(problems_of(read), data)
+        found = problems_of(read, CATALOGUE, models=OFFLINE)
+        check_sentences(found, data)
+        ran += not found and runs(read)
+    assert ran > 20
+
+
+def runs(read: Plan) -> bool:
+    """Run a checked plan without facts and with plausible ones; False when its inputs do not fit."""
+    if list(input_problems(read, {})):
+        return False
+    skeleton = skeleton_of(read, bind_inputs(read, {}))
+    packed = skeleton.pack()
+    assert Skeleton.unpack(packed).pack() == packed
+    Drive(skeleton).run()
+    Drive(Skeleton.unpack(packed), wanted_facts(read)).run()
+    return True
+
+
+@settings(max_examples=60, deadline=None)
+@given(anything)
+def test_no_catalogue_makes_the_check_raise(part: Any) -> None:
+    """Tools come from anywhere: a schema that makes no sense says nothing."""
+    catalogue = [
+        {"name": "search", "schema": part, "output_schema": part, "effect": part},
+        {"name": "calculate", "schema": {"type": part, "properties": part, "anyOf": part, "$ref": part, "$defs": part}},
+    ]
+    for name in PLANS:
+        check_sentences(problems_of(parse_plan(PLANS[name]), catalogue), PLANS[name])
+
+
+def test_the_design_example_says_what_it_takes_when_a_tool_is_renamed() -> None:
+    data = NILE | {
+        "nodes": [node | ({"tool": "look_up"} if node.get("tool") == "search" else {}) for node in NILE["nodes"]]
+    }
+    known = "anything, calculate, load, note, read, save, search, shell, store"
+    assert [str(item) for item in problems(data)] == [
+        f"nodes[0].tool: there is no tool `look_up`; known: {known}",
+        f"nodes[1].tool: there is no tool `look_up`; known: {known}",
+    ]
+
+
+def test_a_chain_of_ten_thousand_nodes_is_checked_annotated_and_packed_in_seconds() -> None:
+    nodes = [
+        tool(args={"query": f"find $n{number - 1}" if number else "x", "k": 3}) | {"id": f"n{number}"}
+        for number in range(10_000)
+    ]
+    read = parse_plan(plan(*nodes))
+    began = time.perf_counter()
+    assert problems_of(read, CATALOGUE, models=OFFLINE) == []
+    packed = skeleton_of(read).pack()
+    assert time.perf_counter() - began < 6
+    assert len(packed) < 1_500_000

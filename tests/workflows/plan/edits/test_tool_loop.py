@@ -1,0 +1,114 @@
+"""Tool loops and summaries: what the ids of their nodes are, also when a loop or one turn of it runs again."""
+
+from typing import Any
+
+from activities.toolbox.read_output import ENTRY
+from workflows.plan.edits.summaries import summarised
+from workflows.plan.edits.tool_loop import READER, expanded, last_turn, told
+from workflows.plan.language import dependencies
+from workflows.plan.language.model_context import Excerpt
+from workflows.plan.language.nodes import LlmNode, Plan, ToolNode
+from workflows.plan.language.parser import parse_plan
+
+TOOLS = {"add": {"name": "add", "schema": {"type": "object", "properties": {"a": {"type": "integer"}}}}}
+CALLS: list[dict[str, Any]] = [{"id": "1", "name": "add", "arguments": {"a": 1}}]
+
+
+def grown(plan: Plan, name: str, generation: int = 1) -> Plan:
+    return expanded(plan, name, generation, CALLS, "digest", TOOLS)
+
+
+def new(plan: Plan, before: Plan) -> list[str]:
+    return [node.id for node in plan.nodes[len(before.nodes) :]]
+
+
+def test_every_turn_that_runs_again_has_ids_of_its_own() -> None:
+    base = parse_plan({"nodes": [{"id": "n", "kind": "llm", "prompt": "?", "tools": ["add"]}], "answer": "$n"})
+    first = grown(base, "n")
+    second = grown(first, "n_t2")
+    assert new(first, base) == ["n_t1_1", "n_t1_all", "n_t2"]
+    assert new(second, first) == ["n_t2_1", "n_t2_all", "n_t3"]
+    loop = grown(second, "n", 2)
+    assert new(loop, second) == ["n_g2t1_1", "n_g2t1_all", "n_g2t2"]
+    turn = grown(second, "n_t2", 2)
+    third = grown(turn, "n_t2", 3)
+    later = grown(third, new(third, turn)[-1])
+    assert len({node.id for node in later.nodes}) == len(later.nodes)
+
+
+def test_loops_whose_ids_begin_alike_have_ids_of_their_own() -> None:
+    names = [f"summarise_quarterly_report_{year}" for year in range(1900, 1950)]
+    nodes = [{"id": name, "kind": "llm", "prompt": "?", "tools": ["add"], "max_turns": 50} for name in names]
+    plan = parse_plan({"nodes": nodes, "answer": "$goal"})
+    for name in names:
+        plan = expanded(plan, name, 1, CALLS * 32, "digest", TOOLS)
+    plan = expanded(plan, names[0], 2, CALLS, "digest", TOOLS)
+    ids = [node.id for node in plan.nodes]
+    assert len(set(ids)) == len(ids)
+    assert max(map(len, ids)) <= 40
+    turns = [name for name in ids if name.endswith("t2")]
+    assert turns[:2] == ["summarise_quarterly_repo_t2", "summarise_quarterly_repo_xt2"]
+    assert turns[6:8] == ["summarise_quarterly_repo_xxxxxxt2", "summarise_quarterly_repo_7t2"]
+    assert grown(plan, turns[-1]).nodes[-1].id == f"{turns[-1][:-1]}3"
+
+
+def excerpt(part: int, text: str = "digest") -> Excerpt:
+    return Excerpt(node="n", name="a.text", part=part, parts=2, text=f"{text}{part}", size=9_000, tokens=500)
+
+
+def long_input(**fields: Any) -> Plan:
+    nodes = [{"id": "a", "kind": "tool", "tool": "add"}, {"id": "n", "kind": "llm", "prompt": "? ${a.text}", **fields}]
+    return parse_plan({"nodes": nodes})
+
+
+def test_summaries_are_nodes_that_the_next_turn_reads_and_every_later_one() -> None:
+    base = long_input(tools=["add"], context={"over": "summarise"})
+    grown_once = summarised(base, "n", 1, [excerpt(1), excerpt(2)])
+    assert new(grown_once, base) == ["n_t1_s1", "n_t1_s2", "n_t1_s", "n_t1"]
+    first, _, ends, turn = grown_once.nodes[2:]
+    assert isinstance(first, LlmNode)
+    assert (first.role, first.prompt, first.excerpt) == ("summariser", "a.text, part 1 of 2, for n", excerpt(1))
+    assert first.estimate is not None
+    assert first.estimate.tokens == 9_500
+    assert dependencies.inputs_of(ends) == ["n_t1_s1", "n_t1_s2"]
+    assert dependencies.reads_of(turn) == ["a", "n_t1_s"]
+    assert grown_once.answer == "$n"
+    calls = grown(grown_once, "n_t1")
+    assert new(calls, grown_once) == ["n_t1_1", "n_t1_all", "n_t2"]
+    assert dependencies.reads_of(calls.nodes[-1]) == ["a", "n_t1_all", "n_t1_s"]
+
+
+def test_only_what_has_no_summary_yet_is_summed_up() -> None:
+    base = long_input(context={"over": "summarise"})
+    once = summarised(base, "n", 1, [excerpt(1), excerpt(2)])
+    again = summarised(once, "n", 2, [excerpt(1), excerpt(2, "other")])
+    assert new(again, once) == ["n_g2t1_s1", "n_g2t1_s", "n_g2t1"]
+    assert dependencies.inputs_of(again.nodes[-2]) == ["n_t1_s1", "n_g2t1_s1"]
+
+
+def test_a_model_reads_its_inputs_by_their_names_and_nothing_else() -> None:
+    base = long_input(context={"over": "reference"})
+    node = base.nodes[1]
+    assert isinstance(node, LlmNode)
+    assert not last_turn(node)
+    asked = [
+        {"id": "1", "name": READER, "arguments": {"node": "$a.text", "from": 5, "output": "$a.secret"}},
+        {"id": "2", "name": READER, "arguments": {"node": "b"}},
+        {"id": "3", "name": READER, "arguments": {"node": "a.text", "find": "$a", "characters": 0}},
+        {"id": "4", "name": READER, "arguments": {"node": ["a.text"]}},
+    ]
+    outputs = {"a.text": "${a.text}"}
+    plan = expanded(base, "n", 1, asked, "digest", {**TOOLS, READER: ENTRY}, outputs)
+    read = plan.nodes[2]
+    assert isinstance(read, ToolNode)
+    assert read.args == {"node": "a.text", "from": 5, "output": "${a.text}"}
+    assert dependencies.reads_of(read) == ["a"]
+    turn = dependencies.turn_of(plan.nodes[-1])
+    assert turn is not None
+    said = told(turn, asked, [{"id": "n_t1_1", "status": "succeeded", "value": "piece"}])
+    assert said[0] == ("1", "n_t1_1", "piece")
+    assert said[1] == ("2", "refused", "there is no output 'b' to read; there are a.text")
+    assert "characters" in said[2][2]
+    assert said[3][2].startswith("there is no output")
+    without = expanded(base, "n", 1, asked, "digest", {**TOOLS, READER: ENTRY})
+    assert new(without, base) == ["n_t2"], "without outputs there is no such tool"

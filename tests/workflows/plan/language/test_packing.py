@@ -1,0 +1,74 @@
+"""Plans in their packed form."""
+
+import base64
+import json
+import zlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workflows.plan.language.packing import MAX_PACKED_BYTES, MAX_UNPACKED_BYTES, pack_plan, unpack_plan
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | _TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_TEXT, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(_TEXT, _JSON, max_size=5))
+def test_a_packed_plan_is_read_back_as_it_was(plan: dict[str, Any]) -> None:
+    assert unpack_plan(pack_plan(plan)) == plan
+
+
+@given(st.text(max_size=200) | st.binary(max_size=200).map(lambda body: base64.b64encode(body).decode()))
+def test_anything_else_is_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError, match="plan_packed"):
+        unpack_plan(text)
+
+
+def test_a_plan_over_a_mebibyte_is_refused_with_its_size_and_the_hint_map() -> None:
+    noise = "".join(str(hash((number, "x"))) for number in range(90_000))
+    with pytest.raises(ValueError, match=r"the plan is [\d,]+ bytes packed; at most 1,048,576 .*`map`"):
+        pack_plan({"nodes": [noise]})
+
+
+@pytest.mark.parametrize("plan", [{"a": float("nan")}, {"a": float("inf")}, {"a": "\ud800"}])
+def test_what_is_not_json_is_not_packed(plan: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"JSON compliant|surrogates not allowed"):
+        pack_plan(plan)
+
+
+def _packed(body: bytes) -> str:
+    return base64.b64encode(zlib.compress(body, 9)).decode()
+
+
+def test_a_bomb_is_refused_without_being_unpacked_whole() -> None:
+    bomb = _packed(b'{"a": "' + b"x" * MAX_UNPACKED_BYTES + b'"}')
+    assert len(bomb) < 200_000
+    with pytest.raises(ValueError, match="unpacks to more than 67,108,864 bytes"):
+        unpack_plan(bomb)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("x" * (MAX_PACKED_BYTES + 1), "characters; at most"),
+        (_packed(b"[]"), "holds no plan"),
+        (_packed(b'{"a": NaN}'), "NaN is not JSON"),
+        (_packed(b'{"a": ' * 100_000), "is not base64 of zlib of JSON"),
+        (base64.b64encode(zlib.compress(b"{}")[:-2]).decode(), "cut off"),
+        (base64.b64encode(zlib.compress(b"{}") + b"x").decode(), "after its end"),
+    ],
+)
+def test_a_damaged_plan_is_refused_with_the_reason(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        unpack_plan(text)
+
+
+def test_packing_is_worth_it() -> None:
+    nodes = [{"id": f"n{number}", "kind": "tool", "tool": "search"} for number in range(1000)]
+    assert len(pack_plan({"nodes": nodes})) < len(json.dumps(nodes)) / 5

@@ -1,0 +1,195 @@
+"""A budget shared by all branches: what starts, what waits, what is asked, what is booked."""
+
+from doubles.plan.play import Play, each, node
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workflows.plan.scheduling.budget import Amounts, Budget
+from workflows.plan.scheduling.events import Begun, Charged, Outcome, Raised, Settled, Start
+from workflows.plan.scheduling.step import step
+
+
+def calls(count: int, *, tokens: int = 100, **limits: int) -> Play:
+    """A run of so many model calls side by side."""
+    run = Play(*(node(f"c{index}", kind="llm", tokens=tokens) for index in range(count)))
+    run.state.budget = Budget(limits)
+    return run
+
+
+def used(run: Play, name: str, tokens: int, cost: int = 0, attempts: int = 1) -> list[str]:
+    return run.end(name, Outcome(f"of {name}", 1, attempts=attempts, spent=(tokens, cost)))
+
+
+def test_as_many_start_as_the_budget_may_hold() -> None:
+    run = calls(5, tokens=100, calls=3)
+    assert run.begin() == ["start c0", "start c1", "start c2"]
+    assert used(run, "c0", 100) == []
+    assert used(run, "c1", 100) == []
+    assert used(run, "c2", 100) == ["park "]
+    assert run.status("c3") == "pending"
+
+
+def test_what_a_call_did_not_use_is_there_for_the_next() -> None:
+    run = calls(4, tokens=100)
+    run.state.budget = Budget({"tokens": 200})
+    assert run.begin() == ["start c0", "start c1"]
+    assert used(run, "c0", 20) == []
+    assert used(run, "c1", 20) == ["start c2"]
+    assert used(run, "c2", 20) == ["start c3"]
+
+
+def test_a_guess_that_is_too_high_lets_one_call_through_at_a_time() -> None:
+    run = calls(3, tokens=5_000)
+    run.state.budget = Budget({"tokens": 1_000})
+    assert run.begin() == ["start c0"]
+    assert used(run, "c0", 600) == ["start c1"]
+    assert used(run, "c1", 600) == ["park "], "it overshoots by one call at most"
+
+
+def test_without_an_estimate_the_mean_of_the_calls_so_far_counts() -> None:
+    run = calls(6, tokens=0)
+    run.state.budget = Budget({"tokens": 1_000})
+    assert run.begin() == ["start c0"]
+    assert used(run, "c0", 250) == ["start c1", "start c2", "start c3"]
+
+
+def priced(count: int, price: int, **limits: int) -> Play:
+    run = Play(*(node(f"c{index}", kind="llm", price=price) for index in range(count)))
+    run.state.budget = Budget(limits)
+    return run
+
+
+def test_before_a_call_has_cost_something_its_price_is_what_it_is_expected_to_cost() -> None:
+    """A thousand tokens at $10 a million are one cent; what the first calls have cost tells better."""
+    run = priced(9, 10_000_000, cost=20_000)
+    assert run.begin() == ["start c0", "start c1"]
+    assert run.state.budget is not None
+    assert run.state.budget.held.cost == 20_000
+    assert used(run, "c0", 500, 4_000) == ["start c2"]
+    assert used(run, "c1", 500, 4_000) == ["start c3", "start c4"]
+    run.crash()
+    assert used(run, "c2", 500, 4_000) == []
+
+
+def test_calls_that_cost_nothing_so_far_do_not_hide_the_price_of_the_next() -> None:
+    run = priced(9, 10_000_000, cost=20_000)
+    run.act(Charged(Amounts(1_000, 0, 1)))
+    assert run.begin() == ["start c0", "start c1"]
+
+
+def test_a_limit_below_the_price_of_one_call_lets_one_start() -> None:
+    assert priced(9, 10_000_000, cost=5_000).begin() == ["start c0"]
+
+
+def test_without_a_known_price_money_bounds_nothing() -> None:
+    assert len(priced(9, 0, cost=5_000).begin()) == 9
+
+
+def test_a_higher_limit_lets_a_parked_run_go_on() -> None:
+    run = calls(3, calls=1)
+    run.begin()
+    assert used(run, "c0", 1) == ["park "]
+    assert run.act(Raised({"calls": 3})) == ["start c1", "start c2"]
+    assert not run.state.parked
+    assert used(run, "c1", 1) == []
+    assert used(run, "c2", 1) == ["end done"]
+
+
+def test_nobody_raises_it_so_the_run_ends_with_what_there_is() -> None:
+    run = calls(2, calls=1)
+    run.begin()
+    used(run, "c0", 1)
+    assert run.tick(1_000_000) == ["end partial"]
+    assert (run.status("c0"), run.status("c1")) == ("succeeded", "skipped")
+
+
+def test_a_run_that_never_parks_ends_partial() -> None:
+    run = Play(node("a", kind="llm"), node("b", "a", kind="llm"), on_failure="partial")
+    run.state.budget = Budget({"calls": 1})
+    run.begin()
+    assert used(run, "a", 1) == ["end partial"]
+
+
+def test_attempts_are_calls_and_what_nobody_knows_counts_in_full() -> None:
+    run = calls(2, tokens=70)
+    run.state.budget = budget = Budget({"tokens": 10_000})
+    run.begin()
+    used(run, "c0", 50, 9, attempts=3)
+    assert budget.spent == Amounts(50, 9, 3, 1)
+    run.end("c1", Outcome(error=("WorkerLost", "gone"), spent=None))
+    assert budget.spent.tokens == 120
+    assert budget.held == Amounts()
+
+
+def test_a_planner_is_paid_from_the_same_budget() -> None:
+    run = calls(1, calls=1)
+    run.act(Charged(Amounts(10, 0, 1)))
+    assert run.begin() == ["park "]
+
+
+def test_items_of_a_map_pay_one_by_one_and_tools_pay_nothing_but_their_node() -> None:
+    run = Play(node("l"), each("m", "l", item_kind="llm", tokens=10))
+    run.state.budget = Budget({"tokens": 20, "nodes": 3})
+    run.begin()
+    assert run.ok("l", length=5) == ["start m[0]", "start m[1]"]
+    assert run.state.budget.spent == Amounts(nodes=1)
+
+
+def test_a_snapshot_keeps_limits_and_what_is_spent() -> None:
+    run = calls(3, calls=2)
+    run.begin()
+    used(run, "c0", 30, 5)
+    before = run.state.budget
+    run.crash()
+    assert run.state.budget == before
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 300), st.integers(0, 400)), min_size=1, max_size=25),
+    st.integers(1, 1_500),
+    st.randoms(use_true_random=False),
+)
+def test_what_is_spent_never_passes_the_limit_by_more_than_one_call(
+    jobs: list[tuple[int, int]], limit: int, random: object
+) -> None:
+    """`jobs` are (estimate, real use); a call that uses more than its estimate may pass the limit by the difference."""
+    run = Play(*(node(f"c{index}", kind="llm", tokens=estimate) for index, (estimate, _) in enumerate(jobs)))
+    run.state.budget = budget = Budget({"tokens": limit})
+    flying = [unit for start in step(run.state, Begun()) if isinstance(start, Start) for unit in start.units]
+    excess = 0
+    while flying:
+        unit = flying.pop(random.randrange(len(flying)))  # type: ignore[attr-defined]
+        excess += max(0, jobs[unit][1] - budget.reserved[unit].tokens)
+        decisions = step(run.state, Settled(unit, 1, Outcome("x", spent=(jobs[unit][1], 0))))
+        flying += [started for start in decisions if isinstance(start, Start) for started in start.units]
+        assert budget.held.tokens == sum(held.tokens for held in budget.reserved.values())
+        largest = max(max(estimate, real, 1_000) for estimate, real in jobs)
+        assert budget.spent.tokens <= limit + largest + excess
+    assert run.state.parked or run.state.ended
+
+
+def test_sub_agents_share_what_is_left_and_give_back_what_they_do_not_use() -> None:
+    budget = Budget({"tokens": 1000, "calls": 9})
+    budget.reserve(0, Amounts(tokens=400, nodes=1))
+    assert budget.share(0, 3) == {"tokens": 400, "calls": 3}, "what it was given, not a share of it"
+    budget.reserve(1, Amounts(nodes=1))
+    assert budget.share(1, 2) == {"tokens": 300, "calls": 3}
+    assert budget.share(2, 1) == {"tokens": 300, "calls": 3}
+    assert (budget.held.tokens, budget.held.calls, budget.held.nodes) == (1000, 9, 2)
+    assert budget.rest(0) == {"tokens": 400, "calls": 3}, "what it holds itself"
+    assert not budget.affords(Amounts(tokens=1))
+    budget.settle(0, Amounts(tokens=50, calls=1, nodes=1))
+    assert (budget.held.tokens, budget.spent.tokens) == (600, 50)
+    assert budget.affords(Amounts(tokens=350, calls=2))
+    budget.settle(1, None)
+    assert budget.spent.tokens == 350, "nobody knows what a killed one has used"
+
+
+def test_a_call_whose_wish_was_refused_is_paid_before_it_starts_again() -> None:
+    run = calls(1, tokens=100)
+    run.state.budget = Budget({"tokens": 1_000})
+    run.begin()
+    assert run.end("c0", Outcome(again=True, spent=(70, 5))) == ["start c0"]
+    assert run.state.budget.spent == Amounts(70, 5, 1, 0)
+    assert used(run, "c0", 30) == ["end done"]
+    assert run.state.budget.spent == Amounts(100, 5, 2, 1)

@@ -1,0 +1,177 @@
+"""Maps: one unit an item, gathered when all have ended."""
+
+from doubles.plan.play import Play, each, node
+
+from workflows.plan.scheduling.events import Outcome, Retried
+
+
+def opened(length: int = 3, *, window: int = 100, **fields: object) -> Play:
+    """A map over a list of this length, just opened."""
+    run = Play(node("l"), each("m", "l", **fields), node("z", "m"), answer="z", window=window)
+    run.begin()
+    run.ok("l", length=length)
+    return run
+
+
+def test_a_map_starts_one_unit_an_item_and_then_gathers() -> None:
+    run = Play(node("l"), each("m", "l"), node("z", "m"), answer="z")
+    run.begin()
+    assert run.ok("l", length=3) == ["start m[0]", "start m[1]", "start m[2]"]
+    assert run.status("m") == "opened"
+    assert run.ok("m[2]", "m[0]") == []
+    assert run.ok("m[1]") == ["start m"]
+    assert run.ok("m") == ["start z"]
+
+
+def test_a_map_over_an_empty_list_gathers_at_once() -> None:
+    run = Play(node("l"), each("m", "l"), answer="m")
+    run.begin()
+    assert run.ok("l", length=0) == ["start m"]
+    assert run.ok("m") == ["end done"]
+
+
+def test_items_are_started_in_order_as_the_window_has_room() -> None:
+    run = opened(4, window=2)
+    assert [run.status(f"m[{item}]") for item in range(4)] == ["running", "running", "pending", "pending"]
+    assert run.ok("m[1]") == ["start m[2]"]
+
+
+def test_an_item_that_fails_fails_the_map_when_the_others_have_ended() -> None:
+    run = opened()
+    assert run.fail("m[1]") == []
+    run.ok("m[0]")
+    assert run.ok("m[2]") == ["park m"]
+    assert run.note("m") == ("MapFailed", "m[1] failed: Boom: it broke")
+
+
+def test_items_may_be_skipped_or_fall_back_instead() -> None:
+    run = opened(2, item_skip=True)
+    run.fail("m[0]")
+    assert run.ok("m[1]") == ["start m"]
+    assert run.status("m[0]") == "skipped"
+    run = opened(1, item_fallback=("none", 1, {}))
+    assert run.fail("m[0]") == ["start m"]
+    assert run.digest("m[0]") == "none"
+
+
+def test_to_retry_a_map_runs_only_the_items_that_failed() -> None:
+    run = opened()
+    run.ok("m[0]")
+    run.fail("m[1]")
+    run.fail("m[2]")
+    assert run.retry("m") == ["start m[1]~2", "start m[2]~2"]
+    run.ok("m[1]")
+    assert run.ok("m[2]") == ["start m~2"]
+
+
+def test_to_retry_a_map_whose_gathering_failed_only_gathers_again() -> None:
+    run = opened(2, item_skip=True)
+    run.ok("m[0]")
+    run.fail("m[1]")
+    run.fail("m")
+    assert run.retry("m") == ["start m~2"]
+    assert run.ok("m") == ["start z"]
+    assert run.retry("m") == ["start m[0]~3", "start m[1]~3"], "one that has its value runs again"
+
+
+def test_a_map_that_falls_back_for_want_of_its_gathering_gathers_again_too() -> None:
+    run = opened(1, fallback=("none", 1, {}))
+    run.ok("m[0]")
+    assert run.fail("m") == ["start z"]
+    assert run.retry("m") == ["start m~2"]
+    assert run.ok("m") == ["cancel z", "start z~2"]
+
+
+def test_the_items_run_again_where_what_one_of_them_made_is_gone() -> None:
+    run = opened(1)
+    run.ok("m[0]")
+    run.fail("m", "BodyMissing")
+    assert run.retry("m") == ["start m[0]~2"]
+
+
+def test_the_items_run_again_where_a_run_was_told_so_before_it_could_gather() -> None:
+    run = opened(1)
+    run.ok("m[0]")
+    run.fail("m")
+    assert run.act(Retried(run.unit("m"), gathers=False)) == ["start m[0]~2"]
+
+
+def test_one_item_may_be_retried_also_after_the_map_has_succeeded() -> None:
+    run = opened(2)
+    run.ok("m[0]", "m[1]")
+    assert run.ok("m") == ["start z"]
+    assert run.retry("m[1]") == ["start m[1]~2"]
+    assert run.ok("m[1]", digest="new") == ["start m~2"]
+    assert run.ok("m", digest="other list") == ["cancel z", "start z~2"]
+
+
+def test_to_retry_an_item_that_runs_stops_it_first() -> None:
+    run = opened(1)
+    assert run.retry("m[0]") == ["cancel m[0]", "start m[0]~2"]
+    assert run.state.running == 1
+
+
+def test_an_item_given_up_is_left_out() -> None:
+    run = opened(2)
+    run.fail("m[0]")
+    assert run.ok("m[1]") == ["park m"]
+    assert run.give_up("m[0]") == ["start m~2"]
+    assert run.status("m[0]") == "skipped"
+
+
+def test_another_list_opens_the_map_again_with_new_units() -> None:
+    run = opened(2)
+    assert run.retry("l") == ["start l~2"]
+    run.ok("m[0]")
+    assert run.ok("l", digest="longer", length=3) == ["cancel m[1]", "start m[0]~2", "start m[1]~2", "start m[2]~2"]
+
+
+def test_an_address_is_never_used_twice() -> None:
+    """An item that was retried more often than its map was opened pushes the map's generation on."""
+    run = opened(1)
+    for _ in range(3):
+        run.retry("m[0]")
+    run.retry("l")
+    run.ok("l", digest="other", length=1)
+    starts = [word for word in run.said if word.startswith("start")]
+    assert len(set(starts)) == len(starts)
+
+
+def test_while_the_list_is_made_again_no_further_item_starts() -> None:
+    run = opened(3, window=2)
+    run.retry("l")
+    assert run.ok("m[0]") == ["start l~2"]
+    assert run.ok("m[1]") == []
+    assert run.ok("l") == ["start m[2]"]
+
+
+def test_a_map_of_writes_is_approved_as_a_whole() -> None:
+    run = Play(node("l"), each("m", "l", approval=True), answer="m")
+    run.begin()
+    assert run.ok("l", length=2) == ["ask m"]
+    assert run.approve("m") == ["start m[0]", "start m[1]"]
+
+
+def test_a_list_that_is_none_or_too_long_fails_the_map_with_a_sentence() -> None:
+    run = Play(node("l"), each("m", "l"), answer="m")
+    run.begin()
+    assert run.ok("l") == ["park m"]
+    assert run.note("m")[1] == "the output of l has no list at `length`"
+    run = opened(3, cap=2)
+    assert run.note("m")[1] == "its list has 3 items; max_items is 2"
+    run = opened(-1)
+    assert run.status("m") == "failed"
+    run = opened(60_000, cap=100_000)
+    assert "20000 units" in run.note("m")[1]
+
+
+def test_a_map_over_a_list_known_beforehand_needs_no_node() -> None:
+    run = Play({"id": "m", "kind": "map", "length": 2, "cap": 5}, answer="m")
+    assert run.begin() == ["start m[0]", "start m[1]"]
+    run = Play({"id": "m", "kind": "map", "length": -1, "cap": 5}, answer="m")
+    assert run.begin() == ["park m"]
+
+
+def test_a_group_s_item_that_is_to_run_alone_starts_again_under_its_address() -> None:
+    run = opened(1)
+    assert run.end("m[0]", Outcome(again=True)) == ["start m[0]"]

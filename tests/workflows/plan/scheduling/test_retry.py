@@ -1,0 +1,323 @@
+"""What a person changes while a run goes on, and what follows."""
+
+from doubles.plan.play import Play, each, gate, join, node, when
+
+from workflows.plan.scheduling.events import GivenUp, Outcome, Retried
+
+
+def chain(*, window: int = 100) -> Play:
+    """a, b, c, d in a row, all done but d."""
+    run = Play(node("a"), node("b", "a"), node("c", "b"), node("d", "c"), answer="d", window=window)
+    run.begin()
+    run.ok("a", "b", "c")
+    return run
+
+
+def test_a_failed_node_runs_again_under_a_new_generation_and_what_was_blocked_goes_on() -> None:
+    run = Play(node("a"), node("b", "a"), answer="b")
+    run.begin()
+    run.fail("a")
+    assert run.retry("a") == ["start a~2"]
+    assert run.status("b") == "pending"
+    assert run.ok("a") == ["start b"]
+
+
+def test_the_same_output_again_changes_nothing_for_those_who_read_it() -> None:
+    run = chain()
+    assert run.retry("a") == ["start a~2"]
+    assert run.ok("a") == []
+    assert run.ok("d") == ["end done"]
+
+
+def test_another_output_runs_those_who_read_it_again_wave_by_wave() -> None:
+    run = chain()
+    run.retry("a")
+    assert run.ok("a", digest="new") == ["start b~2"]
+    assert run.status("c") == "succeeded"
+    assert run.ok("b", digest="new too") == ["start c~2"]
+    assert run.ok("c", digest="and so on") == ["cancel d", "start d~2"]
+
+
+def test_the_wave_stops_at_the_first_equal_output() -> None:
+    run = chain()
+    run.retry("a")
+    run.ok("a", digest="new")
+    assert run.ok("b") == []
+    assert run.ok("d") == ["end done"]
+
+
+def test_a_node_that_runs_is_cancelled_and_its_late_result_is_ignored() -> None:
+    run = Play(node("a"), node("b", "a"), answer="b")
+    run.begin()
+    assert run.retry("a") == ["cancel a", "start a~2"]
+    assert run.late("a", 1) == []
+    assert run.ok("a") == ["start b"]
+
+
+def test_those_who_have_not_begun_wait_for_the_new_output() -> None:
+    run = Play(node("x"), node("a"), node("b", "a", "x"), answer="b")
+    run.begin()
+    run.ok("a")
+    run.retry("a")
+    assert run.ok("x") == []
+    assert run.ok("a") == ["start b"]
+
+
+def test_a_ready_node_waits_again_when_what_it_needs_runs_again() -> None:
+    run = Play(node("a"), node("b", "a"), node("long"), answer="b", window=2)
+    run.begin()
+    run.state.window = 1
+    run.ok("a")
+    assert run.retry("a") == []
+    run.state.window = 2
+    assert run.tick(0) == ["start a~2"]
+    assert run.ok("a") == ["start b"]
+
+
+def test_a_node_that_fails_when_run_again_blocks_those_who_read_it() -> None:
+    run = chain()
+    run.retry("a")
+    assert run.fail("a") == ["cancel d", "park a"]
+    assert [run.status(name) for name in "bcd"] == ["blocked"] * 3
+    run.retry("a")
+    assert run.ok("a") == ["start b~2"]
+
+
+def test_a_retry_reads_what_is_there_and_again_what_comes() -> None:
+    run = chain()
+    run.retry("a")
+    assert run.retry("c") == ["start c~2"]
+    assert run.ok("a", digest="new") == ["start b~2"]
+    assert run.ok("b", digest="new too") == ["cancel c~2", "start c~3"]
+
+
+def test_a_question_is_withdrawn_while_what_it_rests_on_runs_again() -> None:
+    run = Play(node("a"), gate("g", "a", deadline=100), node("w", "a", approval=True), answer=("g", "w"))
+    run.begin()
+    run.ok("a")
+    run.retry("a")
+    assert run.status("g") == run.status("w") == "pending"
+    assert run.state.next_due() is None
+    assert run.tick(200) == run.answer("g") == run.approve("w") == []
+    assert run.ok("a") == ["ask g", "ask w"]
+
+
+def test_an_approval_holds_for_a_retry_but_not_for_other_inputs() -> None:
+    run = Play(node("a"), node("w", "a", approval=True), node("z", "w"), answer="z")
+    run.begin()
+    run.ok("a")
+    run.approve("w")
+    run.ok("w")
+    assert run.retry("w") == ["start w~2"]
+    run.ok("w")
+    run.retry("a")
+    assert run.ok("a", digest="other words") == ["ask w"]
+
+
+def test_an_approved_write_that_has_not_started_is_asked_about_again_when_its_inputs_change() -> None:
+    run = Play(node("x"), node("a"), node("w", "a", approval=True), answer="w", window=2)
+    run.begin()
+    run.ok("a")
+    run.state.window = 1
+    run.approve("w")
+    run.retry("a")
+    run.state.window = 2
+    assert run.tick(0) == ["start a~2"]
+    assert run.ok("a", digest="other words") == ["ask w"]
+
+
+def test_a_rejected_write_and_an_answered_gate_are_asked_about_again_when_retried() -> None:
+    run = Play(node("w", approval=True), answer="w")
+    run.begin()
+    run.reject("w")
+    assert run.retry("w") == ["ask w"]
+    assert run.approve("w") == ["start w~2"]
+    run = Play(gate("g"), answer="g")
+    run.begin()
+    run.answer("g")
+    assert run.retry("g") == ["cancel g", "ask g"]
+
+
+def test_a_node_given_up_is_skipped_for_good_with_what_needs_it() -> None:
+    run = Play(node("a"), node("b", "a"), join("j", "b", policy="settled"), answer="j")
+    run.begin()
+    assert run.give_up("a") == ["cancel a", "start j"]
+    assert [run.status(name) for name in "ab"] == ["skipped", "skipped"]
+    assert run.note("a")[0] == "GivenUp"
+
+
+def test_a_failed_node_given_up_lets_what_it_blocked_go() -> None:
+    run = Play(node("a"), node("b", "a"), node("c"), answer=("b", "c"))
+    run.begin()
+    run.ok("c")
+    assert run.fail("a") == ["park a"]
+    assert run.give_up("c") == []
+    assert run.give_up("a") == ["end partial"]
+
+
+def test_a_node_given_up_stays_so_when_what_it_needs_changes_until_it_is_retried_itself() -> None:
+    run = Play(node("a"), node("b", "a"), node("c"), answer="c")
+    run.begin()
+    run.ok("a")
+    run.give_up("b")
+    run.retry("a")
+    assert run.ok("a", digest="new") == []
+    assert run.retry("b") == ["start b~2"]
+
+
+def test_a_condition_is_decided_anew_on_the_new_facts() -> None:
+    run = Play(node("a"), node("b", **when("a.count", "gt", 3)), node("z"), answer="z")
+    run.begin()
+    run.ok("a", count=1)
+    assert run.status("b") == "skipped"
+    run.retry("a")
+    assert run.ok("a", digest="new", count=5) == ["start b~2"]
+
+
+def test_a_condition_is_not_decided_while_one_it_reads_is_about_to_run_again() -> None:
+    """In one step x ends with other facts, b falls back on them, a is to run again: c waits for a."""
+    run = Play(
+        node("x"),
+        node("a", "x", rank=9),
+        node("b", "x", fallback=("d", 1, {}), **when("x.n", "gt", 0)),
+        node("c", "a", "b", **when("a.n", "gt", 0)),
+        answer="c",
+        window=1,
+    )
+    run.begin()
+    run.ok("x", n=1)
+    run.state.window = 0
+    run.ok("a", n=1)
+    run.retry("x")
+    run.state.window = 1
+    assert run.tick(0) == ["start x~2"]
+    assert run.ok("x", digest="without n") == ["start a~2"]
+    assert run.status("c") == "pending"
+    assert run.ok("a", n=1) == ["start c"]
+
+
+def test_a_watcher_runs_again_only_when_the_status_is_another() -> None:
+    run = Play(node("a"), node("b", **when("a:status", "eq", "failed")), node("z"), answer="z")
+    run.begin()
+    assert run.fail("a") == ["start b"]
+    run.ok("b")
+    run.retry("a")
+    assert run.fail("a") == []
+    assert run.status("b") == "succeeded"
+    run.retry("a")
+    assert run.ok("a") == []
+    assert run.status("b") == "skipped"
+
+
+def test_first_keeps_its_value_when_only_a_loser_changes() -> None:
+    run = Play(node("a"), node("b"), join("j", "a", "b", policy="first"), node("z", "j"), answer=("z", "b"))
+    run.begin()
+    run.ok("a")
+    run.ok("j")
+    run.ok("b")
+    run.retry("b")
+    assert run.ok("b", digest="new") == []
+    run.retry("a")
+    assert run.ok("a", digest="new") == ["start j~2"]
+
+
+def test_a_loser_stays_called_off_when_what_it_needs_changes() -> None:
+    run = Play(
+        node("x"), node("a"), node("b", "x"), join("j", "a", "b", policy="first"), node("z"), answer=("j", "x", "z")
+    )
+    run.begin()
+    run.ok("x")
+    assert run.ok("a") == ["cancel b", "start j"]
+    run.retry("x")
+    assert run.ok("x", digest="new") == []
+    assert run.status("b") == "cancelled"
+
+
+def test_a_join_runs_again_for_a_changed_input_and_a_tolerant_one_for_a_repaired_one() -> None:
+    run = Play(node("a"), node("b"), join("j", "a", "b", policy="settled"), node("z"), answer=("j", "z"))
+    run.begin()
+    run.fail("a")
+    run.ok("b")
+    run.ok("j")
+    run.retry("a")
+    assert run.ok("a") == ["start j~2"]
+    assert run.chosen("j") == ["a", "b"]
+
+
+def test_a_deadline_is_not_lost_when_an_edit_passes_by() -> None:
+    run = Play(
+        node("x"), node("a"), node("b"), join("j", "a", "b", policy="settled", needs=["x"], deadline=100), answer="j"
+    )
+    run.begin()
+    run.ok("x", "a")
+    run.tick(50)
+    run.retry("x")
+    run.ok("x")
+    assert run.tick(50) == ["cancel b", "start j"]
+
+
+def test_one_retry_in_a_dense_graph_is_one_pass_and_not_exponential() -> None:
+    """Forty layers of joins of everything in the layer before, all failed behind one node."""
+    layers = [[f"n{layer}x{place}" for place in range(4)] for layer in range(40)]
+    nodes = [node("root")]
+    for depth, names in enumerate(layers):
+        above = layers[depth - 1] if depth else ["root"]
+        nodes += [join(name, *above) for name in names]
+    run = Play(*nodes, answer=layers[-1][0])
+    run.begin()
+    for _ in range(3):
+        assert run.fail("root")[-1] == "park root"
+        assert run.retry("root")[0].startswith("start root~")
+    assert len(run.ok("root")) == 4
+
+
+def test_a_retry_of_an_item_of_an_old_opening_does_nothing() -> None:
+    run = Play(node("l"), each("m", "l"), answer="m")
+    run.begin()
+    run.ok("l", length=1)
+    old = run.unit("m[0]")
+    run.retry("l")
+    run.ok("l", digest="new", length=2)
+    assert run.act(Retried(old)) == run.act(GivenUp(old)) == []
+
+
+def loop() -> Play:
+    """n has asked for three calls, of which one has ended and one waits for approval; other nodes run beside them."""
+    calls = (node("c1"), node("c2"), node("c3", approval=True))
+    turn = (join("all", "c1", "c2", "c3", policy="settled"), node("t2", "all", lends=True))
+    run = Play(node("n", instead="t2"), *calls, *turn, node("x"), node("y", "n"), answer=["y", "x"])
+    run.begin()
+    run.ok("c1")
+    run.end("n", Outcome("said", delegated=True))
+    return run
+
+
+def test_a_looping_model_that_is_given_up_takes_its_calls_with_it() -> None:
+    run = loop()
+    assert run.give_up("n") == ["cancel c2"]
+    assert [run.status(name) for name in ("n", "c1", "c2", "c3", "all", "t2", "y", "x")] == [
+        "skipped", "succeeded", "cancelled", "cancelled", "cancelled", "cancelled", "skipped", "running",
+    ]  # fmt: skip
+    assert run.note("c2") == ("NotNeeded", "what it was for was given up")
+    assert run.ok("x") == ["end partial"]
+
+
+def test_so_does_the_next_turn_of_it() -> None:
+    run = loop()
+    assert run.give_up("t2") == ["cancel c2"]
+    assert (run.status("n"), run.status("c3")) == ("failed", "cancelled")
+    assert run.retry("n") == ["start n~2"]
+
+
+def test_a_call_that_others_read_goes_on() -> None:
+    run = Play(node("a", instead="s"), node("c"), node("s", "c", lends=True), node("z", "c"), answer=["a", "z"])
+    run.begin()
+    run.fail("a")
+    assert run.give_up("a") == []
+    assert run.ok("c") == ["start z"]
+
+
+def test_the_calls_of_a_model_go_on_where_a_run_began_before_they_were_called_off() -> None:
+    run = loop()
+    assert run.act(GivenUp(run.unit("n"), calls=False)) == []
+    assert (run.status("c2"), run.status("c3")) == ("running", "waiting")

@@ -1,0 +1,115 @@
+"""A state as text, to go on from in another process."""
+
+import random
+from collections.abc import Callable
+
+from doubles.plan.play import Play, each, gate, join, node
+from doubles.plan.strategies import Planner, Seeded
+
+from workflows.plan.compile.graph import Graph, Skeleton, Spec
+from workflows.plan.scheduling.events import Begun, Outcome, Settled, Start
+from workflows.plan.scheduling.snapshot import dump, load
+from workflows.plan.scheduling.state import RunState
+from workflows.plan.scheduling.step import step
+
+
+def busy() -> Play:
+    """A run with something of everything on its way."""
+    run = Play(
+        node("l"),
+        each("m", "l", item_skip=True),
+        gate("g", deadline=500),
+        node("w", approval=True, locks=[("repo", True)]),
+        node("v", locks=[("repo", False)]),
+        node("bad", instead="s"),
+        node("s", lends=True),
+        join("j", "m", "bad", policy="quorum", quorum=2, deadline=900),
+        node("f"),
+        node("z", "j", "f", "g"),
+        answer="z",
+        window=3,
+    )
+    run.begin()
+    run.ok("l", length=3)
+    run.approve("w")
+    run.fail("m[0]")
+    return run
+
+
+def test_what_is_read_back_is_what_was_written() -> None:
+    run = busy()
+    text = dump(run.state)
+    assert dump(load(run.graph, text)) == text
+
+
+def test_a_run_goes_on_as_if_nothing_had_happened() -> None:
+    one, two = busy(), busy()
+    acts: tuple[Callable[[Play], list[str]], ...] = (
+        lambda run: run.tick(10),
+        lambda run: run.answer("g", {"colour": "red"}),
+        lambda run: run.ok("v"),
+        lambda run: run.retry("l"),
+        lambda run: run.ok("m[1]"),
+        lambda run: run.tick(2_000),
+        lambda run: run.give_up("f"),
+        lambda run: run.stop("partial"),
+    )
+    for act in acts:
+        two.crash()
+        assert act(one) == act(two)
+
+
+def test_answers_and_facts_of_any_json_survive() -> None:
+    run = Play(gate("g"), node("a"), node("b", "g", "a"), answer="b")
+    run.begin()
+    run.answer("g", {"text": "naïve, half a pair: \ud83d", "list": [1, 2.5, None, True]})
+    run.ok("a", count=float("inf"), name="ü")
+    before = (run.state.answers, run.state.facts)
+    run.crash()
+    assert (run.state.answers, run.state.facts) == before
+    run.ok("g")
+    run.crash()
+    assert run.state.answers == {}, "the answer is the gate's output by now"
+
+
+def test_ten_thousand_nodes_fit_forty_bytes_each() -> None:
+    """All succeeded, with random digests of 32 characters of base 64 and a fact now and then."""
+    count = 10_000
+    specs = [Spec(f"n{i}", "tool", needs=[i - 1] if i % 7 else []) for i in range(count)]
+    state = RunState(Graph(Skeleton(specs, [count - 1])), window=count)
+    made = random.Random(7)
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    waiting = step(state, Begun())
+    while waiting:
+        later = []
+        for decision in waiting:
+            if isinstance(decision, Start):
+                unit = decision.units[0]
+                state.now += made.randrange(3)
+                digest = "".join(made.choices(letters, k=32))
+                facts = {"count": made.randrange(9)} if unit % 10 == 0 else None
+                later += step(state, Settled(unit, 1, Outcome(digest, made.randrange(5_000), facts)))
+        waiting = later
+    assert state.ended
+    assert len(dump(state)) <= 400_000
+
+
+def test_old_openings_of_a_map_cost_next_to_nothing() -> None:
+    """What their items made is not written down any more: a byte or two a unit instead of thirty."""
+    run = Play(node("l"), each("m", "l"), answer="m")
+    run.begin()
+    run.ok("l", length=50)
+    once = len(dump(run.state))
+    for turn in range(20):
+        run.ok(*(f"m[{item}]" for item in range(50)))
+        run.retry("l")
+        run.ok("l", digest=f"list {turn}", length=50)
+    assert len(dump(run.state)) < once + 20 * 50
+
+
+def test_random_plans_are_packed_and_read_back() -> None:
+    for seed in range(50):
+        skeleton = Planner(Seeded(seed)).plan()
+        again = Skeleton.unpack(skeleton.pack())
+        assert again.pack() == skeleton.pack()
+        assert Graph(again).order == Graph(skeleton).order

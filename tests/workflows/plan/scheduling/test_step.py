@@ -1,0 +1,200 @@
+"""Whatever happens, in whatever order: properties of `step` over random plans, outcomes, edits and crashes."""
+
+import os
+from graphlib import TopologicalSorter
+
+from doubles.plan.strategies import skeletons
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from simulation.audit import check_structure
+from simulation.world import World
+
+from workflows.plan.compile.graph import Graph, Skeleton
+from workflows.plan.scheduling.events import (
+    Answered,
+    Ask,
+    Begun,
+    Decision,
+    End,
+    Event,
+    GivenUp,
+    Judged,
+    Outcome,
+    Retried,
+    Settled,
+    Start,
+    Stopped,
+    Ticked,
+)
+from workflows.plan.scheduling.snapshot import dump, load
+from workflows.plan.scheduling.state import PENDING, RUNNING, WAITING, RunState
+from workflows.plan.scheduling.step import step
+
+EXAMPLES = int(os.environ.get("SENNIT_EXAMPLES", "100"))
+
+
+class AnyRun(RuleBasedStateMachine):
+    """A run to which anything may happen, beside a copy that is written down and read back before every event."""
+
+    @initialize(skeleton=skeletons(), window=st.integers(1, 6))
+    def start(self, skeleton: Skeleton, window: int) -> None:
+        self.graph = Graph(skeleton)
+        self.state = RunState(self.graph, window=window, park_for=500)
+        self.world = World(0)
+        self.over = False
+        self.act(Begun())
+
+    def act(self, event: Event) -> None:
+        text = dump(self.state)
+        copy = load(self.graph, text)
+        assert dump(copy) == text
+        copy.draining = self.state.draining
+        copy.started = list(self.state.started)
+        before = self.over
+        decisions = step(self.state, event)
+        assert step(copy, event) == decisions
+        assert dump(copy) == dump(self.state)
+        assert not before or not decisions
+        self.over = self.over or any(isinstance(decision, End) for decision in decisions)
+        assert self.over == self.state.ended
+        for keys in self.world.carry_out(self.state, decisions):
+            assert self.state.running <= self.state.window or self.state.running == len(keys)
+
+    def units(self, status: int) -> list[int]:
+        return [unit for unit, at in enumerate(self.state.status) if at == status]
+
+    @precondition(lambda self: self.units(RUNNING))
+    @rule(data=st.data(), kind=st.sampled_from(("ends", "ends", "fails", "again", "skipped")), count=st.integers(0, 5))
+    def a_unit_ends(self, data: st.DataObject, kind: str, count: int) -> None:
+        unit = data.draw(st.sampled_from(self.units(RUNNING)))
+        key = unit, self.state.generation[unit]
+        del self.world.live[key]
+        outcome = Outcome(f"d{count % 2}", 1, {"count": count, "items.length": count % 4})
+        if kind == "fails":
+            outcome = Outcome(error=("ToolFailed", "boom"))
+        elif kind == "again":
+            outcome = Outcome(again=True, attempts=0)
+            self.world.used.pop(self.state.address(unit))
+        elif kind == "skipped":
+            outcome = Outcome(skipped=True)
+        self.act(Settled(unit, key[1], outcome))
+
+    @precondition(lambda self: self.units(WAITING))
+    @rule(data=st.data(), approved=st.booleans())
+    def a_person_says_something(self, data: st.DataObject, approved: bool) -> None:
+        unit = data.draw(st.sampled_from(self.units(WAITING)))
+        gate = self.state.spec_of(unit).kind == "gate"
+        self.act(Answered(unit, "yes") if gate else Judged(unit, approved))
+
+    @rule(data=st.data(), kind=st.sampled_from(("retry", "retry", "give up", "answer", "judge", "late", "begun")))
+    def anything_happens_to_any_unit(self, data: st.DataObject, kind: str) -> None:
+        unit = data.draw(st.integers(0, len(self.state.status) - 1))
+        events: dict[str, Event] = {
+            "retry": Retried(unit),
+            "give up": GivenUp(unit),
+            "answer": Answered(unit, 1),
+            "judge": Judged(unit, True),
+            "late": Settled(unit, self.state.generation[unit] - 1, Outcome("old")),
+            "begun": Begun(),
+        }
+        self.act(events[kind])
+
+    @rule(passed=st.integers(0, 100))
+    def time_passes(self, passed: int) -> None:
+        self.state.now += passed
+        self.act(Ticked())
+
+    @rule(draining=st.booleans())
+    def the_run_drains_or_goes_on(self, draining: bool) -> None:
+        self.state.draining = draining
+        self.act(Ticked())
+
+    @precondition(lambda self: len(self.world.used) > 12)
+    @rule(status=st.sampled_from(("partial", "cancelled")))
+    def a_person_stops_the_run(self, status: str) -> None:
+        self.act(Stopped("partial" if status == "partial" else "cancelled"))
+
+    @invariant()
+    def every_count_is_right(self) -> None:
+        if hasattr(self, "state"):
+            check_structure(self.state)
+            assert [key for key in self.world.live if self.state.status[key[0]] != RUNNING] == [] or self.over
+
+
+AnyRun.TestCase.settings = settings(
+    max_examples=EXAMPLES,
+    stateful_step_count=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+TestAnyRun = AnyRun.TestCase
+
+
+class Worker:
+    """Carries out a run in which nothing fails, one call at a time, in an order that `data` picks."""
+
+    def __init__(self, state: RunState, data: st.DataObject) -> None:
+        self.state = state
+        self.data = data
+        self.waiting: list[int] = []
+        self.ended: list[int] = []
+
+    def take(self, decisions: list[Decision]) -> None:
+        """Note what was started or asked."""
+        for decision in decisions:
+            if isinstance(decision, Start):
+                self.waiting += decision.units
+            elif isinstance(decision, Ask):
+                self.waiting.append(decision.unit)
+
+    def finish_one(self) -> None:
+        """End one call, or answer one question."""
+        unit = self.waiting.pop(self.data.draw(st.integers(0, len(self.waiting) - 1)))
+        if self.state.status[unit] == WAITING:
+            gate = self.state.spec_of(unit).kind == "gate"
+            self.take(step(self.state, Answered(unit, 1) if gate else Judged(unit, True)))
+            return
+        self.take(step(self.state, Settled(unit, 1, Outcome(f"d{unit}", 1, {"items.length": unit % 3}))))
+        if not self.state.is_item(unit):
+            self.ended.append(unit)
+
+
+@given(skeleton=skeletons(early=False, trouble=False), data=st.data())
+def test_without_failures_exactly_those_nodes_are_ready_that_graphlib_says(
+    skeleton: Skeleton, data: st.DataObject
+) -> None:
+    skeleton.islands = []
+    graph = Graph(skeleton)
+    state = RunState(graph)
+    worker = Worker(state, data)
+    waits = {index: [*graph.deps[index], *spec.inputs] for index, spec in enumerate(skeleton.specs)}
+    sorter = TopologicalSorter(waits)
+    sorter.prepare()
+    ready = set(sorter.get_ready())
+    worker.take(step(state, Begun()))
+    while not state.ended:
+        begun = {node for node in waits if state.status[node] != PENDING or state.queued[node] or node in state.items}
+        assert begun == ready
+        worker.finish_one()
+        sorter.done(*worker.ended)
+        worker.ended.clear()
+        ready |= set(sorter.get_ready())
+    assert not sorter.is_active()
+
+
+@given(skeleton=skeletons(), units=st.lists(st.integers(0, 11), max_size=20), window=st.integers(1, 4))
+def test_the_same_events_give_the_same_decisions(skeleton: Skeleton, units: list[int], window: int) -> None:
+    """Nothing but state and event decides: two runs over two copies of the plan agree word for word."""
+    logs = []
+    for _ in range(2):
+        state = RunState(Graph(Skeleton.unpack(skeleton.pack())), window=window)
+        log = [step(state, Begun())]
+        for number, unit in enumerate(units):
+            known = unit % len(state.status)
+            outcome = Outcome("d", 1, {"count": number}) if number % 3 else Outcome(error=("ToolFailed", "boom"))
+            log.append(step(state, Settled(known, state.generation[known], outcome)))
+            log.append(step(state, Retried(known) if number % 4 == 0 else Answered(known, number)))
+        logs.append(log)
+    assert logs[0] == logs[1]

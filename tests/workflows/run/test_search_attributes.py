@@ -1,0 +1,161 @@
+"""Search attributes of runs, on a real server: what lists can be filtered by, and what never gets set."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from doubles.events import kinds
+from doubles.runs import call, insist, until
+from doubles.serving import remembered_or_not
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+
+from activities.definitions import Host
+from workflows.run import engine, search_attributes
+from workflows.run.search_attributes import KEYS
+
+pytestmark = [pytest.mark.server, remembered_or_not]
+Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
+UPSERTED = "EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES"
+
+
+async def shown(handle: WorkflowHandle[Any, Any]) -> dict[str, Any]:
+    found = (await handle.describe()).typed_search_attributes
+    return {key.name.removeprefix("Sennit"): value for key, value in found if key.name in KEYS}
+
+
+async def shown_blocked(handle: WorkflowHandle[Any, Any]) -> dict[str, Any]:
+    """Return the attributes once they say what blocks the run: a query may be ahead of what its last task writes."""
+    async with asyncio.timeout(20):
+        while "BlockedOn" not in (found := await shown(handle)):
+            await asyncio.sleep(0.05)
+    return found
+
+
+async def listed(client: Client, query: str, handle: WorkflowHandle[Any, Any]) -> None:
+    """Wait until a list finds the run: visibility is a moment behind."""
+    async with asyncio.timeout(20):
+        while not [run async for run in client.list_workflows(f"{query} AND WorkflowId = '{handle.id}'")]:
+            await asyncio.sleep(0.1)
+
+
+async def test_a_run_can_be_found_by_how_it_stands(client: Client, start: Start) -> None:
+    gate = {"id": "g", "kind": "gate", "question": "Go on?"}
+    handle = await start(plan={"nodes": [call("a"), gate, call("b", args={"value": "$g"}, needs=["a"])]}, tenant="acme")
+    await until(handle, lambda view: view["status"] == "blocked")
+    await listed(
+        client, "SennitStatus = 'blocked' AND SennitBlockedOn STARTS_WITH 'gate' AND SennitTenant = 'acme'", handle
+    )
+    assert await shown(handle) == {
+        "Status": "blocked", "Phase": "running", "Tenant": "acme", "BlockedOn": "gate g", "NodesTotal": 3,
+        "NodesDone": 1,
+    }  # fmt: skip
+    await insist(handle, "answer", {"node": "g", "value": "yes"})
+    await handle.result()
+    assert await shown(handle) == {
+        "Status": "done", "Phase": "ended", "Tenant": "acme", "NodesTotal": 3, "NodesDone": 3,
+    }  # fmt: skip
+    await listed(client, "SennitStatus = 'done' AND SennitNodesDone = 3 AND SennitBlockedOn IS NULL", handle)
+
+
+async def test_a_failed_node_is_counted_and_named(start: Start) -> None:
+    handle = await start(plan={"nodes": [call("a", "fail"), call("b", "fail"), call("c", needs=["a", "b"])]})
+    await until(handle, lambda view: view["status"] == "blocked")
+    found = await shown_blocked(handle)
+    assert (found["BlockedOn"], found["NodesFailed"]) == ("failed a and 1 more", 2)
+    await handle.execute_update("finish", {})
+    await handle.result()
+    assert (await shown(handle))["Status"] == "partial"
+
+
+async def test_a_spent_budget_comes_before_other_reasons(start: Start) -> None:
+    """A list of what is over budget asks how SennitBlockedOn begins."""
+    nodes = [call("a", "fail"), call("b"), call("c", needs=["b"])]
+    handle = await start(plan={"nodes": nodes, "answer": {"a": "$a", "c": "$c"}}, budget={"nodes": 2})
+    await until(handle, lambda view: view["status"] == "blocked")
+    assert (await shown_blocked(handle))["BlockedOn"] == "budget and 1 more"
+
+
+async def test_a_wide_run_writes_twice(start: Start) -> None:
+    handle = await start(plan={"nodes": [call(f"n{i}") for i in range(60)], "answer": "$n0"})
+    await handle.result()
+    assert (await kinds(handle))[UPSERTED] == 2
+
+
+async def test_a_goal_is_seen_being_planned_and_its_tokens_counted(client: Client, start: Start) -> None:
+    handle = await start(goal="How high is Mont Blanc?")
+    await handle.result()
+    written = [
+        sorted(event.upsert_workflow_search_attributes_event_attributes.search_attributes.indexed_fields)
+        async for event in handle.fetch_history_events()
+        if event.HasField("upsert_workflow_search_attributes_event_attributes")
+    ]
+    assert written[0] == ["SennitPhase", "SennitStatus"]
+    assert (await shown(handle))["Status"] == "done"
+
+
+@pytest.mark.parametrize("plan", [{"nodes": [call("a", "no_such_tool")]}])
+async def test_a_plan_that_is_refused_shows_as_failed(start: Start, plan: dict[str, Any]) -> None:
+    handle = await start(plan=plan)
+    with pytest.raises(WorkflowFailureError):
+        await handle.result()
+    assert await shown(handle) == {"Status": "failed", "Phase": "preparing"}
+
+
+async def test_a_cancelled_run_shows_as_cancelled(start: Start) -> None:
+    handle = await start(plan={"nodes": [call("a", args={"seconds": 20})]})
+    await until(handle, lambda view: view["counts"].get("running") == 1)
+    await handle.cancel()
+    with pytest.raises(WorkflowFailureError):
+        await handle.result()
+    assert (await shown(handle))["Status"] == "cancelled"
+
+
+async def test_a_continued_run_keeps_its_attributes(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "DRAIN_EVENTS", 40)
+    nodes = [call(f"n{i}", args={"value": f"$n{i - 1}.value" if i else 1}) for i in range(16)]
+    handle = await start(plan={"nodes": nodes}, tenant="acme")
+    await handle.result()
+    assert await shown(handle) == {
+        "Status": "done", "Phase": "ended", "Tenant": "acme", "NodesTotal": 16, "NodesDone": 16,
+    }  # fmt: skip
+
+
+async def test_a_copied_run_sheds_what_it_was_started_with(client: Client, start: Start) -> None:
+    """ "Start Workflow Like This One" copies the old run's attributes."""
+    first = await start(
+        plan={"nodes": [call("a", "fail"), {"id": "g", "kind": "gate", "question": "?"}], "answer": "$g"}
+    )
+    await until(first, lambda view: view["status"] == "blocked")
+    while (await shown(first)).get("NodesFailed") != 1:  # the query may see more than the last task has written
+        await asyncio.sleep(0.05)
+    copied = (await first.describe()).typed_search_attributes
+    again = await client.start_workflow(
+        "AgentRun", {"plan": {"nodes": [call("a")]}}, id=f"{first.id}-2", task_queue="sennit.workflow",
+        search_attributes=copied,
+    )  # fmt: skip
+    await again.result()
+    assert await shown(again) == {
+        "Status": "done", "Phase": "ended", "NodesTotal": 1, "NodesDone": 1, "NodesFailed": 0,
+    }  # fmt: skip
+
+
+async def test_progress_is_written_on_the_way_but_not_often(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_attributes, "EVERY", timedelta(0))
+    nodes = [call(f"n{i}", args={"value": f"$n{i - 1}.value" if i else 1}) for i in range(3)]
+    handle = await start(plan={"nodes": nodes})
+    await handle.result()
+    assert (await kinds(handle))[UPSERTED] == 4, "three turns and the end"
+
+
+async def test_without_attributes_in_the_namespace_nothing_is_written(
+    start: Start, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def none(client: Client) -> tuple[str, ...]:
+        return ()
+
+    monkeypatch.setattr(host._visibility, "attributes", none)
+    handle = await start(plan={"nodes": [call("a")]}, tenant="acme")
+    await handle.result()
+    assert (await kinds(handle))[UPSERTED] == 0

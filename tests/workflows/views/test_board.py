@@ -1,0 +1,288 @@
+"""The board: what a person must do comes first, hostile text stays text, and it is never too long to be shown."""
+
+import html
+import json
+import random
+import re
+from typing import Any
+
+import pytest
+from doubles.plan.play import Play, each, gate, join, node
+from doubles.plan.strategies import skeletons
+from doubles.svg import Drawing
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workflows.drawing.text import plain
+from workflows.messages.views import BlockedOn, SubagentView
+from workflows.plan.compile.graph import Graph
+from workflows.plan.scheduling.state import (
+    BLOCKED,
+    CANCELLED,
+    FAILED,
+    PENDING,
+    RUNNING,
+    SKIPPED,
+    SUCCEEDED,
+    WAITING,
+    RunState,
+)
+from workflows.views.board import _STEPS, MOST_SENT, USUAL_SENT, board, prose, sent
+
+RUN = "agent-which-is-longer-1a2b3c4d"
+HOSTILE = (
+    "</title></svg></div><script>alert(1)</script> **b** `c` | [x](javascript:alert(1)) https://evil.example "
+    "{runId} $x$ \u202eRTL שלום 漢字 👩\u200d👧 Z\u0338\u0322\u031b\u0358 \x00\ud800 1/2 -- "
+)
+USUAL_BYTES = 6 * 1024
+
+
+def shown(play: Play, **fields: Any) -> str:
+    return board(play.state, run=fields.pop("run", RUN), title=fields.pop("title", "running: a goal"), **fields)
+
+
+def drawing(text: str) -> Drawing:
+    [svg] = re.findall(r"^<div>(<svg.*</svg>)</div>$", text, re.MULTILINE)
+    return Drawing(svg)
+
+
+def outside(text: str) -> str:
+    """Return a board without its picture, its places for a break, and what is marked as code."""
+    return re.sub(r"(`+).+?\1", "", re.sub(r"<div>.*</div>|<wbr>", "", text))
+
+
+def test_what_a_person_must_do_comes_first_and_can_be_pasted() -> None:
+    play = Play(
+        node("a"), gate("ok", question="May it *go*?", schema={"enum": ["yes", "no"]}), node("w", approval=True)
+    )
+    play.begin()
+    text = shown(play)
+    assert text.index("ok asks:") < text.index("<svg") < text.index("| node")
+    assert "**ok asks:** May it &#42;go&#42;?" in text
+    assert '→ Send an Update: `answer` with `{"node": "ok", "value": "yes"}`' in text
+    assert f"→ in a shell: `sennit answer {RUN} ok yes`" in text
+    assert '→ or refuse: `reject` with `{"node": "w"}`' in text
+
+
+def test_a_large_replan_tells_how_much_it_adds_and_why() -> None:
+    play = Play(node("j", kind="llm"), answer="j")
+    play.begin()
+    play.wish("j", nodes=1_200)
+    text = shown(play)
+    assert "**j wants more nodes:** may it add 1,200 more nodes? the page is gone&#58; n4 nap; and 1,199 more" in text
+    assert '→ Send an Update: `approve` with `{"node": "j"}`' in text
+    assert '→ or refuse: `reject` with `{"node": "j"}`' in text
+    assert f"→ in a shell: `sennit approve {RUN} j`" in text
+
+
+def test_a_failed_node_is_asked_about_when_the_run_is_parked() -> None:
+    play = Play(node("a"), node("b", "a"), answer="b")
+    play.begin()
+    play.fail("a")
+    text = shown(play)
+    assert "**a failed:** Boom&#58; it broke" in text
+    assert '`retry_node` with `{"node": "a"}`' in text
+    assert '`skip_node` with `{"node": "a"}`' in text
+    assert "1 blocked" in [area.text for area in drawing(text).texts]
+
+
+def test_what_is_asked_can_be_pasted_whatever_it_is() -> None:
+    value = 'a "quoted" `tick` ``two`` | pipe \\ {x}'
+    play = Play(gate("ok", question="which?", schema={"enum": [value]}))
+    play.begin()
+    [pasted] = re.findall(r"`answer` with (`+) (.*?) \1", shown(play))
+    assert json.loads(pasted[1]) == {"node": "ok", "value": value}
+
+
+def test_what_is_too_long_to_paste_is_named() -> None:
+    play = Play(gate("ok", question="which?", schema={"enum": ["é" * 100_000]}))
+    play.begin()
+    text = shown(play)
+    assert "`answer` with what query `plan` tells: it is too long to show here" in text
+    assert sent(text) < USUAL_SENT
+
+
+def test_rows_that_need_a_look_come_first() -> None:
+    play = Play(node("a"), node("b"), node("c", "b"), join("j", "a", "c", policy="settled"), answer="j")
+    play.begin()
+    play.ok("a")
+    play.fail("b")
+    play.ok("j")
+    rows = re.findall(r"^\| `(\w+)` \| \u2007(\w+)", shown(play), re.MULTILINE)
+    assert rows == [("b", "failed"), ("c", "skipped"), ("a", "succeeded"), ("j", "succeeded")]
+
+
+def test_items_of_a_map_are_counted_and_only_the_failed_are_listed() -> None:
+    play = Play(node("a"), each("m", "a"), answer="m")
+    play.begin()
+    play.ok("a", length=30)
+    play.ok(*[f"m[{item}]" for item in range(7)])
+    play.fail("m[7]")
+    text = shown(play)
+    assert "9 of 32 nodes ended" in text
+    assert "8/30" in [area.text for area in drawing(text).texts]
+    assert re.findall(r"^\| `(m\[\d+\])`", text, re.MULTILINE) == ["m[7]"]
+
+
+def test_links_lead_to_pages_of_this_run() -> None:
+    play = Play(node("a"))
+    play.begin()
+    place = "namespaces/{namespace}/workflows/{workflowId}/{runId}"
+    assert f"[pending activities]({place}/pending-activities) · [timeline]({place}/timeline)" in shown(play)
+    play.ok("a")
+    assert "pending activities" not in shown(play)
+    assert "/workflows/a%20%22b%22%2Fc/{runId}/" in shown(play, run='a "b"/c')
+    assert "](" not in shown(play, run="<" * 1000)
+
+
+def below(*names: str, run: str = f"{RUN}.sub", question: str = "May this run?") -> dict[int, SubagentView]:
+    command = f"sennit approve {run} {names[0]}"
+    items = [
+        BlockedOn(
+            node=name,
+            why="approval",
+            question=question,
+            update="approve",
+            example={"node": name},
+            command=command,
+            run=run,
+        )
+        for name in names
+    ]
+    return {0: SubagentView(name="sub", run="r", blocked=tuple(items))}
+
+
+def test_what_a_sub_agent_waits_for_is_sent_to_its_run() -> None:
+    play = Play(node("sub", kind="agent"), node("b"), answer=["sub", "b"])
+    play.begin()
+    text = shown(play, below=below("n3"))
+    assert text.index("**sub.n3 needs approval:**") < text.index("<svg")
+    assert f"→ in the [run of its sub-agent](namespaces/{{namespace}}/workflows/{RUN}.sub):" in text
+    assert '`approve` with `{"node": "n3"}`' in text
+    assert '`reject` with `{"node": "n3"}`' in text
+    assert f"`sennit approve {RUN}.sub n3`" in text
+    assert re.search(r"^\| `sub` \| \u2007running .* its sub-agent waits \|$", text, re.MULTILINE)
+    assert "sub-agent" not in shown(play)
+
+
+def test_what_sub_agents_wait_for_makes_no_board_too_long() -> None:
+    play = fan(40)
+    play.begin()
+    names = [f"n{number}" for number in range(20)]
+    for run in (RUN, HOSTILE.replace("\ud800", "") * 9):
+        text = shown(play, below=below(*names, run=run, question=HOSTILE * 900))
+        assert sent(text) <= MOST_SENT
+        assert not re.search(r"[<>{}]", re.sub(r"\]\(namespaces/\S+\)", "", outside(text)))
+
+
+def test_notes_come_last() -> None:
+    assert (
+        shown(Play(node("a")), notes=["`SennitStatus` is missing: `sennit setup`"]).rstrip().endswith("`sennit setup`")
+    )
+
+
+@given(st.one_of(st.text(), st.sampled_from([HOSTILE, "W" * 100_000, "1/2/3 ---- ::"])))
+def test_text_from_anybody_is_shown_as_it_is_and_marks_nothing_up(text: str) -> None:
+    parts = prose(text, 200).split("<wbr>")
+    said = "".join(parts)
+    assert not re.search(r"[<>|`*_\[\]\\~${}:(\n]|--|\d/\d", said)
+    assert html.unescape(said).translate({0x2068: None, 0x2069: None}) == plain(text, 200)
+    assert max(len(word) for part in parts for word in html.unescape(part).split(" ")) <= 30
+
+
+@settings(max_examples=150)
+@given(
+    skeletons(),
+    st.randoms(use_true_random=False),
+    st.lists(st.sampled_from([HOSTILE, "W" * 500, "é\n" * 99, "ok"]), min_size=1),
+)
+def test_whatever_a_run_holds_the_board_is_whole(skeleton: Any, chance: random.Random, texts: list[str]) -> None:
+    for spec in skeleton.specs:
+        spec.summary, spec.question = f"{spec.id} {chance.choice(texts)} <- n1", chance.choice(texts)
+    state = RunState(Graph(skeleton))
+    fill(state, chance, texts)
+    text = board(state, run=chance.choice([RUN, HOSTILE.replace("\ud800", "")]), title=chance.choice(texts))
+    assert drawing(text).clashes() == []
+    assert sent(text) <= MOST_SENT
+    assert "\n\n" not in text[text.index("<div>") : text.index("</div>")]
+    assert not re.search(r"[<>{}]", re.sub(r"\]\(namespaces/\S+\)", "", outside(text)))
+
+
+def fill(state: RunState, chance: random.Random, texts: list[str]) -> None:
+    """Give every node some status, and those that did not succeed a reason."""
+    statuses = (PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED)
+    for unit in range(len(state.status)):
+        state.status[unit] = chance.choice(statuses)
+        state.attempts[unit], state.millis[unit] = chance.randrange(12), chance.randrange(10_000_000)
+        state.notes[unit] = ("Boom", chance.choice(texts))
+    state.parked = chance.random() < 0.7
+
+
+def fan(count: int) -> Play:
+    middle = [
+        node(f"fetch_{n}", "plan", summary=f'fetch_{n} http_get "https://example.org/{n}"') for n in range(count - 2)
+    ]
+    return Play(node("plan"), *middle, join("all", *(each["id"] for each in middle)), answer="all")
+
+
+def layers(count: int, width: int) -> Play:
+    chance = random.Random(5)
+    nodes = []
+    for index in range(count):
+        above = range((index // width - 1) * width, index // width * width) if index >= width else ()
+        needs = (
+            [f"n{other}" for other in chance.sample(above, min(2, len(above)))]
+            if index % 2
+            else [f"n{o}" for o in above[:1]]
+        )
+        nodes.append(node(f"n{index}", *needs, summary=f'n{index} search "topic number {index}"'))
+    return Play(*nodes, answer=f"n{count - 1}")
+
+
+@pytest.mark.parametrize("reach", [1, 2, 3, 6])
+def test_no_board_is_too_long_to_be_sent(reach: int) -> None:
+    chance = random.Random(reach)
+    names = [f"{'n' * 36}_{index}" for index in range(60)]
+    nodes = [
+        gate(name, *chance.sample(names[max(0, index - reach) : index], min(index, reach, 2)), question=HOSTILE * 900)
+        for index, name in enumerate(names)
+    ]
+    play = Play(*nodes)
+    fill(play.state, chance, ["漢" * 100_000])
+    play.state.parked = True
+    text = shown(play, title="漢" * 100_000)
+    assert sent(text) <= MOST_SENT
+    assert drawing(text).clashes() == []
+
+
+def test_layers_stand_for_nodes_when_a_board_would_be_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = layers(40, 5)
+    play.begin()
+    assert len(drawing(shown(play)).boxes) == 40
+    monkeypatch.setattr("workflows.views.board._STEPS", _STEPS[-1:])
+    assert drawing(shown(play)).texts[-2].text == "layer 8: n36…n39"
+
+
+@pytest.mark.parametrize("play", [fan(5), fan(16), fan(40), layers(20, 5), layers(40, 5), layers(500, 25)])
+def test_usual_boards_take_at_most_six_kilobytes(play: Play) -> None:
+    play.begin()
+    for unit in range(len(play.graph.specs) // 2):
+        if play.state.status[unit] == RUNNING:
+            play.ok(play.state.path(unit))
+    text = shown(play)
+    assert len(text.encode()) <= USUAL_BYTES
+    assert drawing(text).clashes() == []
+
+
+def test_the_board_follows_a_graph_that_grows() -> None:
+    play = Play(node("a"), answer="a")
+    assert len(drawing(shown(play)).boxes) == 1
+    grown = Play(node("a"), node("b", "a"), answer="b")
+    assert len(drawing(shown(grown)).boxes) == 2
+    grown.graph.sketch = play.graph.sketch
+    assert len(drawing(shown(grown)).boxes) == 2
+
+
+def test_the_board_says_the_same_each_time() -> None:
+    play, again = fan(12), fan(12)
+    assert shown(play) == shown(play) == shown(again)

@@ -1,0 +1,63 @@
+"""What the report and the timeline say of a run, and what a report's size is kept to."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from doubles.runs import call, until
+from temporalio.client import WorkflowHandle
+from temporalio.converter import default
+
+from workflows.messages.views import BlockedOn
+from workflows.run.subagent_status import passed_on
+from workflows.views import report as reporting
+
+pytestmark = pytest.mark.server
+Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
+NAP = {"kind": "tool", "tool": "nap", "args": {"value": "$item.n"}}
+NODES = [call("a", "count", args={"count": 3}), {"id": "m", "kind": "map", "over": "$a.items", "do": NAP}]
+
+
+async def summaries(start: Start) -> dict[str, str]:
+    report = await (await start(plan={"nodes": NODES})).result()
+    return {line["id"]: line.get("summary", "") for line in report["nodes"]}
+
+
+async def test_a_report_says_what_its_nodes_did(start: Start) -> None:
+    assert await summaries(start) == {
+        "a": "a count 3",
+        "m": 'm map nap "$item.n" over $a.items <- a',
+        "m[0]": "",
+        "m[1]": "",
+        "m[2]": "",
+    }
+
+
+@pytest.mark.parametrize(("characters", "told"), [(32, {"a count 3", 'm map nap "$ite…'}), (30, {""})])
+async def test_many_nodes_share_the_room_for_it(
+    start: Start, monkeypatch: pytest.MonkeyPatch, characters: int, told: set[str]
+) -> None:
+    monkeypatch.setattr(reporting, "SUMMARY_CHARACTERS", characters)
+    assert set((await summaries(start)).values()) - {""} == told - {""}
+
+
+async def test_a_timer_says_what_ends_with_it(start: Start) -> None:
+    nodes = [call("a", "fail"), call("slow", args={"seconds": 20}),
+             {"id": "j", "kind": "join", "inputs": ["slow"], "policy": "settled", "deadline": "300ms"}]  # fmt: skip
+    handle = await start(plan={"nodes": nodes, "answer": {"a": "$a", "j": "$j"}})
+    await until(handle, lambda view: view["status"] == "blocked")
+    told = [
+        default().payload_converter.from_payload(event.user_metadata.summary)
+        async for event in handle.fetch_history_events()
+        if event.HasField("timer_started_event_attributes")
+    ]
+    assert list(dict.fromkeys(told)) == ["j ends waiting", "the parked run ends"]
+
+
+def test_what_is_too_long_to_be_passed_on_is_only_named() -> None:
+    item = BlockedOn(
+        node="g", why="gate", question="?" * 9_000, update="answer", example={"node": "g"}, command="sennit"
+    )
+    short = passed_on(item, "agent-x.sub")
+    assert (len(short.question), short.command, short.run) == (501, "sennit status agent-x.sub", "agent-x.sub")
+    assert passed_on(short, "agent-x") == short, "the run that asks stays the same on the way up"

@@ -1,0 +1,201 @@
+"""A graph node by node: boxes, edges, names."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workflows.drawing.frame import BADGE, EDGE, NOTE, SMALL, Box, Frame, frame_of
+from workflows.drawing.layout import Layout, neighbours
+from workflows.drawing.styles import LOOKS, STIRRING, Look, Spots, stamped
+from workflows.drawing.text import CELL, clip, clip_name, escaped, text_at
+
+CURVED = 40
+"""More links than these get a simpler curve, for the bytes it saves."""
+COMB = 6
+"""From so many links on they are drawn as a comb, where they can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What stays as it is: name, what it does, and the nodes to which it leads only by way of exception."""
+
+    name: str
+    what: str = ""
+    dotted: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What changes: `note` is a few signs beside the name, `share` how much is done, `title` is told when a node is
+    pointed at."""
+
+    status: str
+    note: str = ""
+    share: float = 0.0
+    title: str = ""
+
+
+class Sketch:
+    """A graph as far as it is drawn the same whatever has run: made once a graph, which is most of the work."""
+
+    def __init__(self, layout: Layout, nodes: Sequence[Node], *, badged: bool = True) -> None:
+        self.layout = layout
+        self.nodes = nodes
+        self.badged = badged
+        if layout.whole:
+            self.frame = frame_of(layout, [node.name for node in nodes], [node.what for node in nodes])
+            self._edges = _edges(layout, self.frame.boxes, nodes, self.frame.down)
+            self._names = _names(self.frame, nodes, badged)
+
+    def elements(self, marks: Sequence[Mark], spots: Spots, left: int, top: int) -> str:
+        """Return the graph's elements, `top` units down, and note where badges go."""
+        boxes = self.frame.boxes[: len(marks)]
+        parts = [self._edges]
+        for status, look in LOOKS.items():
+            members = [(mark, box) for mark, box in zip(marks, boxes, strict=True) if mark.status == status]
+            if members:
+                parts.append(_group(members, look, stirring=status == "running"))
+                own = [(box.x + left + BADGE // 2, box.y + top + box.height // 2) for _, box in members]
+                spots.setdefault(status, []).extend(own)
+        notes = _notes(marks, boxes) if self.frame.two_lines else ""
+        return f"<g transform='translate({left} {top})'>{''.join(parts)}{self._names}{notes}</g>"
+
+
+def _edges(layout: Layout, boxes: Sequence[Box], nodes: Sequence[Node], down: bool) -> str:
+    """Return the links as curves, or as combs where many meet, with an arrow's head where they reach a node."""
+    solid, rest = _combs(layout, boxes, down)
+    dotted: list[str] = []
+    for source, node in rest:
+        curve = _curve(boxes[source], boxes[node], down, terse=len(rest) > CURVED)
+        exception = source < layout.count and node in nodes[source].dotted
+        (dotted if exception else solid).append(curve)
+    solid += [_through(boxes[cell], down) for layer in layout.layers for cell in layer if cell >= layout.count]
+    lines = "".join(
+        f"<path{dash} d='{''.join(curves)}'/>"
+        for curves, dash in ((solid, ""), (dotted, " stroke-dasharray='2 5'"))
+        if curves
+    )
+    if not lines:
+        return ""
+    ends = [boxes[node] for node in dict.fromkeys(node for _, node in layout.links if node < layout.count)]
+    tip = f"<path d='M0 0l{'-4-8h8' if down else '-8-4v8'}z'/>"
+    heads = stamped("d" if down else "r", "fill='currentColor' fill-opacity='.6'", tip, [_entry(e, down) for e in ends])
+    return f"<g fill='none' stroke='currentColor' stroke-opacity='.45'>{lines}</g>{heads}"
+
+
+def _combs(layout: Layout, boxes: Sequence[Box], down: bool) -> tuple[list[str], list[tuple[int, int]]]:
+    """Return combs, and the links they leave: many links out of one cell, or into one, each the other end's only one.
+
+    A comb takes half the bytes of so many curves and is easier to follow.
+    """
+    above, below = neighbours(layout.links)
+    drawn: dict[tuple[int, int], None] = {}
+    combs = []
+    for cell, beside, others, out in [
+        *((cell, beside, above, True) for cell, beside in below.items()),
+        *((cell, beside, below, False) for cell, beside in above.items()),
+    ]:
+        if len(beside) >= COMB and all(len(others[other]) == 1 for other in beside):
+            combs.append(_comb(boxes[cell], [boxes[other] for other in beside], down, out=out))
+            drawn |= dict.fromkeys((cell, other) if out else (other, cell) for other in beside)
+    return combs, [link for link in layout.links if link not in drawn]
+
+
+def _comb(spine: Box, teeth: Sequence[Box], down: bool, *, out: bool) -> str:
+    """Return a comb: a bar across the layers' gap, a line to the one end, a tooth for each of the others."""
+    ends = [(_entry if out else _exit)(box, down) for box in teeth]
+    x, y = (_exit if out else _entry)(spine, down)
+    half = ((ends[0][1] - y) if down else (ends[0][0] - x)) // 2
+    if down:
+        bar, span = y + half, sorted([x, *(end[0] for end in ends)])
+        lines = [f"M{x} {y}V{bar}M{span[0]} {bar}H{span[-1]}", *(f"M{end[0]} {bar}V{end[1]}" for end in ends)]
+    else:
+        bar, span = x + half, sorted([y, *(end[1] for end in ends)])
+        lines = [f"M{x} {y}H{bar}M{bar} {span[0]}V{span[-1]}", *(f"M{bar} {end[1]}H{end[0]}" for end in ends)]
+    return "".join(lines)
+
+
+def _entry(box: Box, down: bool) -> tuple[int, int]:
+    return (box.x + box.width // 2, box.y) if down else (box.x, box.y + box.height // 2)
+
+
+def _exit(box: Box, down: bool) -> tuple[int, int]:
+    return (box.x + box.width // 2, box.y + box.height) if down else (box.x + box.width, box.y + box.height // 2)
+
+
+def _through(lane: Box, down: bool) -> str:
+    x, y = _entry(lane, down)
+    return f"M{x} {y}v{lane.height}" if down else f"M{x} {y}h{lane.width}"
+
+
+def _curve(source: Box, node: Box, down: bool, *, terse: bool) -> str:
+    """Return a curve from one box to the next."""
+    (x, y), end = _exit(source, down), _entry(node, down)
+    across, along = (end[0] - x, end[1] - y) if down else (end[1] - y, end[0] - x)
+    half = along // 2
+    if down:
+        start, bend = f"0 {half} ", f"{across} {half} {across} {along}"
+    else:
+        start, bend = f"{half} 0 ", f"{half} {across} {along} {across}"
+    curve = f"s{bend}" if terse else f"c{start}{bend}"
+    path = curve if across else f"v{along}" if down else f"h{along}"
+    return f"M{x} {y}{path}".replace(" -", "-")
+
+
+def _group(members: Sequence[tuple[Mark, Box]], look: Look, *, stirring: bool) -> str:
+    """Return the boxes of one status. Those with a title are elements of their own."""
+    common = "".join(_outline(box) for mark, box in members if not mark.title)
+    titled = "".join(
+        f"<path d='{_outline(box)}'><title>{escaped(mark.title)}</title></path>" for mark, box in members if mark.title
+    )
+    bars = "".join(
+        f"M{box.x + 4} {box.y + box.height - 4}h{round((box.width - 8) * mark.share)}"
+        for mark, box in members
+        if mark.share
+    )
+    shared = f"<path d='{common}'/>" if common else ""
+    moving = STIRRING if stirring else ""
+    bar = f"<path stroke='{look.colour}' stroke-width='4' d='{bars}'/>" if bars else ""
+    return f"<g {look.ink} {look.box}>{moving}{shared}{titled}</g>{bar}"
+
+
+def _outline(box: Box) -> str:
+    return f"M{box.x} {box.y}h{box.width}v{box.height}h-{box.width}z"
+
+
+def _names(frame: Frame, nodes: Sequence[Node], badged: bool) -> str:
+    """Return the texts: pointing at one points at the box below it."""
+    names: dict[int, list[tuple[int, int, str]]] = {}
+    whats = []
+    for node, box in zip(nodes, frame.boxes, strict=False):
+        left, base = box.x + (BADGE if badged else EDGE), box.y + (21 if frame.two_lines else 20)
+        names.setdefault(base if frame.down else left, []).append((left, base, clip_name(node.name, frame.name_room)))
+        if frame.two_lines and node.what:
+            room = (box.x + box.width - EDGE - left) / (CELL * SMALL)
+            whats.append(text_at(left / SMALL, (base + 19) / SMALL, clip(node.what, room)))
+    rows = "".join(_row(row, frame.down) for row in names.values())
+    return f"<g pointer-events='none'>{rows}{_small(whats)}</g>"
+
+
+def _notes(marks: Sequence[Mark], boxes: Sequence[Box]) -> str:
+    return _small(
+        [
+            text_at(
+                (box.x + box.width - EDGE) / SMALL, (box.y + 21) / SMALL, clip(mark.note, NOTE), " text-anchor='end'"
+            )
+            for mark, box in zip(marks, boxes, strict=True)
+            if mark.note
+        ]
+    )
+
+
+def _small(texts: Sequence[str]) -> str:
+    return f"<g transform='scale({SMALL})' fill-opacity='.75'>{''.join(texts)}</g>" if texts else ""
+
+
+def _row(names: Sequence[tuple[int, int, str]], down: bool) -> str:
+    """Return the names of one layer; of many the common place is said once."""
+    if len(names) < 5:
+        return "".join(text_at(*name) for name in names)
+    moved = "".join(text_at(x if down else 0, 0 if down else y, name) for x, y, name in names)
+    x, y, _ = names[0]
+    return f"<g transform='translate({0 if down else x} {y if down else 0})'>{moved}</g>"

@@ -1,0 +1,218 @@
+"""Where the nodes of a graph stand in a picture: in layers, in order, with lanes for edges that pass layers by.
+
+A node's layer is the longest path to it. The order inside a layer comes from barycentre sweeps (Sugiyama, Tagawa and
+Toda 1981), places from isotonic regression. Everything depends on the graph alone, never on what has run, so that a
+picture stands still while its nodes change.
+"""
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workflows.plan.compile.graph import Graph
+
+SWEEPS = 6
+MOST_NODES = 60
+MOST_LINKS = 240
+_STIFF = 64.0
+"""How much more a lane than a node insists on a straight line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A graph in layers. Cells below `count` are nodes; the others are lanes, where long edges pass a layer.
+
+    `links` lead from cells to cells of the next layer. A graph too big to draw node by node has neither lanes nor
+    links, and its layers are in plan order.
+    """
+
+    count: int
+    layers: list[list[int]]
+    links: list[tuple[int, int]]
+
+    @property
+    def whole(self) -> bool:
+        """Whether every node is to be drawn."""
+        return self.count <= MOST_NODES and (bool(self.links) or len(self.layers) <= 1)
+
+
+def after(graph: Graph) -> list[list[int]]:
+    """Return for each node the nodes it comes after; a stand-in comes after the one it stands in for."""
+    found = [[*deps, *spec.inputs] for deps, spec in zip(graph.deps, graph.specs, strict=True)]
+    for standin, host in graph.standin_for.items():
+        found[standin].append(host)
+    return found
+
+
+def levels(sources: Sequence[Sequence[int]]) -> list[int]:
+    """Return each node's layer: as early as the nodes it comes after allow. There is no cycle: the checker holds it."""
+    level = [0] * len(sources)
+    missing = [len(some) for some in sources]
+    targets: list[list[int]] = [[] for _ in sources]
+    for node, some in enumerate(sources):
+        for source in some:
+            targets[source].append(node)
+    ready = deque(node for node, count in enumerate(missing) if not count)
+    while ready:
+        source = ready.popleft()
+        for node in targets[source]:
+            level[node] = max(level[node], level[source] + 1)
+            missing[node] -= 1
+            if not missing[node]:
+                ready.append(node)
+    return level
+
+
+def layered(level: Sequence[int]) -> list[list[int]]:
+    """Return the nodes by layer, in plan order."""
+    layers: list[list[int]] = [[] for _ in range(1 + max(level, default=-1))]
+    for node, number in enumerate(level):
+        layers[number].append(node)
+    return layers
+
+
+def arrange(sources: Sequence[Sequence[int]]) -> Layout:
+    """Return the layout of a graph, given for each node the nodes it comes after."""
+    count, level = len(sources), levels(sources)
+    layers = layered(level)
+    if count > MOST_NODES:
+        return Layout(count, layers, [])
+    links = _links(sources, level, layers)
+    if len(links) > MOST_LINKS:
+        return Layout(count, layered(level), [])
+    return Layout(count, _ordered(layers, links), links)
+
+
+def _links(sources: Sequence[Sequence[int]], level: list[int], layers: list[list[int]]) -> list[tuple[int, int]]:
+    """Return every edge as steps from layer to layer, and put the lanes it passes through into `layers`.
+
+    Long edges share lanes: those into one node, or those out of one node, whichever bundles more of them.
+    """
+    edges = [(source, node) for node, some in enumerate(sources) for source in dict.fromkeys(some)]
+    long = [(source, node) for source, node in edges if level[node] - level[source] > 1]
+    into, out = [0] * len(level), [0] * len(level)
+    for source, node in long:
+        out[source] += 1
+        into[node] += 1
+    lanes: dict[tuple[int, bool, int], int] = {}
+    links: dict[tuple[int, int], None] = {}
+    for source, node in edges:
+        merging = into[node] >= out[source]
+        cell = source
+        for layer in range(level[source] + 1, level[node]):
+            key = (node if merging else source, merging, layer)
+            if key not in lanes:
+                lanes[key] = len(level) + len(lanes)
+                layers[layer].append(lanes[key])
+            links[cell, lanes[key]] = None
+            cell = lanes[key]
+        links[cell, node] = None
+    return list(links)
+
+
+def _ordered(layers: list[list[int]], links: list[tuple[int, int]]) -> list[list[int]]:
+    """Return the layers with as few crossings as a few sweeps find; plan order decides between equals."""
+    above, below = neighbours(links)
+    best, fewest = layers, _crossings(layers, below)
+    current = layers
+    for sweep in range(SWEEPS):
+        if not fewest:
+            break
+        beside = below if sweep % 2 else above
+        current = [list(layer) for layer in current]
+        steps = range(len(layers) - 2, -1, -1) if sweep % 2 else range(1, len(layers))
+        for number in steps:
+            fixed = current[number + 1 if sweep % 2 else number - 1]
+            place = {cell: position for position, cell in enumerate(fixed)}
+            own = {cell: position for position, cell in enumerate(current[number])}
+            weight = {cell: _mean([place[other] for other in beside.get(cell, ())], own[cell]) for cell in own}
+            current[number].sort(key=lambda cell, weight=weight, own=own: (weight[cell], own[cell]))  # type: ignore[misc]
+        crossings = _crossings(current, below)
+        if crossings < fewest:
+            best, fewest = current, crossings
+    return best
+
+
+def neighbours(links: Sequence[tuple[int, int]]) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
+    """Return for each cell those linked to it in the layer before, and in the layer behind."""
+    above: dict[int, list[int]] = {}
+    below: dict[int, list[int]] = {}
+    for source, node in links:
+        above.setdefault(node, []).append(source)
+        below.setdefault(source, []).append(node)
+    return above, below
+
+
+def _mean(places: Sequence[float], otherwise: float) -> float:
+    return sum(places) / len(places) if places else otherwise
+
+
+def _crossings(layers: list[list[int]], below: dict[int, list[int]]) -> int:
+    """Return how many pairs of links cross: inversions, counted layer by layer."""
+    found = 0
+    for number in range(len(layers) - 1):
+        place = {cell: position for position, cell in enumerate(layers[number + 1])}
+        seen: list[int] = []
+        for cell in layers[number]:
+            ends = sorted(place[node] for node in below.get(cell, ()))
+            found += sum(len(seen) - bisect_left(seen, end + 1) for end in ends)
+            for end in ends:
+                insort(seen, end)
+    return found
+
+
+def places(layout: Layout, sizes: Sequence[float], gap: float) -> list[float]:
+    """Return where the middle of each cell stands across the layers, from 0 up; cells of a layer never overlap.
+
+    `sizes` are the cells' extents across the layers, `gap` the least distance between two of them. Each cell is drawn
+    to the mean of its neighbours, as far as those beside it allow.
+    """
+    middle = [0.0] * len(sizes)
+    for layer in layout.layers:
+        edge = 0.0
+        for cell in layer:
+            middle[cell] = edge + sizes[cell] / 2
+            edge += sizes[cell] + gap
+        for cell in layer:
+            middle[cell] -= (edge - gap) / 2
+    above, below = neighbours(layout.links)
+    for sweep in range(SWEEPS):
+        back = sweep % 2 == 0
+        for layer in reversed(layout.layers) if back else layout.layers:
+            near, far = (below, above) if back else (above, below)
+            wanted = [_wanted(cell, middle, near, far, layout.count) for cell in layer]
+            for cell, place in zip(layer, _spread(layer, wanted, sizes, gap), strict=True):
+                middle[cell] = place
+    least = min((place - size / 2 for place, size in zip(middle, sizes, strict=True)), default=0.0)
+    return [place - least for place in middle]
+
+
+def _wanted(
+    cell: int, middle: list[float], near: dict[int, list[int]], far: dict[int, list[int]], count: int
+) -> tuple[float, float]:
+    """Return where a cell would like to be and how much: amid those it is linked to on the side the sweep comes from.
+
+    A lane goes straight on from a lane.
+    """
+    beside = near.get(cell) or far.get(cell) or []
+    lanes = [other for other in beside if other >= count] if cell >= count else []
+    return _mean([middle[other] for other in lanes or beside], middle[cell]), _STIFF if lanes else 1.0
+
+
+def _spread(layer: list[int], wanted: list[tuple[float, float]], sizes: Sequence[float], gap: float) -> list[float]:
+    """Return the places nearest to the wanted ones, by least squares, that keep order and distance."""
+    offsets: list[float] = []
+    edge = 0.0
+    for cell in layer:
+        offsets.append(edge + sizes[cell] / 2)
+        edge += sizes[cell] + gap
+    blocks: list[tuple[float, float, int]] = []  # weighted sum, weight, length
+    for (place, weight), offset in zip(wanted, offsets, strict=True):
+        total, length = (place - offset) * weight, 1
+        while blocks and blocks[-1][0] / blocks[-1][1] > total / weight:
+            before = blocks.pop()
+            total, weight, length = total + before[0], weight + before[1], length + before[2]
+        blocks.append((total, weight, length))
+    shifts = [total / weight for total, weight, length in blocks for _ in range(length)]
+    return [shift + offset for shift, offset in zip(shifts, offsets, strict=True)]

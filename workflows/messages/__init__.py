@@ -1,0 +1,1 @@
+"""What crosses the wire: activity contracts, requests, results, views and updates."""

@@ -1,0 +1,89 @@
+"""Timeouts, retries and queues of every activity; chosen so that the web UI has nothing to warn about.
+
+Each has a retry policy with an end, a start-to-close time, and a heartbeat shorter than that wherever it beats. A
+node's own timeout is kept inside the activity; the five seconds more are for binding and storing.
+"""
+
+from datetime import timedelta
+from typing import Any, TypedDict
+
+from temporalio.common import Priority, RetryPolicy
+from temporalio.workflow import ActivityCancellationType
+
+from workflows.messages import queues
+from workflows.plan.compile.graph import Spec
+from workflows.plan.language.summary import for_bar
+
+HEARTBEAT = timedelta(seconds=10)
+OVERHEAD = timedelta(seconds=5)
+PATIENCE = timedelta(hours=24)
+USUAL_PRIORITY = 3
+SERVICE_ATTEMPTS = 5
+REFUSALS = 10_000
+"""Times that a busy provider may put a model call off, beside its attempts: as many as there is patience for."""
+
+
+class Options(TypedDict, total=False):
+    """The options of `workflow.start_activity` that Sennit sets."""
+
+    task_queue: str
+    start_to_close_timeout: timedelta
+    schedule_to_close_timeout: timedelta
+    heartbeat_timeout: timedelta
+    retry_policy: RetryPolicy
+    cancellation_type: ActivityCancellationType
+    priority: Priority
+    summary: str
+
+
+def node_options(specs: list[Spec], *, item: bool, own_work: bool) -> Options:
+    """Return the options for one node or a group. `own_work` is false where only stored outputs are put together,
+    around a sub-agent too: what fails there is the store, and what its run has cost is not to be lost for that.
+    """
+    first = specs[0]
+    limit = OVERHEAD + timedelta(milliseconds=sum(spec.limit(item=item) for spec in specs))
+    options = Options(
+        task_queue=first.queue if own_work else queues.TOOLS,
+        start_to_close_timeout=limit,
+        schedule_to_close_timeout=max(PATIENCE, 2 * limit),
+        heartbeat_timeout=min(HEARTBEAT, limit / 2),
+        retry_policy=_retry(_attempts(specs) if own_work else 4),
+    )
+    if first.priority != USUAL_PRIORITY:
+        options["priority"] = Priority(priority_key=first.priority)
+    if len(specs) > 1:
+        options["cancellation_type"] = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
+    if not item and first.summary and len(specs) == 1:
+        options["summary"] = for_bar(first.summary)
+    return options
+
+
+def service_options(summary: str, *, queue: str = queues.TOOLS, beats: bool = False) -> Options:
+    """Return the options for an activity of the run itself: preparing, checking, planning, concluding."""
+    options = Options(
+        task_queue=queue,
+        start_to_close_timeout=timedelta(seconds=150 if beats else 60),
+        schedule_to_close_timeout=PATIENCE,
+        retry_policy=_retry(SERVICE_ATTEMPTS + (REFUSALS if beats else 0)),
+        summary=summary,
+    )
+    if beats:
+        options["heartbeat_timeout"] = HEARTBEAT
+    return options
+
+
+def _attempts(specs: list[Spec]) -> int:
+    """Return the most that Temporal may count; a model call counts its own attempts itself."""
+    most = max(spec.attempts for spec in specs)
+    return most + REFUSALS if specs[0].queue.startswith(queues.LLM_PREFIX) else most
+
+
+def _retry(attempts: int) -> RetryPolicy:
+    return RetryPolicy(
+        initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30), maximum_attempts=attempts
+    )
+
+
+def as_keywords(options: Options) -> dict[str, Any]:
+    """Return options as keyword arguments."""
+    return dict(options)

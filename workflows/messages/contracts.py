@@ -1,0 +1,262 @@
+"""What the workflow and its activities say to each other.
+
+Activities are named here by typed references instead of being imported: workflow code must not import I/O, and the
+worker that runs a workflow need not have the tools installed. A test holds every reference to exactly one registered
+activity of the same types.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from workflows.messages.usage import NOTHING, Spent, Usage
+
+In = TypeVar("In", bound=BaseModel)
+Out = TypeVar("Out", bound=BaseModel)
+
+Digest = str
+NodePath = str
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[In, Out]):
+    """An activity by name, with the one object it takes and the one it returns."""
+
+    name: str
+    takes: type[In]
+    gives: type[Out]
+
+
+class Message(BaseModel):
+    """A value on the wire: frozen, strict about its fields; fields left at their default are not sent."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PrepareCall(Message):
+    """Opens a run. `run` is the first run id of the chain, the home of its artifacts. `given` is what the goal of a
+    sub-agent names, as `RUN/DIGEST` among the artifacts of the run above.
+    """
+
+    run: str
+    goal: str = ""
+    plan: dict[str, JsonValue] | None = None
+    plan_packed: str | None = None
+    inputs: dict[str, JsonValue] = Field(default_factory=dict)
+    docs: str | None = None
+    tools: tuple[str, ...] | None = None
+    approval: Literal["writes", "never"] = "writes"
+    given: str = ""
+
+
+class Checked(Message):
+    """A plan's verdict: either a plan digest and its packed skeleton, or problems, one sentence each.
+
+    `continues` says that the plan begins with all of its base as it was. If it does not, `kept` maps its nodes to those
+    of its base that make the same calls on the same inputs. `facts` are those of old nodes that only the new plan asks
+    for, by new node, and `awaits` the old nodes whose facts are asked for but whose output was not given.
+    Of a replan, `why` is what its joiner says and `tokens` what the new nodes are forecast to take.
+    """
+
+    plan: Digest = ""
+    skeleton: str = ""
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    continues: bool = False
+    kept: dict[str, str] = Field(default_factory=dict)
+    facts: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    awaits: tuple[str, ...] = ()
+    why: str = ""
+    tokens: int = 0
+
+
+class Prepared(Message):
+    """`charter` is the artifact of all a run is bound to: catalogue, inputs, documents. A planner that `streams` sends
+    the beginning of its plan while it writes the rest. `attributes` are the search attributes that the namespace has,
+    `rates` the calls a minute of model queues for which somebody said how many they take.
+    """
+
+    charter: Digest
+    planner: str = ""
+    streams: bool = False
+    checked: Checked | None = None
+    attributes: tuple[str, ...] = ()
+    rates: dict[str, int] = Field(default_factory=dict)
+
+
+class PlanCall(Message):
+    """Asks a planner for a plan of the charter's goal. After a draft that cannot run, `draft` is that plan, `said` what
+    the planner wrote, `problems` what is wrong. With `stream`, the beginning of the plan is sent as signals `drafted`
+    while the rest is written.
+    """
+
+    run: str
+    charter: Digest
+    problems: tuple[str, ...] = ()
+    draft: Digest = ""
+    said: Digest = ""
+    stream: bool = False
+
+
+class Drafted(Message):
+    """The beginning of a plan, checked, as far as it is written: each one continues the last of the same attempt."""
+
+    attempt: int
+    plan: Digest
+    skeleton: str
+
+
+def drafted_in(request: Any = None, *more: Any) -> Drafted | None:
+    """Return the beginning of a plan in a signal's input, or None for an input of any other shape."""
+    try:
+        return Drafted.model_validate(request) if not more else None
+    except ValidationError:
+        return None
+
+
+class Planned(Message):
+    """A planner's draft in the plan language, not yet checked.
+
+    `said` is the planner's own text, where another attempt may mend it. `problems` are what the text itself has wrong:
+    with any, the draft is not whole.
+    """
+
+    draft: Digest
+    usage: Usage = NOTHING
+    said: Digest = ""
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class CheckCall(Message):
+    """Checks a draft against the charter. With `base`, the plan that has run so far, the draft is a whole plan to go on
+    with, or what is to be added: a replan, or the tool calls that the model of `node` asks for. `refs` maps nodes that
+    have ended to their outputs.
+    """
+
+    run: str
+    charter: Digest
+    draft: Digest
+    base: Digest = ""
+    adds: Literal["", "replan", "calls"] = ""
+    node: str = ""
+    refs: dict[str, Digest] = Field(default_factory=dict)
+
+
+class LoadCall(Message):
+    """Asks for the skeleton of a plan checked earlier in this run."""
+
+    run: str
+    plan: Digest
+
+
+class NodeCall(Message):
+    """Runs nodes of one plan: one as a rule, several as a group.
+
+    `nodes` are node paths with their generation (`n7`, `n7~2`, `m[17]`). `refs` maps the nodes whose outputs they read
+    to artifact digests; the activity binds arguments from there. `lost` maps inputs without a value to (status,
+    error). `items` are a map's item outputs in order. `answer` is what a person answered at a gate. A model
+    whose output is the run's answer may ask for more nodes `replans` more times; `objections` say what was wrong with
+    its last wish. `left` is what the run's budget has left for a model call with all its attempts: `tokens`, and `cost`
+    in millionths of a dollar.
+    """
+
+    run: str
+    plan: Digest
+    nodes: tuple[NodePath, ...]
+    refs: dict[str, Digest] = Field(default_factory=dict)
+    lost: dict[str, tuple[str, str | None]] = Field(default_factory=dict)
+    items: tuple[Digest | None, ...] = ()
+    answer: JsonValue = None
+    replans: int = 0
+    objections: tuple[str, ...] = ()
+    left: dict[str, int] = Field(default_factory=dict)
+
+
+class NodeError(Message):
+    """Why a node failed: a type to test for and a sentence to read. `again` asks for another start, alone."""
+
+    type: str
+    message: str
+    again: bool = False
+
+
+class NodeReply(Message):
+    """A node's outcome: the digest of its stored output with size, wanted facts and a preview, or an error.
+
+    `value` is the output itself where the run's answer is made of it and it is small. With `more` the output is no
+    answer but a wish for more nodes. `calls` counts model calls where they are more than one.
+    """
+
+    ref: Digest | None = None
+    size: int = 0
+    facts: dict[str, JsonValue] = Field(default_factory=dict)
+    preview: str = ""
+    value: JsonValue = None
+    has_value: bool = False
+    skipped: bool = False
+    more: Literal["", "replan", "calls"] = ""
+    calls: int = 0
+    attempt: int = 1
+    usage: Usage = NOTHING
+    error: NodeError | None = None
+
+    @property
+    def spent(self) -> Spent:
+        """What the node has used, as its run counts it."""
+        return Spent(*self.usage, self.calls or int(any(self.usage)))
+
+
+class GroupReply(Message):
+    """One reply a node, in the order of the call. A node cut off by a cancellation has an error with `again`."""
+
+    nodes: tuple[NodeReply, ...]
+
+
+class Evidence(Message):
+    """What a mark `[n]` in the answer stands on."""
+
+    n: int
+    node: str = ""
+    claim: str = ""
+    source: str = ""
+    quote: str = ""
+
+
+class ConcludeCall(Message):
+    """Binds the plan's answer from stored outputs; parts without one give null."""
+
+    run: str
+    plan: Digest
+    refs: dict[str, Digest] = Field(default_factory=dict)
+
+
+class Conclusion(Message):
+    """The answer, at most 64 KB; a longer one is cut with a mark and `ref` names the whole."""
+
+    answer: JsonValue = None
+    evidence: tuple[Evidence, ...] = ()
+    ref: Digest | None = None
+
+
+class Delegation(Message):
+    """What a sub-agent is started with: a run request. What others said stays out of its goal, which names it."""
+
+    request: dict[str, JsonValue]
+
+
+PREPARE = Call("prepare", PrepareCall, Prepared)
+PLAN = Call("plan", PlanCall, Planned)
+CHECK_PLAN = Call("check_plan", CheckCall, Checked)
+LOAD_PLAN = Call("load_plan", LoadCall, Checked)
+CONCLUDE = Call("conclude", ConcludeCall, Conclusion)
+TOOL = Call("tool", NodeCall, GroupReply)
+LLM = Call("llm", NodeCall, GroupReply)
+JOIN = Call("join", NodeCall, GroupReply)
+MAP = Call("map", NodeCall, GroupReply)
+DELEGATE = Call("delegate", NodeCall, Delegation)
+AGENT = Call("agent", NodeCall, GroupReply)
+GATE = Call("gate", NodeCall, GroupReply)
+GROUP = Call("group", NodeCall, GroupReply)
+CALLS = (PREPARE, PLAN, CHECK_PLAN, LOAD_PLAN, CONCLUDE, TOOL, LLM, JOIN, MAP, GATE, DELEGATE, AGENT, GROUP)

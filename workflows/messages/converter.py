@@ -1,0 +1,65 @@
+"""How every process of Sennit reaches Temporal and writes payloads. Never used by workflow code."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from temporalio.api.common.v1 import Payload
+from temporalio.api.failure.v1 import Failure
+from temporalio.client import Client
+from temporalio.contrib.pydantic import PydanticPayloadConverter, ToJsonOptions
+from temporalio.converter import DataConverter, DefaultFailureConverter, PayloadConverter
+from temporalio.envconfig import ClientConfig
+from temporalio.exceptions import ApplicationError
+
+from workflows.messages.request import Unreadable
+from workflows.messages.updates import InvalidUpdate
+
+
+class _LeanPayloads(PydanticPayloadConverter):
+    """Leaves out fields nobody set: history is paid for by the byte.
+
+    Where no type is expected, as in what people send to a run, what cannot be read is `Unreadable`: left to the SDK,
+    a run with such an input would fail the same workflow task for ever.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(ToJsonOptions(exclude_unset=True))
+
+    def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
+        if type_hints is None:
+            return [self._read(payload) for payload in payloads]
+        return super().from_payloads(payloads, type_hints)
+
+    def _read(self, payload: Payload) -> Any:
+        try:
+            return super().from_payloads([payload])[0]
+        except (RuntimeError, KeyError, ValueError):
+            return Unreadable()
+
+
+class _SaidFailures(DefaultFailureConverter):
+    """Leaves tracebacks out of what is said on purpose: the UI shows them to whoever sent a wrong update.
+
+    A defect, which nobody worded, keeps its own. Exceptions are told by name: those of workflow code come from inside
+    the sandbox, where the same class is another object.
+    """
+
+    def to_failure(self, exception: BaseException, payload_converter: PayloadConverter, failure: Failure) -> None:
+        super().to_failure(exception, payload_converter, failure)
+        if isinstance(exception, ApplicationError) or type(exception).__name__ == InvalidUpdate.__name__:
+            failure.stack_trace = ""
+
+
+DATA_CONVERTER = DataConverter(payload_converter_class=_LeanPayloads, failure_converter_class=_SaidFailures)
+
+
+async def connect(address: str | None = None, *, identity: str | None = None) -> Client:
+    """Connect as the `temporal` command would: flag, TEMPORAL_* variables, profile file, then localhost:7233.
+
+    Raises RuntimeError when the server cannot be reached.
+    """
+    config = ClientConfig.load_client_connect_config()
+    if address:
+        config["target_host"] = address
+    config.setdefault("target_host", "localhost:7233")
+    return await Client.connect(**config, data_converter=DATA_CONVERTER, identity=identity)

@@ -1,0 +1,155 @@
+"""The one object that starts a run, and the errors which name what is wrong with it."""
+
+import json
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from workflows.messages.usage import Spent
+from workflows.plan.language.durations import Duration
+from workflows.plan.language.fields import fault_of
+from workflows.plan.language.json_checks import MAX_DEPTH, flaw
+from workflows.plan.language.limits import Limits
+from workflows.plan.language.nodes import MAX_GOAL_BYTES, MAX_NODES, OnFailure
+from workflows.plan.language.packing import MAX_PACKED_BYTES
+from workflows.plan.language.problems import named, nearest, place_of, printable, shown
+
+MAX_REQUEST_BYTES = 1536 * 1024
+"""With what a continued run carries besides, a request must stay below the 2 MiB that one payload may have."""
+PACK_ABOVE_BYTES = 64 * 1024
+MAX_TENANT_BYTES = 64
+"""A tenant is also the fairness key of its runs, for which the server has so much room."""
+EXAMPLE = '{"goal": "Which is longer, the Nile or the Amazon?"}'
+
+
+class InvalidRequest(Exception):
+    """The run's input is not a run request. The message names every wrong field and gives an example."""
+
+
+class Unreadable:
+    """Stands for an input that is no JSON, or JSON nested deeper than 200 levels."""
+
+
+class Carry(BaseModel):
+    """What one run hands to the next when it continues as new; never written by people."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    home: str
+    charter: str
+    plan: str
+    snapshot: str
+    usage: Spent
+    replans: int = 0
+    runs: int = 1
+    attributes: tuple[str, ...] = ()
+    told: str = ""
+
+
+class RunRequest(BaseModel):
+    """Starts a run: a `goal` for the planner, or a `plan`. Everything else has a default.
+
+    `given` comes with the goal of a sub-agent, from the run above it; nobody else may set it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    goal: str = ""
+    plan: dict[str, JsonValue] | None = None
+    plan_packed: str | None = Field(default=None, max_length=MAX_PACKED_BYTES)
+    inputs: dict[str, JsonValue] = Field(default_factory=dict)
+    docs: str | None = Field(default=None, max_length=4096)
+    tools: tuple[str, ...] | None = None
+    approval: Literal["writes", "never"] = "writes"
+    on_failure: OnFailure | None = None
+    park_for: Duration = 86_400.0
+    budget: Limits | None = None
+    max_replans: int = Field(default=2, strict=True, ge=0, le=20)
+    approve_replans_above: int | None = Field(default=None, strict=True, ge=0, le=MAX_NODES)
+    window: int = Field(default=100, strict=True, ge=1, le=500)
+    tenant: str = ""
+    given: str = Field(default="", max_length=200)
+    depth: int = Field(default=0, strict=True, ge=0, le=100)
+    carry: Carry | None = None
+
+
+def parse_request(request: Any, *more: Any) -> RunRequest:
+    """Return the run request in `request`; raises InvalidRequest for anything else, whatever its shape."""
+    if more:
+        raise InvalidRequest(f"a run takes one JSON object, not {1 + len(more)} inputs; for example {EXAMPLE}")
+    if not isinstance(request, dict):
+        raise InvalidRequest(f"a run takes one JSON object, not {shape_of(request)}; for example {EXAMPLE}")
+    unsound = flaw_in(request)
+    if unsound:
+        raise InvalidRequest(unsound)
+    size = len(json.dumps({**request, "carry": None}, ensure_ascii=False).encode(errors="replace"))
+    if size > MAX_REQUEST_BYTES:
+        way_out = "Use a `map` node for many alike nodes, send `plan_packed`, put long texts in a document"
+        raise InvalidRequest(f"the request has {size:,} bytes; at most {MAX_REQUEST_BYTES:,}. {way_out}")
+    try:
+        parsed = RunRequest.model_validate(request)
+    except ValidationError as error:
+        raise InvalidRequest(f"{describe(error, RunRequest)}; for example {EXAMPLE}") from None
+    if len(parsed.goal.encode()) > MAX_GOAL_BYTES:
+        size = len(parsed.goal.encode())
+        raise InvalidRequest(f"goal is {size} bytes; at most {MAX_GOAL_BYTES}. Put long text in a document")
+    if len(parsed.tenant.encode()) > MAX_TENANT_BYTES or not parsed.tenant.isprintable():
+        raise InvalidRequest(f"tenant is a name of at most {MAX_TENANT_BYTES} bytes of printable text")
+    if not has_work(parsed) and parsed.carry is None:
+        raise InvalidRequest(f"a run needs a `goal` or a `plan`; for example {EXAMPLE}")
+    if parsed.plan is not None and parsed.plan_packed is not None:
+        raise InvalidRequest("give `plan` or `plan_packed`, not both")
+    return parsed
+
+
+def flaw_in(given: dict[Any, Any]) -> str | None:
+    """Return what in an input JSON cannot carry, with its place: such a value would fail wherever it is sent next."""
+    found = flaw(given, depth=MAX_DEPTH + 2)
+    return f"{named(place_of(found[0]) or 'input')}: {found[1]}" if found is not None else None
+
+
+def describe(error: ValidationError, model: type[BaseModel]) -> str:
+    """Return pydantic's errors as one line: each field with its problem, unknown fields first with the nearest name."""
+    lines: list[str] = []
+    errors = error.errors(include_url=False)
+    told = [item["loc"] for item in errors if item["type"] == "missing"]
+    others = [name for name in model.model_fields if (name,) not in told]
+    for item in errors[:5]:
+        field = named(place_of(item["loc"]) or "input")
+        if item["type"] == "extra_forbidden":
+            near = nearest(str(item["loc"][-1]), others) if len(item["loc"]) == 1 else ""
+            lines.insert(0, f"unknown field {field}{near}")
+        elif item["type"] == "missing":
+            lines.append(f"{field} is missing")
+        elif item["type"] == "string_pattern_mismatch":
+            lines.append(
+                f"{field}: {shown(item['input'])} is no node; write its id such as n7, or m[17] for an item of m"
+            )
+        else:
+            lines.append(f"{field}: {fault_of(item)[1]}")
+    return printable("; ".join(lines), 1000)
+
+
+def shape_of(value: Any) -> str:
+    """Return in two words what a value is that should have been an object."""
+    if value is None:
+        return "nothing"
+    names = {
+        list: "a list",
+        str: "text",
+        bool: "true or false",
+        int: "a number",
+        float: "a number",
+        Unreadable: "something that is no JSON or nested too deep",
+    }
+    return names.get(type(value), type(value).__name__)
+
+
+def has_work(request: RunRequest) -> bool:
+    """Whether a request says what to do by itself: a goal or a plan."""
+    return bool(request.goal.strip()) or has_plan(request)
+
+
+def has_plan(request: RunRequest) -> bool:
+    """Whether a request brings its plan."""
+    return request.plan is not None or request.plan_packed is not None

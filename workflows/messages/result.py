@@ -1,0 +1,51 @@
+"""What a run is in the end, as the workflow returns it and `sennit --output json` prints it."""
+
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from workflows.messages.contracts import Evidence, Message
+
+RunStatus = Literal["running", "blocked", "done", "partial", "failed", "cancelled"]
+
+
+class NodeLine(Message):
+    """One node: how it ended, after how many attempts and milliseconds from start to end, and why it failed.
+
+    `summary` says what it does, id first, as the timeline does. In a report of many nodes it is short, or absent, and a
+    map's items leave it to their map.
+    """
+
+    id: str
+    kind: str
+    status: Literal["pending", "running", "waiting", "succeeded", "failed", "skipped", "cancelled"]
+    attempts: int = 0
+    duration_ms: int | None = None
+    error: str | None = None
+    summary: str = ""
+
+
+class Usage(Message):
+    """Tokens, model calls and US dollars of the whole run; what was called off is not in it, for it does not tell."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    calls: int = 0
+    cost_usd: float = 0.0
+
+
+class RunReport(Message):
+    """One run. `answer` is text or JSON; `[n]` marks in it point at `evidence`. `problem` says why there is none."""
+
+    id: str
+    run_id: str
+    status: RunStatus
+    answer: JsonValue = None
+    answer_ref: str | None = Field(default=None, description="digest of the whole answer when it was cut")
+    evidence: tuple[Evidence, ...] = ()
+    nodes: tuple[NodeLine, ...] = ()
+    nodes_left_out: int = Field(default=0, description="settled nodes not listed because the list would be too long")
+    usage: Usage = Usage()
+    problem: str | None = None
+    warnings: tuple[str, ...] = ()
+    ui_url: str | None = None

@@ -1,0 +1,117 @@
+"""The updates a person may send to a run: one JSON object each, checked here for shape.
+
+Whether an update fits the run's state is checked in `agent_run.py`; nothing is half applied.
+"""
+
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from workflows.messages.request import describe, flaw_in, shape_of
+from workflows.plan.language.limits import Limits
+
+NODE_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}(\[[0-9]{1,5}\])?$"
+NOT_BUILT = ("edit_node", "set_result", "add_nodes", "pause", "resume", "replan")
+
+
+class InvalidUpdate(Exception):
+    """An update that is refused: the message names the field, the problem and an example."""
+
+
+class Update(BaseModel):
+    """Base of all updates: `name` as it is sent, `about` as the UI shows it, `example` as it may be pasted."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    example: ClassVar[str]
+
+
+class _OfNode(Update):
+    node: str = Field(pattern=NODE_PATTERN, description="node id, or map[17] for one item of a map")
+
+
+class RetryNode(_OfNode):
+    """Runs a node again with a new generation; what was made of its old output runs again if the output changes."""
+
+    name = "retry_node"
+    about = 'Run a failed or finished node again: {"node": "n7"}'
+    example = '{"node": "n7"}'
+    repeat_effect: bool = Field(
+        default=False, strict=True, description="needed to repeat what was written, or may have been"
+    )
+
+
+class SkipNode(_OfNode):
+    """Gives a node up: it and the nodes that need it are skipped, joins go on without it."""
+
+    name = "skip_node"
+    about = 'Give up a node that has not succeeded: {"node": "n7"}'
+    example = '{"node": "n7"}'
+
+
+class Answer(_OfNode):
+    """Answers a gate."""
+
+    name = "answer"
+    about = 'Answer a gate: {"node": "n7", "value": "yes"}'
+    example = '{"node": "n7", "value": "yes"}'
+    value: JsonValue
+
+
+class Approve(_OfNode):
+    """Lets a node with a write effect run, or a large replan into the plan."""
+
+    name = "approve"
+    about = 'Let a waiting write or large replan go on: {"node": "n7"}'
+    example = '{"node": "n7"}'
+
+
+class Reject(_OfNode):
+    """Refuses a node with a write effect: it fails with type Rejected. The model of a large replan is asked again."""
+
+    name = "reject"
+    about = 'Refuse a waiting write or large replan: {"node": "n7", "reason": "wrong file"}'
+    example = '{"node": "n7", "reason": "wrong file"}'
+    reason: str = Field(default="", max_length=500)
+
+
+class RaiseBudget(Update, Limits):
+    """Sets limits of the run's budget anew; those not named stay. Not for the time limit, which ends the run."""
+
+    name = "raise_budget"
+    about = 'Set a higher limit: {"tokens": 20000}; also calls, nodes, cost_usd'
+    example = '{"tokens": 20000}'
+    time: None = None
+
+
+class Finish(Update):
+    """Ends the run now as partial, with what there is."""
+
+    name = "finish"
+    about = "End the run now with what there is: {}"
+    example = "{}"
+    reason: str = Field(default="", max_length=500)
+
+
+U = TypeVar("U", bound=Update)
+
+UPDATES: tuple[type[Update], ...] = (RetryNode, SkipNode, Answer, Approve, Reject, RaiseBudget, Finish)
+
+
+def parse_update(model: type[U], request: Any, *more: Any) -> U:
+    """Return the update in `request`; raises InvalidUpdate for any other shape. `finish` may come without input."""
+    if more:
+        inputs = 1 + len(more)
+        raise InvalidUpdate(f"{model.name} takes one JSON object, not {inputs} inputs; for example {model.example}")
+    given = {} if request is None and model is Finish else request
+    if not isinstance(given, dict):
+        raise InvalidUpdate(f"{model.name} takes one JSON object, not {shape_of(given)}; for example {model.example}")
+    unsound = flaw_in(given)
+    if unsound:
+        raise InvalidUpdate(f"{model.name}: {unsound}")
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise InvalidUpdate(f"{model.name}: {describe(error, model)}; for example {model.example}") from None

@@ -1,0 +1,62 @@
+"""What the query `plan` answers: the run as it stands, a page of nodes at a time."""
+
+from pydantic import Field, JsonValue
+
+from workflows.messages.contracts import Message
+from workflows.messages.result import NodeLine, RunStatus, Usage
+
+PAGE = 500
+MOST_PASSED_ON = 20
+"""What a sub-agent waits for and its parent shows, at most."""
+
+
+class NodeView(NodeLine):
+    """A node with what it needs and the start of its output."""
+
+    needs: tuple[str, ...] = ()
+    preview: str = ""
+    ref: str | None = Field(default=None, description="digest of the stored output")
+
+
+class BlockedOn(Message):
+    """Something a person must decide: the node, why, and the update to send with an example of its input.
+
+    Where a sub-agent asks, `node` is its path from the run that shows it (`sub.n1`), and the update goes to `run`.
+    """
+
+    node: str
+    why: str
+    question: str = ""
+    update: str
+    example: dict[str, JsonValue]
+    command: str
+    run: str = ""
+
+
+class SubagentView(Message):
+    """What a sub-agent tells its parent: what it waits for, and whether that holds all of it up.
+
+    It is called `name` after its node, with the generation; `run` is the first run of its chain.
+    """
+
+    name: str
+    run: str
+    stuck: bool = False
+    blocked: tuple[BlockedOn, ...] = Field(default=(), max_length=MOST_PASSED_ON)
+
+
+class RunView(Message):
+    """One page of a run. `counts` has every status with at least one node; `next` is where the next page starts."""
+
+    id: str
+    run_id: str
+    status: RunStatus
+    phase: str
+    goal: str = ""
+    counts: dict[str, int] = Field(default_factory=dict)
+    blocked: tuple[BlockedOn, ...] = ()
+    nodes: tuple[NodeView, ...] = ()
+    next: int | None = None
+    usage: Usage = Usage()
+    budget: dict[str, dict[str, int | float | None]] = Field(default_factory=dict)
+    warnings: tuple[str, ...] = ()

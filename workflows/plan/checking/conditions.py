@@ -1,0 +1,100 @@
+"""Conditions that could never be decided: found before the run, by their form and by the types of what they test."""
+
+from collections.abc import Iterator
+
+from workflows.plan.checking.symbols import Scope
+from workflows.plan.language.conditions import AllOf, AnyOf, Condition, Not, Test
+from workflows.plan.language.json_schema import type_of
+from workflows.plan.language.nodes import Node
+from workflows.plan.language.problems import Problem, Where, named, nearest, shown
+from workflows.plan.language.references import Reference, parse_reference, parse_status_reference
+
+STATUSES = ("succeeded", "failed", "skipped", "cancelled")
+_ORDER = ("lt", "le", "gt", "ge")
+
+
+def placed_tests(condition: Condition, where: Where) -> Iterator[tuple[Where, Test]]:
+    """Yield every comparison in a condition with its place, in the order written."""
+    if isinstance(condition, Test):
+        yield where, condition
+    elif isinstance(condition, Not):
+        yield from placed_tests(condition.part, (*where, "not"))
+    else:
+        name = "and" if isinstance(condition, AllOf) else "or"
+        parts: AllOf | AnyOf = condition
+        for index, part in enumerate(parts.parts):
+            yield from placed_tests(part, (*where, name, index))
+
+
+def condition_problems(scope: Scope, node: Node, where: Where) -> Iterator[Problem]:
+    """Yield what is wrong with a node's `when`."""
+    if node.when is None:
+        return
+    for place, test in placed_tests(node.when, (*where, "when")):
+        reference, status = parse_reference(test.ref), parse_status_reference(test.ref)
+        sentence = _value(scope, test)
+        if sentence:
+            yield Problem("condition", place, sentence)
+        if status is not None:
+            yield from scope.named(status[0], node, (*place, "ref"))
+            yield from _status(test, status[1], place) if not sentence else ()
+        elif reference is None:
+            told = f"{shown(test.ref)} is no reference; write `$node.path`, `$node:status` or `$node:error.type`"
+            yield Problem("reference", (*place, "ref"), told)
+        else:
+            yield from scope.referenced(reference, node, (*place, "ref"))
+            sentence = None if sentence else _types(scope, test, reference)
+            if sentence:
+                yield Problem("condition", place, sentence)
+
+
+def _value(scope: Scope, test: Test) -> str | None:
+    """Return why a test's constant is none it can compare with."""
+    given, value, op = "value" in test.model_fields_set, test.value, test.op
+    if op == "exists":
+        return "`exists` takes no `value`; leave it out" if given else None
+    if not given:
+        return f"`value` is missing: what `{op}` compares with"
+    if op == "in":
+        return None if isinstance(value, list) and value else f"`in` needs a list of values, not {shown(value)}"
+    if isinstance(value, list | dict):
+        return f"`{op}` compares with one value, not with {shown(value)}; use `in` for several"
+    if op == "contains" and not isinstance(value, str):
+        return f"`contains` looks for text, not for {shown(value)}"
+    if op in _ORDER and (value is None or isinstance(value, bool)):
+        return f"`{op}` compares numbers or texts, not {shown(value)}"
+    quoted = scope.quoted(value)
+    return f"a condition compares with a constant; {quoted} would stay text" if quoted else None
+
+
+def _status(test: Test, name: str, place: Where) -> Iterator[Problem]:
+    if test.op in _ORDER:
+        yield Problem("condition", (*place, "op"), f"a status has no order; use eq, ne or in, not {test.op}")
+    if name != "status" or test.op not in ("eq", "ne", "in"):
+        return
+    for value in test.value if isinstance(test.value, list) else [test.value]:
+        if value not in STATUSES:
+            near = nearest(value, STATUSES) if isinstance(value, str) else ""
+            told = f"no node ends as {shown(value)}; write one of {', '.join(STATUSES)}{near}"
+            yield Problem("condition", (*place, "value"), told)
+
+
+def _types(scope: Scope, test: Test, reference: Reference) -> str | None:
+    """Return why a value of the reference's type can never be compared so."""
+    have = scope.outputs.types_at(reference)
+    if not have or test.op == "exists":
+        return None
+    gives = f"{named(test.ref)} gives {' or '.join(sorted(have))}"
+    if have <= {"array", "object"}:
+        return f"{gives}; a condition tests a text, a number, true, false or null in it"
+    if test.op == "contains":
+        return None if "string" in have else f"{gives}; `contains` looks into text"
+    values = test.value if isinstance(test.value, list) else [test.value]
+    if any(_meet(type_of(value), have) for value in values):
+        return None
+    return f"{gives}; comparing it with {shown(test.value)} by `{test.op}` tells nothing"
+
+
+def _meet(kind: str, have: frozenset[str]) -> bool:
+    numbers = {"integer", "number"}
+    return kind in have or (kind in numbers and bool(have & numbers))

@@ -1,0 +1,76 @@
+"""A plan's declared inputs against the values a run is started with."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from workflows.plan.checking.conditions import placed_tests
+from workflows.plan.checking.output_types import schema_of_input
+from workflows.plan.language import json_schema
+from workflows.plan.language.facts import FactTooLarge, facts_of
+from workflows.plan.language.json_checks import flaw
+from workflows.plan.language.nodes import MapNode, Plan
+from workflows.plan.language.problems import Problem, listed, named, nearest
+from workflows.plan.language.references import BindError, parse_reference, resolve
+
+
+def bind_inputs(plan: Plan, given: dict[str, Any]) -> dict[str, Any]:
+    """Return every declared input with its value: the given one, else the default."""
+    return {name: given.get(name, spec.default) for name, spec in plan.inputs.items()}
+
+
+def input_problems(plan: Plan, given: dict[str, Any]) -> Iterator[Problem]:
+    """Yield unknown, missing and mistyped inputs; when there are none, those that maps and conditions cannot use."""
+    sound = True
+    for problem in _each(plan, given):
+        sound = False
+        yield problem
+    if sound:
+        values = bind_inputs(plan, given)
+        yield from _lists(plan, values)
+        yield from _tested(plan, values)
+
+
+def _each(plan: Plan, given: dict[str, Any]) -> Iterator[Problem]:
+    found = flaw(given)
+    if found is not None:
+        yield Problem("input", ("inputs", *found[0]), found[1])
+        return
+    for name in given:
+        if name not in plan.inputs:
+            told = f"the plan declares no input {named(name)}{nearest(name, plan.inputs)}"
+            yield Problem("input", ("inputs", name), f"{told}; declared: {listed(plan.inputs)}")
+    for name, spec in plan.inputs.items():
+        if name not in given and "default" not in spec.model_fields_set:
+            yield Problem("input", ("inputs", name), f"input `{name}` is missing; give it with --input {name}=...")
+        elif name in given:
+            for path, sentence in json_schema.faults(given[name], schema_of_input(spec)):
+                yield Problem("input", ("inputs", name, *path), sentence)
+
+
+def _lists(plan: Plan, values: dict[str, Any]) -> Iterator[Problem]:
+    for index, node in enumerate(plan.nodes):
+        over = parse_reference(node.over) if isinstance(node, MapNode) else None
+        if over is None or over.node != "input" or not isinstance(node, MapNode):
+            continue
+        try:
+            items = resolve(over, values)
+        except BindError as error:
+            yield Problem("input", ("nodes", index, "over"), str(error))
+            continue
+        if not isinstance(items, list):
+            yield Problem("input", ("nodes", index, "over"), f"{named(node.over)} is no list; give one")
+        elif len(items) > node.max_items:
+            told = f"{named(node.over)} has {len(items)} items; max_items is {node.max_items}"
+            yield Problem("input", ("nodes", index, "over"), told)
+
+
+def _tested(plan: Plan, values: dict[str, Any]) -> Iterator[Problem]:
+    for index, node in enumerate(plan.nodes):
+        for place, test in placed_tests(node.when, ("nodes", index, "when")) if node.when is not None else ():
+            reference = parse_reference(test.ref)
+            if reference is None or reference.node != "input" or test.op == "exists":
+                continue
+            try:
+                facts_of(values, [reference.fact])
+            except FactTooLarge as error:
+                yield Problem("input", (*place, "ref"), f"a condition tests it, but {error}")

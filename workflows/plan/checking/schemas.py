@@ -1,0 +1,151 @@
+"""The schemas that a plan brings itself: every keyword must be one that `schema.py` knows, and mean what it says.
+
+A keyword that nothing checks would be a promise nobody keeps, and a pattern that takes exponential time would stop a
+worker; both are refused before the run.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from workflows.plan.checking.dag import first_cycle
+from workflows.plan.language.json_checks import MAX_DEPTH
+from workflows.plan.language.json_schema import TYPES, Fault, compiled_pattern
+from workflows.plan.language.problems import Where, listed, named, nearest, shown
+
+MAX_PATTERN_CHARACTERS = 200
+_NOTES = ("$schema", "$id", "$comment", "title", "description", "default", "examples", "format", "deprecated")
+
+
+def unknown_keywords(schema: Any, where: Where = (), *, defs: Any = None) -> Iterator[Fault]:
+    """Yield (path, sentence) for each keyword that `faults` would pass over, and for each that is malformed.
+
+    `defs` are the definitions of the whole schema, those of `schema` itself when left out.
+    """
+    if isinstance(schema, bool):
+        return
+    if not isinstance(schema, dict):
+        yield where, f"a schema is an object such as {{type: string}}, not {shown(schema)}"
+        return
+    if defs is None:
+        defs = schema.get("$defs") if isinstance(schema.get("$defs"), dict) else {}
+        yield from _circular(defs, where)
+    for name, value in schema.items():
+        if name in _NOTES:
+            continue
+        check = _CHECKS.get(name)
+        if check is None:
+            yield (*where, name), f"schema keyword {named(name)} is not supported{nearest(name, _CHECKS)}"
+        elif (wrong := check(value)) is not None:
+            yield (*where, name), f"{named(name)} {wrong}"
+        else:
+            yield from _inside(name, value, (*where, name), defs)
+
+
+def _inside(name: str, value: Any, where: Where, defs: Any) -> Iterator[Fault]:
+    if name in ("properties", "$defs"):
+        for key, part in value.items():
+            yield from unknown_keywords(part, (*where, key), defs=defs)
+    elif name in ("anyOf", "oneOf", "allOf"):
+        for index, part in enumerate(value):
+            yield from unknown_keywords(part, (*where, index), defs=defs)
+    elif name in ("items", "additionalProperties"):
+        yield from unknown_keywords(value, where, defs=defs)
+    elif name == "$ref" and (not value.startswith("#/$defs/") or value.removeprefix("#/$defs/") not in defs):
+        yield where, f"{shown(value)} is not in `$defs`; write #/$defs/NAME, with one of {listed(defs)}"
+
+
+def _circular(defs: dict[str, Any], where: Where) -> Iterator[Fault]:
+    """Yield a definition that stands for itself: no value could ever be judged by it."""
+    names = {name: position for position, name in enumerate(defs)}
+    cycle = first_cycle([[names[ref] for ref in _same_value(part, 0) if ref in names] for part in defs.values()])
+    if cycle is not None:
+        name = list(defs)[cycle[0]]
+        yield (*where, "$defs", name), f"{named(name)} stands for itself; say what it is"
+
+
+def _same_value(schema: Any, level: int) -> Iterator[str]:
+    """Yield the definitions that judge the very value which `schema` judges."""
+    if not isinstance(schema, dict) or level > MAX_DEPTH:
+        return
+    if isinstance(schema.get("$ref"), str):
+        yield schema["$ref"].rpartition("/")[2]
+    for name in ("anyOf", "oneOf", "allOf"):
+        for part in schema[name] if isinstance(schema.get(name), list) else ():
+            yield from _same_value(part, level + 1)
+
+
+def _types(value: Any) -> str | None:
+    kinds = value if isinstance(value, list) and value else [value]
+    for kind in kinds:
+        if not isinstance(kind, str) or kind not in TYPES:
+            near = nearest(kind, TYPES) if isinstance(kind, str) else ""
+            return f"is one of {', '.join(TYPES)}, not {shown(kind)}{near}"
+    return None
+
+
+def _pattern(value: Any) -> str | None:
+    if not isinstance(value, str) or len(value) > MAX_PATTERN_CHARACTERS:
+        return f"is a regular expression of at most {MAX_PATTERN_CHARACTERS} characters"
+    bare = re.sub(r"\\[^0-9]", "x", value)
+    bare = re.sub(r"\[\^?\]?[^\]\[]*\]", "x", bare).replace("(?:", "(")
+    if "[" in bare or "(?" in bare or "\\" in bare:
+        return "must do without look-around, named groups, back-references and `[` in a set"
+    if re.search(r"\)\s*[*+{]", bare):
+        return "must not repeat a group: it could take for ever to match"
+    if len(re.findall(r"[*+]|\{\d*,(?:\d{2,})?\}", bare)) > (3 if bare.startswith("^") else 2):
+        return "has too many repeats; three when it begins with ^, else two"
+    return None if compiled_pattern(value) is not None else "is no regular expression"
+
+
+def _shape(kinds: tuple[type, ...], words: str) -> Callable[[Any], str | None]:
+    def check(value: Any) -> str | None:
+        good = isinstance(value, kinds) and (isinstance(value, bool) <= (bool in kinds))
+        return None if good else f"must be {words}, not {shown(value)}"
+
+    return check
+
+
+def _list_of(kinds: tuple[type, ...], words: str) -> Callable[[Any], str | None]:
+    def check(value: Any) -> str | None:
+        good = isinstance(value, list) and value and all(isinstance(item, kinds) for item in value)
+        return None if good else f"must be a list of {words}, not {shown(value)}"
+
+    return check
+
+
+def _required(value: Any) -> str | None:
+    good = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return None if good else f"must be a list of names, not {shown(value)}"
+
+
+def _count(value: Any) -> str | None:
+    good = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return None if good else f"must be a whole number from 0, not {shown(value)}"
+
+
+def _anything(_: Any) -> None:
+    return None
+
+
+_schema = _shape((dict, bool), "a schema")
+_schemas = _list_of((dict, bool), "schemas")
+_objects = _shape((dict,), "an object")
+_number = _shape((int, float), "a number")
+_CHECKS: dict[str, Callable[[Any], str | None]] = {
+    "type": _types,
+    "enum": _list_of((object,), "values"),
+    "const": _anything,
+    "anyOf": _schemas,
+    "oneOf": _schemas,
+    "allOf": _schemas,
+    "$ref": _shape((str,), "text"),
+    "$defs": _objects,
+    "properties": _objects,
+    "required": _required,
+    "additionalProperties": _schema,
+    "items": _schema,
+    "pattern": _pattern,
+    **dict.fromkeys(("minItems", "maxItems", "minLength", "maxLength"), _count),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _number),
+}

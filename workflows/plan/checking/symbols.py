@@ -1,0 +1,68 @@
+"""What the names in a plan may mean, and the problems of those that mean nothing."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from workflows.plan.checking.output_types import Outputs, Tools
+from workflows.plan.language.dependencies import links_of
+from workflows.plan.language.nodes import RESERVED_IDS, MapNode, Node, Plan
+from workflows.plan.language.problems import Problem, Where, listed, named, nearest
+from workflows.plan.language.references import Reference, parse_reference
+
+
+class Scope:
+    """The names of one plan: `known` maps ids to the first node with it, `used` counts them, `links` has the edges.
+
+    `tools` is None when no catalogue is known.
+    """
+
+    def __init__(self, plan: Plan, tools: Tools | None) -> None:
+        self.plan = plan
+        self.known: dict[str, int] = {}
+        for index, node in enumerate(plan.nodes):
+            self.known.setdefault(node.id, index)
+        self.used = Counter(node.id for node in plan.nodes)
+        self.tools = tools
+        self.links = [links_of(node) for node in plan.nodes]
+        self.outputs = Outputs(plan, tools or {})
+
+    def named(self, name: str, node: Node | None, where: Where) -> Iterator[Problem]:
+        """Yield the problem of an id that must be another node's."""
+        if node is not None and name == node.id:
+            yield Problem("cycle", where, f"`{name}` needs itself; name another node")
+        elif name not in self.known:
+            yield Problem("dangling", where, f"there is no node {named(name)}{self._hint(name)}")
+
+    def referenced(self, reference: Reference, node: Node | None, where: Where) -> Iterator[Problem]:
+        """Yield the problem of a reference to nothing. `node` is who refers, None for the answer."""
+        name = reference.node
+        item = isinstance(node, MapNode) and name == node.as_ and "do" in where
+        if name == "input":
+            if not reference.path or reference.path[0] not in self.plan.inputs:
+                yield Problem("input", where, self._no_input(reference))
+                return
+        elif not item and name != "goal":
+            if name not in self.known:
+                hint = self._hint(name, node.as_ if isinstance(node, MapNode) and "do" in where else None)
+                yield Problem("dangling", where, f"`${name}` refers to no node{hint}; `$${name}` writes the text")
+                return
+            yield from self.named(name, node, where)
+        sentence = self.outputs.at(reference, node if item else None)[1]
+        if sentence:
+            yield Problem("path", where, sentence)
+
+    def _hint(self, name: str, item: str | None = None) -> str:
+        names = {item: -1, **self.known} if item is not None else self.known
+        return nearest(name, names) or f"; there are {listed(names, 8)}"
+
+    def _no_input(self, reference: Reference) -> str:
+        if not reference.path:
+            return "`$input` alone is no value; write `$input.name`, or `$$input` for the text"
+        asked, declared = str(reference.path[0]), self.plan.inputs
+        return f"the plan declares no input {named(asked)}{nearest(asked, declared)}; declared: {listed(declared)}"
+
+    def quoted(self, value: object) -> str | None:
+        """Return, as it is shown, the reference that a plain value looks like where nothing binds references."""
+        reference = parse_reference(value) if isinstance(value, str) else None
+        known = reference is not None and (reference.node in self.known or reference.node in RESERVED_IDS)
+        return named(str(value)) if known else None

@@ -1,0 +1,240 @@
+"""A validated plan to the skeleton that the scheduler works on: edges by index, queues, times, effects, summaries."""
+
+from collections.abc import Callable, Iterator
+from math import ceil
+from typing import Any, Literal
+
+from workflows.plan.compile.forecast import ranks
+from workflows.plan.compile.graph import Policy, Skeleton, Spec
+from workflows.plan.compile.resource_locks import locks_of
+from workflows.plan.language import dependencies
+from workflows.plan.language.conditions import Condition, ConditionError, Test, holds, tests_of
+from workflows.plan.language.facts import MISSING, FactTooLarge, facts_of
+from workflows.plan.language.nodes import (
+    AgentCall,
+    Fallback,
+    GateNode,
+    Instead,
+    JoinNode,
+    LlmNode,
+    MapNode,
+    ModelCall,
+    Node,
+    OnFailure,
+    Plan,
+    Quorum,
+    ToolCall,
+    Work,
+)
+from workflows.plan.language.references import (
+    BindError,
+    Reference,
+    parse_reference,
+    parse_status_reference,
+    references_in,
+    resolve,
+)
+from workflows.plan.language.summary import summary_of
+
+Keep = Callable[[Any], tuple[str, int]]
+Fallen = tuple[str, int, dict[str, Any]]
+
+MODEL_SECONDS = 120.0
+GATE_SECONDS = 86_400.0
+AGENT_SECONDS = 86_400.0
+MODEL_ATTEMPTS = 4
+READ_ATTEMPTS = 4
+WRITE_ATTEMPTS = 2
+
+
+class Annotator:
+    """Annotates one plan that has passed every check.
+
+    `docs` is the run's folder of documents, `inputs` are the bound inputs, `goal` the run's where it is not the
+    plan's. `keep` stores a fallback value and returns its digest and size.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        tools: dict[str, dict[str, Any]],
+        *,
+        inputs: dict[str, Any],
+        keep: Keep,
+        queues: Callable[[Node], str],
+        prices: Callable[[ModelCall], int] = lambda _: 0,
+        approval: Literal["writes", "never"],
+        goal: str | None = None,
+        docs: str | None = None,
+    ) -> None:
+        self._plan = plan
+        self._tools = tools
+        self._given = {"input": inputs, "goal": goal if goal is not None else plan.goal}
+        self._keep = keep
+        self._queues = queues
+        self._prices = prices
+        self._approval = approval
+        self._index = {node.id: index for index, node in enumerate(plan.nodes)}
+        self._wanted = dependencies.facts_wanted(plan)
+        self._locks = locks_of(plan, tools, docs)
+
+    def skeleton(self, on_failure: OnFailure | None) -> Skeleton:
+        """Return the skeleton. `on_failure` of the request wins over the plan's."""
+        links = [dependencies.links_of(node) for node in self._plan.nodes]
+        specs = [self._spec(node, each) for node, each in zip(self._plan.nodes, links, strict=True)]
+        for spec, rank in zip(specs, ranks(self._plan, links), strict=True):
+            spec.rank = rank
+            if spec.instead >= 0:
+                specs[spec.instead].lends = True
+        self._turns(specs)
+        answer = dependencies.answer_of(self._plan)
+        named = [reference.node for reference in references_in(answer)]
+        nodes = [self._index[name] for name in dict.fromkeys(named) if name in self._index]
+        whole = parse_reference(answer) if isinstance(answer, str) else None
+        direct = whole is not None and not whole.path and len(nodes) == 1
+        if direct:
+            specs[nodes[0]].keeps = True
+        islands = [[self._index[name] for name in members] for members in self._plan.islands]
+        return Skeleton(specs, nodes, on_failure or self._plan.on_failure or "park", islands, direct)
+
+    def _turns(self, specs: list[Spec]) -> None:
+        """A turn of a tool loop stands in for the turn before; of a loop that ran again only the last one does."""
+        for index, node in enumerate(self._plan.nodes):
+            turn = dependencies.turn_of(node)
+            if turn is not None:
+                host = specs[self._index[turn.node]]
+                if host.instead >= 0:
+                    specs[host.instead].lends = False
+                host.instead, specs[index].lends = index, True
+
+    def _spec(self, node: Node, links: dependencies.Links) -> Spec:
+        spec = Spec(node.id, node.kind, summary=summary_of(node, links), queue=self._queues(node))
+        spec.needs = self._indices(links.needs)
+        spec.watches = self._indices(links.watches)
+        spec.inputs = self._indices(links.inputs)
+        spec.reads = self._indices(links.reads)
+        spec.when = self._condition(node.when, self._index[node.id]) if node.when is not None else None
+        spec.priority = getattr(node, "priority", 3)
+        self._on_error(spec, node)
+        work = dependencies.work_of(node)
+        if work is not None:
+            self._work(spec, work)
+        if isinstance(node, LlmNode) and node.inputs:
+            spec.policy = "settled"
+        elif isinstance(node, JoinNode):
+            _join(spec, node)
+        elif isinstance(node, GateNode):
+            spec.question, spec.schema = node.question, node.answer_schema
+            spec.deadline = _milliseconds(node.timeout or GATE_SECONDS)
+        elif isinstance(node, MapNode):
+            self._map(spec, node)
+        return spec
+
+    def _indices(self, names: list[str]) -> list[int]:
+        return [self._index[name] for name in names]
+
+    def _work(self, spec: Spec, work: ToolCall | ModelCall | AgentCall) -> None:
+        tool = self._tools.get(work.tool, {}) if isinstance(work, ToolCall) else {}
+        if isinstance(work, ToolCall):
+            spec.effect = tool.get("effect", "read")
+            seconds = tool.get("timeout", 30.0)
+            tries = WRITE_ATTEMPTS if spec.effect == "write" and not tool.get("idempotent") else READ_ATTEMPTS
+        elif isinstance(work, AgentCall):
+            seconds, tries, spec.effect = AGENT_SECONDS, 1, self._effect(work)
+        else:
+            seconds, tries, spec.effect = MODEL_SECONDS, MODEL_ATTEMPTS, "read"
+            spec.price = self._prices(work)
+        spec.timeout = _milliseconds(work.timeout or seconds)
+        asked = work.retry.attempts if work.retry else tries
+        spec.attempts = min(asked, tries) if tries == WRITE_ATTEMPTS else asked
+        budget = work.budget.tokens if isinstance(work, AgentCall) and work.budget else None
+        spec.tokens = budget or (work.estimate.tokens if work.estimate else None) or 0
+        spec.locks = [(lock.name, lock.mode == "exclusive") for lock in work.locks]
+        spec.locks += self._locks.get(spec.id, [])
+        spec.approval = isinstance(work, ToolCall) and spec.effect == "write" and self._approval == "writes"
+
+    def _effect(self, work: AgentCall) -> str:
+        """Return what a sub-agent may do; it asks for what it writes itself."""
+        names = self._tools if work.tools is None else work.tools
+        return "write" if any(self._tools.get(name, {}).get("effect") == "write" for name in names) else "read"
+
+    def _on_error(self, spec: Spec, node: Node) -> None:
+        spec.skip_on_error = node.on_error == "skip"
+        if isinstance(node.on_error, Fallback):
+            spec.fallback = self._fallback(node.on_error.fallback, self._wanted.get(node.id, []))
+        elif isinstance(node.on_error, Instead):
+            spec.instead = self._index[node.on_error.instead]
+
+    def _fallback(self, value: Any, wanted: list[str]) -> Fallen:
+        digest, size = self._keep(value)
+        return digest, size, facts_of(value, wanted)
+
+    def _map(self, spec: Spec, node: MapNode) -> None:
+        spec.cap, spec.item_kind = node.max_items, node.do.kind
+        over = parse_reference(node.over)
+        if over is not None and over.node in self._index:
+            spec.over = (self._index[over.node], dependencies.length_fact(over))
+        elif over is not None:
+            spec.length = self._length(over)
+        self._item_on_error(spec, node.do)
+
+    def _length(self, over: Reference) -> int:
+        try:
+            found = resolve(over, self._given[over.node])
+        except BindError:
+            return -1
+        return len(found) if isinstance(found, list) else -1
+
+    def _item_on_error(self, spec: Spec, work: Work) -> None:
+        spec.item_skip = work.on_error == "skip"
+        if isinstance(work.on_error, Fallback):
+            spec.item_fallback = self._fallback(work.on_error.fallback, [])
+
+    def _condition(self, condition: Condition, own: int) -> dict[str, Any]:
+        """Return a condition in JSON form with each test's place of its fact; tests of inputs are decided now."""
+        data: dict[str, Any] = condition.model_dump(mode="json", by_alias=True)
+        self._place(data, iter(tests_of(condition)), own)
+        return data
+
+    def _place(self, data: dict[str, Any], tests: Iterator[Test], own: int) -> None:
+        for part in data.get("and") or data.get("or") or ([data["not"]] if "not" in data else []):
+            self._place(part, tests, own)
+        if "op" in data:
+            self._place_test(data, next(tests), own)
+
+    def _place_test(self, data: dict[str, Any], test: Test, own: int) -> None:
+        reference, status = parse_reference(test.ref), parse_status_reference(test.ref)
+        if status is not None:
+            data["at"] = [self._index[status[0]], f":{status[1]}"]
+        elif reference is not None and reference.node in self._index:
+            data["at"] = [self._index[reference.node], dependencies.fact_name(reference, test.op)]
+        elif reference is not None:
+            self._decide(data, test, reference, own)
+
+    def _decide(self, data: dict[str, Any], test: Test, reference: Reference, own: int) -> None:
+        """Decide a test of an input now.
+
+        One that cannot be decided may be guarded by another part of the condition. It gets the place of a fact that
+        nobody ever has, so it fails its node only when its turn comes.
+        """
+        name = dependencies.fact_name(reference, test.op)
+        try:
+            facts = facts_of(self._given[reference.node], [name])
+            data["is"] = holds(test.model_dump(mode="json"), lambda _: facts.get(name, MISSING))
+        except (ConditionError, FactTooLarge):
+            data["at"] = [own, test.ref]
+
+
+def _join(spec: Spec, node: JoinNode) -> None:
+    policy: Policy = "quorum" if isinstance(node.policy, Quorum) else node.policy
+    spec.policy = policy
+    if isinstance(node.policy, Quorum):
+        wanted = node.policy.quorum
+        share = int(wanted[:-1]) * len(node.inputs) / 100 if isinstance(wanted, str) else wanted
+        spec.quorum = max(1, ceil(share))
+    spec.deadline = _milliseconds(node.deadline) if node.deadline is not None else 0
+
+
+def _milliseconds(seconds: float) -> int:
+    """Return at least 1: a limit that rounds to nothing would be none."""
+    return max(1, round(seconds * 1000))

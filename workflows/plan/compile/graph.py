@@ -1,0 +1,222 @@
+"""The plan as the scheduler sees it: annotated nodes by index, and the edges among them.
+
+`check_plan` builds a skeleton from a validated plan, an activity hands it over packed, and `Graph` adds what is
+derived. Nothing here changes while a run goes on.
+"""
+
+import base64
+import json
+import zlib
+from collections import deque
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+
+from workflows.plan.language.nodes import OnFailure
+
+MAX_UNPACKED_BYTES = 64 * 1024 * 1024
+GATHER_MILLIS = 120_000
+"""What a map may take to put the values of its items together: thousands of reads of the store."""
+
+Kind = Literal["tool", "llm", "agent", "map", "join", "gate"]
+Policy = Literal["all", "settled", "first", "quorum"]
+
+
+@dataclass(slots=True)
+class Spec:
+    """One node with its annotations. Indices are positions in the plan; times are milliseconds.
+
+    `needs` must succeed, `watches` only have to end (a condition reads their status), `inputs` are those of
+    a join, or of a model that is told how they ended.
+    `fallback` is (digest, size, facts) of the value that stands in; `instead` the node that does.
+    `price` is what a million tokens of a model call may cost in millionths of a dollar, 0 where nobody knows.
+    `rank` is the longest estimated path from here to the end. `lends` says that this node runs only in place of
+    another. `attempts`, `timeout`, `locks`, `tokens` and `item_*` of a map are those of its items. `tokens` is
+    the plan's estimate.
+    """
+
+    id: str
+    kind: Kind
+    needs: list[int] = field(default_factory=list)
+    watches: list[int] = field(default_factory=list)
+    inputs: list[int] = field(default_factory=list)
+    when: dict[str, Any] | None = None
+    reads: list[int] = field(default_factory=list)
+    queue: str = ""
+    effect: str = "pure"
+    approval: bool = False
+    timeout: int = 30_000
+    attempts: int = 4
+    priority: int = 3
+    rank: int = 0
+    locks: list[tuple[str, bool]] = field(default_factory=list)
+    skip_on_error: bool = False
+    fallback: tuple[str, int, dict[str, Any]] | None = None
+    instead: int = -1
+    lends: bool = False
+    policy: Policy = "all"
+    quorum: int = 0
+    deadline: int = 0
+    question: str = ""
+    schema: dict[str, Any] | None = None
+    over: tuple[int, str] | None = None
+    length: int = -1
+    cap: int = 0
+    item_kind: Kind = "tool"
+    item_skip: bool = False
+    item_fallback: tuple[str, int, dict[str, Any]] | None = None
+    summary: str = ""
+    keeps: bool = False
+    tokens: int = 0
+    price: int = 0
+
+    def limit(self, *, item: bool) -> int:
+        """Return how long one attempt may take. A map's timeout is that of its items; gathering them is the map's."""
+        return GATHER_MILLIS if self.kind == "map" and not item else self.timeout
+
+    @property
+    def calls_model(self) -> bool:
+        """Whether the node, or each item of it, is a model call."""
+        return self.kind == "llm" or (self.kind == "map" and self.item_kind == "llm")
+
+
+_DEFAULTS = asdict(Spec("", "tool")) | {"id": None, "kind": None}
+_NAMES = [item.name for item in fields(Spec)]
+
+
+@dataclass(slots=True)
+class Skeleton:
+    """A checked plan without its arguments."""
+
+    specs: list[Spec]
+    answer: list[int]
+    on_failure: OnFailure = "park"
+    islands: list[list[int]] = field(default_factory=list)
+    direct: bool = False
+
+    def pack(self) -> str:
+        """Return the skeleton as compressed text, which `unpack` reads back."""
+        rows = [
+            {name: value for name in _NAMES if (value := getattr(spec, name)) != _DEFAULTS[name]} for spec in self.specs
+        ]
+        body = [rows, self.answer, self.on_failure, self.islands, self.direct]
+        return base64.b85encode(zlib.compress(json.dumps(body, separators=(",", ":")).encode(), 9)).decode()
+
+    @classmethod
+    def unpack(cls, text: str) -> "Skeleton":
+        """Return the skeleton in `text`."""
+        rows, *rest = json.loads(zlib.decompressobj().decompress(base64.b85decode(text), MAX_UNPACKED_BYTES))
+        return cls([Spec(**row) for row in rows], *rest)
+
+
+def skeleton_in(text: str) -> Skeleton | None:
+    """Return the skeleton in a text that may be anything, None if it is none."""
+    try:
+        found = Skeleton.unpack(text)
+        _SHAPE.validate_python(asdict(found))
+        graph = Graph(found)
+    except (ValueError, TypeError, AttributeError, LookupError, RecursionError, zlib.error):
+        return None
+    count = len(found.specs)
+    places = [place for spec in found.specs for place in (*spec.needs, *spec.watches, *spec.inputs, *spec.reads)]
+    places += [*found.answer, *(spec.instead for spec in found.specs if spec.instead != -1)]
+    whole = len(graph.order) == len(graph.by_id) == count and all(0 <= place < count for place in places)
+    return found if whole else None
+
+
+_SHAPE = TypeAdapter(Skeleton)
+
+
+class Graph:
+    """A skeleton with its derived edges: who consumes whom, who joins whom, who belongs together."""
+
+    __slots__ = (
+        "answers",
+        "by_id",
+        "consumers",
+        "deps",
+        "floor",
+        "island_of",
+        "islands",
+        "joins",
+        "keys",
+        "locks",
+        "order",
+        "place",
+        "skeleton",
+        "sketch",
+        "specs",
+        "standin_for",
+        "timed",
+    )
+
+    def __init__(self, skeleton: Skeleton) -> None:
+        specs = skeleton.specs
+        count = len(specs)
+        self.skeleton = skeleton
+        self.specs = specs
+        self.sketch: Any = None  # how it is drawn, once it has been
+        self.by_id = {spec.id: index for index, spec in enumerate(specs)}
+        self.deps = [spec.needs + spec.watches for spec in specs]
+        self.consumers: list[list[int]] = [[] for _ in range(count)]
+        self.joins: list[list[int]] = [[] for _ in range(count)]
+        self.standin_for: dict[int, int] = {}
+        self.timed: dict[int, list[int]] = {}
+        self.keys = [(spec.priority, -spec.rank, index) for index, spec in enumerate(specs)]
+        self.locks = [_locks(spec) for spec in specs]
+        self.answers = dict.fromkeys(skeleton.answer)
+        for index, spec in enumerate(specs):
+            self._link(index, spec)
+        self.islands = [tuple(members) for members in skeleton.islands]
+        self.island_of = {member: group for group, members in enumerate(self.islands) for member in members}
+        self.floor = [self._inside(index) for index in range(count)]
+        self.order = self._topological()
+        self.place = [0] * count
+        for position, node in enumerate(self.order):
+            self.place[node] = position
+
+    def _link(self, index: int, spec: Spec) -> None:
+        for dep in self.deps[index]:
+            self.consumers[dep].append(index)
+        for dep in spec.inputs:
+            self.joins[dep].append(index)
+            if spec.deadline:
+                self.timed.setdefault(dep, []).append(index)
+        if spec.instead >= 0:
+            self.standin_for[spec.instead] = index
+
+    def _inside(self, index: int) -> int:
+        """How many of a node's dependencies its own island covers."""
+        group = self.island_of.get(index)
+        if group is None:
+            return 0
+        return sum(self.island_of.get(dep) == group for dep in self.deps[index])
+
+    def behind(self, node: int) -> tuple[int, ...]:
+        """Return those that read a node's end: consumers, joins, the node it stands in for."""
+        host = self.standin_for.get(node)
+        return (*self.consumers[node], *self.joins[node], *(() if host is None else (host,)))
+
+    def _topological(self) -> list[int]:
+        open_edges = [len(deps) + len(spec.inputs) for deps, spec in zip(self.deps, self.specs, strict=True)]
+        for host in self.standin_for.values():
+            open_edges[host] += 1
+        ready = deque(index for index, count in enumerate(open_edges) if not count)
+        order = []
+        while ready:
+            node = ready.popleft()
+            order.append(node)
+            for consumer in self.behind(node):
+                open_edges[consumer] -= 1
+                if not open_edges[consumer]:
+                    ready.append(consumer)
+        return order
+
+
+def _locks(spec: Spec) -> list[tuple[str, bool]]:
+    """A node's locks, each once: asked for twice, the exclusive one counts."""
+    found: dict[str, bool] = {}
+    for name, exclusive in spec.locks:
+        found[name] = exclusive or found.get(name, False)
+    return list(found.items())

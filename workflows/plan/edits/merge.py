@@ -1,0 +1,153 @@
+"""What one plan has of another: nodes that are added to a settled plan, and calls that two plans have in common."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from workflows.plan.language import dependencies
+from workflows.plan.language.nodes import MAX_NODES, AgentNode, JoinNode, LlmNode, Node, Plan
+from workflows.plan.language.parser import parse_plan
+from workflows.plan.language.problems import InvalidPlan, Problem
+from workflows.plan.language.references import renamed
+
+_BOUND = ("args", "prompt", "goal", "over", "when", "do")
+"""The fields of a node in which references are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """Nodes to add, in the plan language, and why. `answer` is the expression of the new answer."""
+
+    why: str
+    nodes: tuple[dict[str, Any], ...]
+    answer: Any = None
+
+    @classmethod
+    def of(cls, wish: Any) -> Self:
+        """Return the delta in a joiner's output, `{replan: {why, nodes, answer}}`; an empty one if there is none."""
+        said = wish.get("replan") if isinstance(wish, dict) else None
+        fields = said if isinstance(said, dict) else {}
+        nodes = fields.get("nodes")
+        listed = nodes if isinstance(nodes, list) else []
+        return cls(
+            str(fields.get("why", "")), tuple(node for node in listed if isinstance(node, dict)), fields.get("answer")
+        )
+
+    @property
+    def wish(self) -> dict[str, Any]:
+        """The output that asks for these nodes."""
+        return {"replan": {"why": self.why, "nodes": list(self.nodes), "answer": self.answer}}
+
+
+def merge(plan: Plan, delta: Delta) -> Plan | tuple[Problem, ...]:
+    """Return the plan with the delta's nodes behind its own, or what is wrong with their shape.
+
+    Nothing that is there changes. A new node whose id is taken gets another, `n3_2`, and the delta's own references to
+    it follow. The answer becomes the delta's; without one, the last of its nodes that nobody uses. Whether references
+    lead anywhere and arguments fit is for `validate` to say, as of any plan.
+    """
+    names = _free_names([str(node.get("id")) for node in delta.nodes], {node.id: None for node in plan.nodes})
+    try:
+        added = parse_plan({"nodes": [_renamed(node, names) for node in delta.nodes]})
+    except InvalidPlan as error:
+        return error.problems
+    nodes = plan.nodes + added.nodes
+    if len(nodes) > MAX_NODES:
+        return (
+            Problem("too_many_nodes", ("nodes",), f"{len(nodes):,} nodes with the new ones; at most {MAX_NODES:,}"),
+        )
+    answer = renamed(delta.answer, names)
+    if answer is None:
+        answer = f"${(dependencies.leaves(added) or [added.nodes[-1].id])[-1]}"
+    return plan.model_copy(update={"nodes": nodes, "answer": answer})
+
+
+def _free_names(wanted: Iterable[str], taken: Mapping[str, None]) -> dict[str, str]:
+    """Return a free id for each wanted one; ids that are free stay. One that is wanted twice stays one id."""
+    own = dict.fromkeys(wanted)
+    used = dict.fromkeys((*taken, *(name for name in own if name not in taken)))
+    names: dict[str, str] = {}
+    for name in own:
+        free, count = name, 2
+        while name in taken and free in used:
+            end = f"_{count}"
+            free, count = name[: 40 - len(end)] + end, count + 1
+        used[free] = None
+        names[name] = free
+    return names
+
+
+def _renamed(node: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Return a node of the delta, its shape not yet known, with its ids and references renamed."""
+    own = names if not isinstance(node.get("as"), str) else {k: v for k, v in names.items() if k != node["as"]}
+    made = {field: renamed(value, own) if field in _BOUND else value for field, value in node.items()}
+    for field in ("needs", "inputs"):
+        if isinstance(node.get(field), list):
+            made[field] = [names.get(name, name) if isinstance(name, str) else name for name in node[field]]
+    if isinstance(node.get("id"), str):
+        made["id"] = names[node["id"]]
+    on_error = node.get("on_error")
+    if isinstance(on_error, dict) and isinstance(on_error.get("instead"), str):
+        made["on_error"] = {**on_error, "instead": names.get(on_error["instead"], on_error["instead"])}
+    return made
+
+
+def same_plan(one: Plan, other: Plan) -> bool:
+    """Whether two plans make the same calls on the same inputs, whatever their nodes are called, in whatever order and
+    however often. How results are joined is no call: a plan that only adds what was called before is the same plan.
+    """
+    return _calls(one).keys() == _calls(other).keys()
+
+
+def alike(base: Plan, plan: Plan) -> dict[str, str]:
+    """Return for nodes of `plan` those of `base` that make the same call on the same inputs, whatever both are called.
+
+    None is returned twice: a call that is planned twice is meant twice. Of several equal ones those that keep their ids
+    come first. A sub-agent's output tells its node's id, so it is equal only under that; what is told how its inputs
+    ended is told their ids, and is called again.
+    """
+    found: dict[str, str] = {}
+    wanted = _calls(plan) if base.inputs in ({}, plan.inputs) else {}
+    for call, nodes in _calls(base).items():
+        if dependencies.inputs_of(nodes[0]):
+            continue
+        old, new = [node.id for node in nodes], [node.id for node in wanted.get(call, ())]
+        found |= {name: name for name in new if name in old}
+        if not isinstance(nodes[0], AgentNode):
+            fresh, free = [name for name in new if name not in old], [name for name in old if name not in new]
+            found |= zip(fresh, free, strict=False)
+    return found
+
+
+def _calls(plan: Plan) -> dict[str, list[Node]]:
+    """Return the nodes that call, by what they call and on what, each in the order of the plan."""
+    signatures: dict[str, str] = {}
+    nodes = {node.id: node for node in plan.nodes}
+    calls: dict[str, list[Node]] = {}
+    for node in plan.nodes:
+        _sign(node, nodes, signatures)
+        if not isinstance(node, JoinNode) and not (isinstance(node, LlmNode) and node.role == "joiner"):
+            calls.setdefault(signatures[node.id], []).append(node)
+    return calls
+
+
+def _sign(last: Node, nodes: Mapping[str, Node], signatures: dict[str, str]) -> None:
+    """Give a node, and all behind it, a digest of what it does and on what. Without recursion, so to any depth."""
+    open_nodes = [last]
+    while open_nodes:
+        node = open_nodes[-1]
+        signatures.setdefault(node.id, "")  # what it is called while it is open: a circle ends here
+        behind = [nodes[name] for name in dependencies.waits_for(node) if name in nodes and name not in signatures]
+        if behind:
+            open_nodes += behind
+            continue
+        open_nodes.pop()
+        if not signatures[node.id]:
+            signatures[node.id] = _digest(node, signatures)
+
+
+def _digest(node: Node, signatures: Mapping[str, str]) -> str:
+    data = _renamed(node.model_dump(mode="json", by_alias=True, exclude={"id"}), signatures)
+    return f"s{hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]}"

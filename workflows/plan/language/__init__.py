@@ -1,0 +1,1 @@
+"""The plan language: nodes, references, conditions, facts, schemas and the messages about mistakes."""

@@ -1,0 +1,94 @@
+"""Whether data is plain JSON: what JSON text cannot carry is found here, before anything tries to write it.
+
+Python's reader lets NaN, lone surrogates and numbers of any size through, and whoever hashes, stores or sends them
+fails much later, in a place that cannot say what was wrong.
+"""
+
+from collections.abc import Iterator
+from math import isfinite
+from typing import Any
+
+from workflows.plan.language.problems import Where, named, printable, shown
+
+MAX_DEPTH = 60
+MAX_VALUES = 1_000_000
+MAX_NUMBER_BITS = 1024
+
+_Trail = tuple["_Trail", str | int] | None
+
+
+def flaw(data: Any, *, depth: int = MAX_DEPTH) -> tuple[Where, str] | None:
+    """Return (path, sentence) of the first value which plain JSON does not hold, None when there is none.
+
+    At most `depth` levels and 1,000,000 values; needs no stack, so any nesting is judged, and data that contains
+    itself is too deep.
+    """
+    layer: list[tuple[Any, _Trail]] = [(data, None)]
+    seen = 0
+    for _ in range(depth + 1):
+        inner: list[tuple[Any, _Trail]] = []
+        for value, trail in layer:
+            wrong = _wrong(value)
+            if wrong:
+                return _path(trail), wrong
+            seen += len(value) if isinstance(value, dict | list) else 1
+            if seen > MAX_VALUES:
+                return (), f"holds over {MAX_VALUES:,} values; use a `map` for many alike nodes"
+            for key, item in _parts(value):
+                if isinstance(item, dict | list):
+                    inner.append((item, (trail, key)))
+                elif (bad := _wrong(item)) is not None:
+                    return _path((trail, key)), bad
+        if not inner:
+            return None
+        layer = inner
+    return (), f"nested more than {depth} levels deep; flatten it, or put the text in a document"
+
+
+def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
+    if isinstance(value, dict):
+        yield from value.items()
+    elif isinstance(value, list):
+        yield from enumerate(value)
+
+
+def _wrong(value: object) -> str | None:
+    if isinstance(value, str):
+        return None if _encodable(value) else f"{shown(value)} holds half a surrogate pair; write the character whole"
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int):
+        return "a number of over 300 digits; write it as text" if value.bit_length() > MAX_NUMBER_BITS else None
+    if isinstance(value, float):
+        return None if isfinite(value) else f"{shown(value)} is no number that JSON can hold; use null or text"
+    if isinstance(value, dict):
+        return next((_wrong_key(key) for key in value if not isinstance(key, str) or not _encodable(key)), None)
+    return None if isinstance(value, list) else f"{_kind(value)} is nothing that JSON can hold"
+
+
+def _wrong_key(key: Any) -> str:
+    if isinstance(key, str):
+        return f"the field {named(key)} holds half a surrogate pair"
+    return f"a field is named by a value ({_kind(key)}); names are text, so put it in quotes"
+
+
+def _kind(value: object) -> str:
+    return printable(type(value).__name__, 40)
+
+
+def _encodable(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _path(trail: _Trail) -> Where:
+    path: list[str | int] = []
+    while trail is not None:
+        trail, key = trail
+        path.append(key)
+    return tuple(reversed(path))

@@ -1,0 +1,271 @@
+"""The part of JSON Schema that plans use: checks values that may still hold references.
+
+Knows type, enum, const, anyOf, oneOf, allOf, $ref into $defs, properties, required, additionalProperties, items,
+minItems, maxItems, minLength, maxLength, pattern, minimum, maximum and their exclusive forms. `oneOf` is read as
+`anyOf`. A schema may come from anywhere: what makes no sense in it says nothing, and no schema makes a check fail
+or take long. `keywords.py` is strict where a plan brings the schema.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from operator import ge, gt, le, lt
+from typing import Any
+
+from workflows.plan.language.problems import Where, listed, named, nearest, shown
+
+Schema = dict[str, Any]
+Fault = tuple[Where, str]
+OnText = Callable[[Where, str, Schema], Iterator[Fault] | None]
+
+PATTERN_CHARACTERS = 500
+MAX_STEPS = 200_000
+MAX_LEVELS = 100
+TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list, tuple),
+    "object": (dict,),
+    "null": (type(None),),
+}
+_RANGES = (
+    ("minimum", lt, "at least"),
+    ("maximum", gt, "at most"),
+    ("exclusiveMinimum", le, "must be above"),
+    ("exclusiveMaximum", ge, "must be below"),
+)
+
+
+class _TooMuch(Exception):
+    """The check takes more steps than it may."""
+
+
+def _no_text(_where: Where, _text: str, _schema: Schema) -> None:
+    return None
+
+
+def faults(value: Any, schema: Schema, where: Where = (), *, on_text: OnText = _no_text) -> Iterator[Fault]:
+    """Yield (path, sentence) for everything in `value` that breaks `schema`.
+
+    `on_text` may take over a string: it returns an iterator when the string holds references, else None.
+    A value that takes over 200,000 steps to check, or goes 100 levels deep, is a fault of its own.
+    """
+    check = _Check(definitions(schema), on_text)
+    try:
+        yield from check.faults(value, schema, where, 0)
+    except _TooMuch:
+        yield where, f"cannot be checked in {MAX_STEPS:,} steps; make the value or its schema simpler"
+
+
+def definitions(schema: Any) -> dict[str, Any]:
+    """Return what `$ref` in a schema may point to."""
+    return _object(schema, "$defs") or _object(schema, "definitions")
+
+
+def resolve(schema: Any, defs: dict[str, Any]) -> Schema:
+    """Follow `$ref` into `$defs`, a bounded number of times; what is no schema says nothing."""
+    for _ in range(16):
+        name = schema.get("$ref") if isinstance(schema, dict) else None
+        if not isinstance(name, str):
+            break
+        schema = defs.get(name.rpartition("/")[2], {})
+    return schema if isinstance(schema, dict) else {}
+
+
+def types_of(schema: Any, defs: dict[str, Any]) -> frozenset[str]:
+    """Return the JSON types a schema allows; empty when it says nothing."""
+    return _types(schema, defs, [500], 0)
+
+
+def choices_of(schema: Schema) -> list[Any]:
+    """Return the alternatives of a schema."""
+    return _list(schema, "anyOf") or _list(schema, "oneOf")
+
+
+def _types(schema: Any, defs: dict[str, Any], steps: list[int], level: int) -> frozenset[str]:
+    schema = resolve(schema, defs)
+    steps[0] -= 1
+    if steps[0] < 0 or level > 16:
+        return frozenset()
+    kinds = schema.get("type")
+    if isinstance(kinds, str | list):
+        return frozenset(kind for kind in ([kinds] if isinstance(kinds, str) else kinds) if kind in _NAMES)
+    values = _list(schema, "enum") or ([schema["const"]] if "const" in schema else [])
+    if values:
+        return frozenset(type_of(value) for value in values)
+    every = choices_of(schema) or _list(schema, "allOf")[:1]
+    parts = [_types(choice, defs, steps, level + 1) for choice in every]
+    return frozenset().union(*parts) if all(parts) else frozenset()
+
+
+_NAMES = tuple(TYPES)
+
+
+def type_of(value: Any) -> str:
+    """Return the JSON type of a value."""
+    if isinstance(value, bool):
+        return "boolean"
+    return next((name for name, kinds in TYPES.items() if isinstance(value, kinds)), "object")
+
+
+class _Check:
+    """One check of one value."""
+
+    def __init__(self, defs: dict[str, Any], on_text: OnText) -> None:
+        self._defs = defs
+        self._on_text = on_text
+        self._steps = MAX_STEPS
+
+    def faults(self, value: Any, schema: Any, where: Where, level: int) -> Iterator[Fault]:
+        self._steps -= 1
+        if self._steps < 0 or level > MAX_LEVELS:
+            raise _TooMuch
+        if schema is False:
+            yield where, "is not allowed here"
+            return
+        schema = resolve(schema, self._defs)
+        taken = self._on_text(where, value, schema) if isinstance(value, str) else None
+        if taken is not None:
+            yield from taken
+            return
+        for part in _list(schema, "allOf") if "allOf" in schema else ():
+            yield from self.faults(value, part, where, level + 1)
+        choices = choices_of(schema) if "anyOf" in schema or "oneOf" in schema else None
+        wrong = self._no_choice(value, choices, where, level) if choices else None
+        wrong = wrong or ((where, sentence) if (sentence := _wrong_type(value, schema)) else None)
+        if wrong:
+            yield wrong
+            return
+        yield from ((where, sentence) for sentence in _limits(value, schema))
+        if isinstance(value, dict):
+            yield from self._fields(value, schema, where, level)
+        elif isinstance(value, list | tuple) and isinstance(schema.get("items"), dict | bool):
+            for index, item in enumerate(value):
+                yield from self.faults(item, schema["items"], (*where, index), level + 1)
+
+    def _no_choice(self, value: Any, choices: list[Any], where: Where, level: int) -> Fault | None:
+        """Return what keeps a value from fitting any alternative: its type, else the first fault of the nearest."""
+        tried = []
+        for choice in choices:
+            tried.append(list(self.faults(value, choice, where, level + 1)))
+            if not tried[-1]:
+                return None
+        kinds = types_of({"anyOf": choices}, self._defs)
+        if kinds and not any(_is(value, kind) for kind in kinds):
+            return where, f"wanted {' or '.join(sorted(kinds))}, not {shown(value)}"
+        fitting = [
+            found
+            for choice, found in zip(choices, tried, strict=True)
+            if any(_is(value, kind) for kind in types_of(choice, self._defs))
+        ]
+        nearest_fault: Fault = min(fitting or tried, key=len)[0]
+        return nearest_fault
+
+    def _fields(self, value: dict[str, Any], schema: Schema, where: Where, level: int) -> Iterator[Fault]:
+        properties = _object(schema, "properties")
+        for name in _list(schema, "required"):
+            if isinstance(name, str) and name not in value:
+                yield where, f"{named(name)} is missing"
+        extra = schema.get("additionalProperties", True)
+        for name, item in value.items():
+            if name in properties:
+                yield from self.faults(item, properties[name], (*where, name), level + 1)
+            elif extra is False:
+                yield (*where, name), f"{named(name)} is unknown{_known(name, properties)}"
+            elif isinstance(extra, dict):
+                yield from self.faults(item, extra, (*where, name), level + 1)
+
+
+def _known(name: str, properties: dict[str, Any]) -> str:
+    return nearest(name, properties) or f"; known: {listed(properties)}"
+
+
+def _wrong_type(value: Any, schema: Schema) -> str | None:
+    if "const" in schema and not equal(value, schema["const"]):
+        return f"must be {shown(schema['const'])}, not {shown(value)}"
+    values = schema.get("enum")
+    if isinstance(values, list) and not any(equal(value, each) for each in values):
+        near = nearest(value, [each for each in values if isinstance(each, str)]) if isinstance(value, str) else ""
+        return f"must be one of {listed(map(shown, values), 10)}, not {shown(value)}{near}"
+    kinds = schema.get("type")
+    kinds = [kinds] if isinstance(kinds, str) else [kind for kind in _list(schema, "type") if isinstance(kind, str)]
+    if not kinds or any(_is(value, kind) for kind in kinds):
+        return None
+    return f"wanted {' or '.join(kinds)}, not {shown(value)}"
+
+
+def equal(one: Any, other: Any) -> bool:
+    """JSON equality: 1 is 1.0, but true is not 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(equal(item, other[key]) for key, item in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(equal, one, other))
+    return bool(one == other)
+
+
+def _is(value: Any, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean" or kind not in TYPES
+    if kind == "integer" and isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, TYPES.get(kind, (object,)))
+
+
+def _limits(value: Any, schema: Schema) -> Iterator[str]:
+    if isinstance(value, str | list | tuple):
+        low, high = ("minLength", "maxLength") if isinstance(value, str) else ("minItems", "maxItems")
+        unit = "characters" if isinstance(value, str) else "items"
+        least, most = _bound(schema, low), _bound(schema, high)
+        if least is not None and len(value) < least:
+            yield f"has {len(value)} {unit}; at least {least}"
+        if most is not None and len(value) > most:
+            yield f"has {len(value)} {unit}; at most {most}"
+    if isinstance(value, str) and isinstance(schema.get("pattern"), str):
+        yield from _matching(value, schema["pattern"])
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        yield from _range(value, schema)
+
+
+def _matching(value: str, pattern: str) -> Iterator[str]:
+    compiled = compiled_pattern(pattern)
+    if compiled is None:
+        return
+    if len(value) > PATTERN_CHARACTERS:
+        yield f"has {len(value):,} characters; a text with a `pattern` has at most {PATTERN_CHARACTERS:,}"
+    elif not compiled.search(value):
+        yield f"{shown(value)} does not match {pattern}"
+
+
+@lru_cache(maxsize=256)
+def compiled_pattern(pattern: str) -> re.Pattern[str] | None:
+    """Return a pattern ready to use, None when it is none."""
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError):
+        return None
+
+
+def _range(value: float, schema: Schema) -> Iterator[str]:
+    for name, breaks, words in _RANGES:
+        bound = _bound(schema, name)
+        if bound is not None and breaks(value, bound):
+            yield f"is {shown(value)}; {words} {bound}"
+
+
+def _bound(schema: Schema, name: str) -> float | None:
+    found = schema.get(name)
+    return found if isinstance(found, int | float) and not isinstance(found, bool) else None
+
+
+def _object(schema: Any, name: str) -> dict[str, Any]:
+    found = schema.get(name) if isinstance(schema, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _list(schema: Schema, name: str) -> list[Any]:
+    found = schema.get(name)
+    return found if isinstance(found, list) else []

@@ -1,0 +1,191 @@
+"""What pydantic says of a plan, said for people: the place in the data, and which forms are allowed there."""
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from workflows.plan.language import conditions, nodes
+from workflows.plan.language.fields import fault_of
+from workflows.plan.language.frozen import ID_PATTERN
+from workflows.plan.language.model_context import Context
+from workflows.plan.language.problems import Problem, Where, listed, named, nearest, shown
+
+CONDITION_FORM = "{ref: $a.count, op: gt, value: 3}, {and: [...]}, {or: [...]} or {not: ...}"
+FORMS = {
+    "on_error": "fail, skip, {fallback: value} or {instead: node}",
+    "policy": 'all, settled, first, {quorum: 2} or {quorum: "60%"}',
+}
+_NODES: dict[str, type[BaseModel]] = {
+    "tool": nodes.ToolNode,
+    "llm": nodes.LlmNode,
+    "agent": nodes.AgentNode,
+    "map": nodes.MapNode,
+    "join": nodes.JoinNode,
+    "gate": nodes.GateNode,
+}
+_TEMPLATES: dict[str, type[BaseModel]] = {"tool": nodes.ToolCall, "llm": nodes.ModelCall}
+KINDS = tuple(_NODES)
+_PARTS: dict[str, type[BaseModel]] = {
+    "retry": nodes.Retry,
+    "estimate": nodes.Estimate,
+    "locks": nodes.Lock,
+    "on_error": nodes.Fallback,
+    "policy": nodes.Quorum,
+    "context": Context,
+}
+_EXAMPLES = {
+    "retry": "{attempts: 3}",
+    "estimate": "{seconds: 20, tokens: 500}",
+    "context": "{tokens: 16000, over: summarise}",
+    "locks": "[{name: repo, mode: exclusive}]",
+    "needs": "[a, b]",
+    "islands": "[[a, b], [c, d]]",
+    "args": "{query: length of the Nile}",
+    "do": "{kind: tool, tool: read, args: {path: $item.path}}",
+    "nodes": "[{id: a, kind: tool, tool: search, args: {query: ...}}]",
+    "schema": "{type: string, enum: [yes, no]}",
+    "output_schema": "{type: object, properties: {...}}",
+}
+
+
+def problem_of(item: ErrorDetails, data: Any) -> Problem:
+    """Return one of pydantic's errors on `data` as a problem at its place in `data`."""
+    where, kind = place_in(item["loc"], data), item["type"]
+    field = next((part for part in reversed(where) if isinstance(part, str)), "")
+    given = item["input"]
+    if kind == "extra_forbidden":
+        return Problem("unknown_field", where, _unknown_field(where, data))
+    if kind == "missing":
+        return Problem("missing_field", where[:-1], f"`{where[-1]}` is missing{_example(where)}")
+    if kind in ("union_tag_not_found", "union_tag_invalid") and field in ("nodes", "do"):
+        return _wrong_kind(where, given, KINDS if field == "nodes" else tuple(_TEMPLATES))
+    if kind == "string_pattern_mismatch":
+        return Problem("id", where, _wrong_id(str(given)))
+    form = _form(where, kind)
+    if form is not None:
+        return Problem("form", where, f"{shown(given)} is no {form[0]}; write {form[1]}")
+    code, sentence = fault_of(item)
+    return Problem(code, where, _wrong_type(where, given, sentence) if code == "type" else sentence)
+
+
+def place_in(loc: Sequence[str | int], data: Any) -> Where:
+    """Return the path through `data` that pydantic's `loc` means, without the names of the forms it tried."""
+    where: list[str | int] = []
+    here = data
+    for position, part in enumerate(_untagged(loc)):
+        if _leads(here, part):
+            here = here[part]
+        elif position < len(loc) - 1 and not isinstance(here, dict):
+            continue
+        where.append(part)
+    return tuple(where)
+
+
+def _leads(here: Any, part: str | int) -> bool:
+    if isinstance(here, dict):
+        return part in here
+    return isinstance(here, list) and isinstance(part, int) and part < len(here)
+
+
+def _untagged(loc: Sequence[str | int]) -> list[str | int]:
+    """Drop the tags of unions: a node's kind behind its index, the forms of `on_error`, `policy` and `when`."""
+    kept: list[str | int] = []
+    parts = list(loc)
+    while parts:
+        part = parts.pop(0)
+        kept.append(part)
+        at_kind = (len(kept) == 2 and kept[0] == "nodes" and isinstance(part, int)) or (len(kept) == 3 and part == "do")
+        at_form = len(kept) in (3, 4) and part in ("on_error", "policy")
+        if parts and (at_kind or (at_form and parts[0] in nodes.FORM_TAGS)):
+            parts.pop(0)
+        elif len(kept) == 3 and kept[0] == "nodes" and part == "when":
+            return kept + _condition(parts)
+    return [part for part in kept if part != "[key]"]
+
+
+def _condition(parts: list[str | int]) -> list[str | int]:
+    """Drop the tag that stands before every part of a condition."""
+    kept: list[str | int] = []
+    while parts:
+        tag, *parts = parts
+        steps = {"and": 2, "or": 2, "not": 1}.get(str(tag), len(parts))
+        kept += parts[:steps]
+        parts = parts[steps:]
+    return kept
+
+
+def _form(where: Where, kind: str) -> tuple[str, str] | None:
+    """Return (what, its forms) where one of several forms is wanted and none was given."""
+    if len(where) > 2 and where[2] == "when" and kind == "model_type":
+        return "condition", CONDITION_FORM
+    field = str(where[-1]) if where else ""
+    return (f"`{field}`", FORMS[field]) if field in FORMS else None
+
+
+def _wrong_kind(where: Where, given: Any, kinds: Collection[str]) -> Problem:
+    if not isinstance(given, dict) or "kind" not in given:
+        return Problem("kind", where, f"`kind` is missing; write one of {', '.join(kinds)}")
+    name = given["kind"]
+    near = nearest(name, kinds) if isinstance(name, str) else ""
+    only = "a map repeats one of" if len(kinds) < len(KINDS) else "there are"
+    return Problem("kind", (*where, "kind"), f"there is no kind {shown(name)} here; {only} {', '.join(kinds)}{near}")
+
+
+def _wrong_id(given: str) -> str:
+    bare = given.lstrip("$").strip("{}")
+    if given.startswith("$") and re.fullmatch(ID_PATTERN, bare):
+        return f"write the id `{bare}` here, without `$`"
+    return f"{shown(given)} is no id; an id is a letter, then up to 39 letters, digits or _"
+
+
+def _wrong_type(where: Where, given: Any, sentence: str) -> str:
+    if where[:1] == ("nodes",) and len(where) == 2:
+        return f"a node is an object with `id` and `kind`, not {shown(given)}"
+    if where[:1] == ("inputs",) and len(where) == 2:
+        return f"an input is declared as an object such as {{type: string}}, not {shown(given)}"
+    return sentence + _example(where)
+
+
+def _example(where: Where) -> str:
+    field = next((part for part in reversed(where) if isinstance(part, str)), "")
+    if field == "inputs":
+        return "; for example `inputs: [a, b]`" if len(where) > 1 else "; for example `inputs: {city: {type: string}}`"
+    return f"; for example `{field}: {_EXAMPLES[field]}`" if field in _EXAMPLES else ""
+
+
+def _unknown_field(where: Where, data: Any) -> str:
+    field = str(where[-1])
+    here = data
+    for part in where[:-1]:
+        here = here[part]
+    thing, fields = _fields_of(where[:-1], here if isinstance(here, dict) else {})
+    if where[-2:] == ("do", "id"):
+        return "`do` is a node without `id`: its copies are named by the map, m[0], m[1] ..."
+    return f"{named(field)} is no field of {thing}{nearest(field, fields) or f'; it has {listed(fields)}'}"
+
+
+def _fields_of(where: Where, here: dict[str, Any]) -> tuple[str, list[str]]:
+    """Return what stands at `where`, in words, and the fields it may have."""
+    if not where:
+        return "a plan", _names(nodes.Plan)
+    if where[0] == "inputs":
+        return "an input", _names(nodes.InputSpec)
+    if len(where) == 2:
+        return f"a node of kind {here.get('kind')}", _names(_NODES[str(here.get("kind"))])
+    if where[2] == "when":
+        found: type[BaseModel] = conditions.Test
+        for name, kind in (("and", conditions.AllOf), ("or", conditions.AnyOf), ("not", conditions.Not)):
+            found = kind if name in here and found is conditions.Test else found
+        return "a condition", _names(found)
+    field = next(part for part in reversed(where) if isinstance(part, str))
+    if field == "do":
+        return f"a call of kind {here.get('kind')} in a map", _names(_TEMPLATES[str(here.get("kind"))])
+    return f"`{field}`", _names(_PARTS[field]) if field in _PARTS else []
+
+
+def _names(kind: type[BaseModel]) -> list[str]:
+    names = [field.alias or name for name, field in kind.model_fields.items()]
+    return sorted(names, key=lambda name: (name != "id", name != "kind"))

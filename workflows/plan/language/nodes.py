@@ -1,0 +1,261 @@
+"""The plan language: one discriminated union on `kind`, for planners, people and patterns alike.
+
+Every type is frozen and refuses unknown fields. Limits that a single value can break live in the types; those
+that need the whole plan or the tool catalogue live in `validate.py`.
+"""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    Tag,
+    model_serializer,
+)
+
+from workflows.plan.language.conditions import Condition
+from workflows.plan.language.durations import Duration
+from workflows.plan.language.frozen import Frozen, NodeId
+from workflows.plan.language.limits import Limits
+from workflows.plan.language.model_context import Context, Excerpt, Turn
+from workflows.plan.language.problems import shown
+
+RESERVED_IDS = ("input", "goal")
+MAX_NODES = 10_000
+MAX_GOAL_BYTES = 32 * 1024
+
+_SHARE = re.compile(r"(?:[1-9][0-9]?|100)%\Z")
+WORD = "<word>"
+FORM_TAGS = (WORD, "<fallback>", "<instead>", "<quorum>")
+"""Names of the forms that `on_error` and `policy` may take, as they stand in the paths of pydantic's errors."""
+
+Role = Literal["planner", "worker", "critic", "judge", "joiner", "summariser"]
+OnFailure = Literal["park", "partial", "fail"]
+Priority = Annotated[int, Field(strict=True, ge=1, le=5)]
+
+
+MOST_ATTEMPTS = 20
+
+
+class Retry(Frozen):
+    """How often a node is attempted in all before it fails."""
+
+    attempts: int = Field(strict=True, ge=1, le=MOST_ATTEMPTS)
+
+
+class Lock(Frozen):
+    """A named resource held while a node runs: many shared holders, or one exclusive."""
+
+    name: str = Field(min_length=1, max_length=80)
+    mode: Literal["shared", "exclusive"] = "exclusive"
+
+
+class Estimate(Frozen):
+    """What a node is expected to take; orders ready nodes and feeds the forecast."""
+
+    tokens: int | None = Field(default=None, strict=True, ge=0, le=100_000_000)
+    seconds: float | None = Field(default=None, strict=True, ge=0, le=86_400)
+
+
+class Fallback(Frozen):
+    """On failure the node succeeds with this value."""
+
+    fallback: JsonValue
+
+
+class Instead(Frozen):
+    """On failure that node runs, and only then; its output stands for this node's."""
+
+    instead: NodeId
+
+
+def _on_error_form(value: Any) -> str | None:
+    if isinstance(value, str):
+        return WORD
+    if isinstance(value, Fallback) or (isinstance(value, dict) and list(value) == ["fallback"]):
+        return "<fallback>"
+    return (
+        "<instead>" if isinstance(value, Instead) or (isinstance(value, dict) and list(value) == ["instead"]) else None
+    )
+
+
+OnError = Annotated[
+    Annotated[Literal["fail", "skip"], Tag(WORD)]
+    | Annotated[Fallback, Tag("<fallback>")]
+    | Annotated[Instead, Tag("<instead>")],
+    Discriminator(_on_error_form),
+]
+
+
+class Work(Frozen):
+    """What every node has that does something: failure, retry, time, order, locks."""
+
+    on_error: OnError = "fail"
+    retry: Retry | None = None
+    timeout: Duration | None = None
+    priority: Priority = 3
+    locks: tuple[Lock, ...] = Field(default=(), max_length=8)
+    estimate: Estimate | None = None
+
+
+class Placed(Frozen):
+    """A node's place in the graph: its id, explicit edges and condition."""
+
+    id: NodeId
+    needs: tuple[NodeId, ...] = ()
+    when: Condition | None = None
+
+
+class ToolCall(Work):
+    """One call of a registered tool."""
+
+    kind: Literal["tool"]
+    tool: str = Field(min_length=1, max_length=80)
+    args: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class ModelCall(Work):
+    """One model call, or with `tools` a loop of calls until it answers, `max_turns` in all.
+
+    `prompt` may hold references; `output_schema` asks for JSON of that shape.
+    """
+
+    kind: Literal["llm"]
+    prompt: str = Field(min_length=1, max_length=200_000)
+    role: Role = "worker"
+    model: str | None = Field(default=None, max_length=120)
+    output_schema: dict[str, JsonValue] | None = None
+    tools: tuple[str, ...] = Field(default=(), max_length=100)
+    max_turns: int = Field(default=8, strict=True, ge=1, le=50)
+    context: Context = Context()
+    turn: Turn | None = None
+    excerpt: Excerpt | None = None
+
+    @property
+    def loops(self) -> bool:
+        """Whether the model may call tools, its own or the one that reads on in its inputs."""
+        return bool(self.tools) or self.context.over == "reference"
+
+
+class AgentCall(Work):
+    """A sub-agent: a run of its own with a goal, some of this run's tools, and a part of its budget."""
+
+    kind: Literal["agent"]
+    goal: str = Field(min_length=1, max_length=32_000)
+    tools: tuple[str, ...] | None = None
+    budget: Limits | None = None
+
+
+class ToolNode(Placed, ToolCall):
+    """A tool call as a node."""
+
+
+class LlmNode(Placed, ModelCall):
+    """A model call as a node. It is told how each of its `inputs` ended, with value or error, as by a settled join."""
+
+    inputs: tuple[NodeId, ...] = Field(default=(), max_length=MAX_NODES)
+
+
+class AgentNode(Placed, AgentCall):
+    """A sub-agent as a node."""
+
+
+class MapNode(Placed):
+    """One copy of `do` for each item of a list known at run time; the output is the list of the items' values."""
+
+    kind: Literal["map"]
+    over: str
+    as_: NodeId = Field(default="item", alias="as")
+    do: Annotated[ToolCall | ModelCall, Field(discriminator="kind")]
+    max_items: int = Field(default=200, strict=True, ge=1, le=MAX_NODES)
+    on_error: OnError = "fail"
+    priority: Priority = 3
+
+
+def _quorum(value: Any) -> Any:
+    """Let a count of at least 1 pass, and a share of 1% to 100%."""
+    if isinstance(value, str) and _SHARE.match(value):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    raise ValueError(f'{shown(value)} is no quorum; write a count such as 2 or a share such as "60%"')
+
+
+class Quorum(Frozen):
+    """Enough inputs with a value: a count, or a share of the inputs rounded up."""
+
+    quorum: Annotated[int | str, BeforeValidator(_quorum)]
+
+
+def _policy_form(value: Any) -> str | None:
+    if isinstance(value, str):
+        return WORD
+    return "<quorum>" if isinstance(value, Quorum) or (isinstance(value, dict) and list(value) == ["quorum"]) else None
+
+
+Policy = Annotated[
+    Annotated[Literal["all", "settled", "first"], Tag(WORD)] | Annotated[Quorum, Tag("<quorum>")],
+    Discriminator(_policy_form),
+]
+
+
+class JoinNode(Placed):
+    """Aggregates its inputs by policy; the output is a list in `inputs` order, for `first` the value alone."""
+
+    kind: Literal["join"]
+    inputs: tuple[NodeId, ...] = Field(min_length=1, max_length=MAX_NODES)
+    policy: Policy = "all"
+    deadline: Duration | None = None
+    on_error: OnError = "fail"
+    priority: Priority = 3
+
+
+class GateNode(Placed):
+    """Waits for a person; the answer, checked against `schema`, is the output."""
+
+    kind: Literal["gate"]
+    question: str = Field(min_length=1, max_length=2_000)
+    answer_schema: dict[str, JsonValue] | None = Field(default=None, alias="schema")
+    timeout: Duration | None = None
+    on_error: OnError = "fail"
+
+
+Node = Annotated[ToolNode | LlmNode | AgentNode | MapNode | JoinNode | GateNode, Field(discriminator="kind")]
+
+
+class InputSpec(Frozen):
+    """An input of a plan; one without a default must be given when the run starts, also after a plan was stored."""
+
+    type: Literal["string", "number", "integer", "boolean", "array", "object"] = "string"
+    default: JsonValue = None
+    description: str = Field(default="", max_length=500)
+
+    @model_serializer(mode="wrap")
+    def _as_given(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = write(self)
+        if "default" not in self.model_fields_set:
+            written.pop("default", None)
+        return written
+
+
+def _short_goal(goal: str) -> str:
+    size = len(goal.encode())
+    if size > MAX_GOAL_BYTES:
+        raise ValueError(f"is {size:,} bytes; at most {MAX_GOAL_BYTES:,}. Put long text in a document")
+    return goal
+
+
+class Plan(Frozen):
+    """A whole plan. `islands` lists nodes that one activity may run together."""
+
+    goal: Annotated[str, AfterValidator(_short_goal)] | None = None
+    inputs: dict[NodeId, InputSpec] = Field(default_factory=dict, max_length=100)
+    nodes: tuple[Node, ...] = Field(min_length=1, max_length=MAX_NODES)
+    answer: JsonValue = None
+    on_failure: OnFailure | None = None
+    islands: tuple[tuple[NodeId, ...], ...] = ()

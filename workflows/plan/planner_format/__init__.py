@@ -1,0 +1,1 @@
+"""The numbered lines that planners write, read while they arrive."""

@@ -1,0 +1,1 @@
+"""The scheduler: `step(state, event)` and the modules behind it."""

@@ -1,0 +1,121 @@
+"""How a node gets in: its condition, then the queue, a person, its inputs or its items."""
+
+from workflows.plan.compile.graph import Spec
+from workflows.plan.language.conditions import ConditionError
+from workflows.plan.scheduling import cancellation, joins, maps, ready
+from workflows.plan.scheduling.completion import fail, lose, resume
+from workflows.plan.scheduling.state import BLOCKED, CANCELLED, FAILED, OPENED, PENDING, SKIPPED, WAITING, RunState
+
+
+def admit(state: RunState, node: int) -> None:
+    """Everything the node depends on has ended well: decide its condition, then queue, ask, arm or open it."""
+    group = state.graph.island_of.get(node)
+    if group is not None and not state.dissolved[group]:
+        state.gather[group] -= 1
+        if not state.gather[group]:
+            ready.queue(state, state.graph.islands[group][0])
+        return
+    spec = state.graph.specs[node]
+    if spec.when is not None:
+        try:
+            holds = state.decide(spec.when)
+        except ConditionError as error:
+            fail(state, node, "ConditionError", str(error))
+            return
+        if not holds:
+            lose(state, node, SKIPPED, ("Skipped", "its condition was false"))
+            return
+    enter(state, node, spec)
+
+
+def enter(state: RunState, node: int, spec: Spec) -> None:
+    """The node's condition holds, and a person has said what there was to say, or is asked now."""
+    if spec.inputs:
+        state.armed[node] = True
+        consider(state, node)
+    elif (spec.kind == "gate" and node not in state.answers) or (spec.approval and node not in state.approved):
+        wait(state, node)
+    elif spec.kind == "map":
+        _open(state, node)
+    else:
+        ready.queue(state, node)
+
+
+def wait(state: RunState, node: int) -> None:
+    """Ask a person."""
+    state.status[node] = WAITING
+    state.waiting += 1
+    spec = state.graph.specs[node]
+    if spec.kind == "gate" and spec.deadline:
+        state.deadlines[node] = state.now + spec.deadline
+    if node in state.graph.timed:
+        clock(state, node)
+    state.asked.append(node)
+
+
+def clock(state: RunState, node: int) -> None:
+    """A join's input has started, been asked or been opened: from the first of them on its deadline counts."""
+    for join in state.graph.timed[node]:
+        open_still = state.status[join] in (PENDING, BLOCKED) and not state.queued[join]
+        if open_still and join not in state.deadlines and not state.late.get(join):
+            state.deadlines[join] = state.now + state.graph.specs[join].deadline
+
+
+def expire(state: RunState, join: int) -> None:
+    """A join's deadline: it closes with what is there or fails, now or as soon as it is admitted."""
+    if state.status[join] in (PENDING, BLOCKED) and not state.queued[join]:
+        state.late[join] = True
+        if state.armed[join]:
+            consider(state, join)
+
+
+def consider(state: RunState, join: int) -> None:
+    """Close an admitted join if its policy says so, or fail it."""
+    if state.status[join] != PENDING or state.queued[join]:
+        return
+    spec = state.graph.specs[join]
+    ruling = joins.verdict(spec, state.left[join], state.good[join], state.late.get(join))
+    if ruling == joins.WAIT:
+        return
+    state.deadlines.pop(join, None)
+    if join in state.late:
+        state.late[join] = False
+    if ruling == joins.CLOSE:
+        state.chosen[join] = joins.winners(state, join)
+        ready.queue(state, join)
+        if state.left[join]:
+            cancellation.unwant(state, join)
+    elif ruling == joins.FAIL:
+        fail(state, join, "JoinFailed", joins.reason(state, join), derived=True)
+    else:
+        fail(state, join, "JoinDeadline", f"{state.good[join]} of {len(spec.inputs)} inputs were there in time")
+        cancellation.unwant(state, join)
+
+
+def _open(state: RunState, node: int) -> None:
+    """A map's list is known: append one unit an item, or gather at once when there is none."""
+    count = maps.length(state, node)
+    if isinstance(count, str):
+        fail(state, node, "MapFailed", count)
+        return
+    maps.append(state, node, count)
+    if node in state.graph.timed:
+        clock(state, node)
+    if not count:
+        ready.queue(state, node)
+        return
+    state.status[node] = OPENED
+    resume(state, node)
+
+
+def gather(state: RunState, node: int) -> None:
+    """Every item of an open map has ended: collect their values, or fail if an item did."""
+    failed = [item for item in state.items[node] if state.status[item] in (FAILED, CANCELLED)]
+    state.status[node] = PENDING
+    if not failed:
+        ready.queue(state, node)
+        return
+    first = failed[0]
+    error = ": ".join(state.notes.get(first, ("", "")))
+    more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+    fail(state, node, "MapFailed", f"{state.path(first)}{more} failed: {error}")

@@ -1,0 +1,126 @@
+"""What a run may spend: tokens, money, model calls, nodes. Reserved before a start, settled after, for all branches.
+
+A start is allowed when its estimate fits beside what is spent and reserved, or when nothing is reserved and the limit
+is not reached yet: so a wrong guess never stalls a run, and it overshoots by one call at most.
+"""
+
+from dataclasses import astuple, dataclass, field, fields, replace
+from typing import Any
+
+from workflows.plan.language.limits import shown
+
+GUESSED_TOKENS = 1_000
+"""What a model call is expected to take before the run has seen one, where the plan gives no estimate."""
+
+
+@dataclass(slots=True)
+class Amounts:
+    """Tokens, millionths of a dollar, model calls, nodes."""
+
+    tokens: int = 0
+    cost: int = 0
+    calls: int = 0
+    nodes: int = 0
+
+    def add(self, other: "Amounts", sign: int = 1) -> None:
+        """Add, or with -1 take away."""
+        for item in fields(self):
+            setattr(self, item.name, getattr(self, item.name) + sign * getattr(other, item.name))
+
+
+@dataclass(slots=True)
+class Budget:
+    """Limits by the names of `Amounts`, what is spent, and what each unit under way has reserved."""
+
+    limits: dict[str, int] = field(default_factory=dict)
+    spent: Amounts = field(default_factory=Amounts)
+    reserved: dict[int, Amounts] = field(default_factory=dict)
+    held: Amounts = field(default_factory=Amounts)
+
+    def estimate(self, tokens: int, *, model: bool, price: int = 0) -> Amounts:
+        """Return what one start is expected to take: `tokens` of the plan, else the mean of the calls so far; its cost
+        is that mean, or until one has cost something what so many tokens do at this price for a million.
+        """
+        if not model:
+            return Amounts(tokens=tokens, nodes=1)
+        calls = self.spent.calls
+        mean = self.spent.tokens // calls if calls else GUESSED_TOKENS
+        expected = tokens or mean
+        cost = self.spent.cost // calls if calls else 0
+        return Amounts(expected, cost or -(-expected * price // 1_000_000), 1, 1)
+
+    def affords(self, wanted: Amounts) -> bool:
+        """Whether a start with this estimate is allowed now."""
+        return not any(self._over(name, limit, getattr(wanted, name)) for name, limit in self.limits.items())
+
+    def _over(self, name: str, limit: int, wanted: int) -> bool:
+        if not wanted:
+            return False
+        used: int = getattr(self.spent, name)
+        held: int = getattr(self.held, name)
+        return used + held + wanted > limit and (held > 0 or used >= limit)
+
+    def reserve(self, unit: int, wanted: Amounts) -> None:
+        """Set the estimate of a start aside."""
+        self.reserved[unit] = wanted
+        self.held.add(wanted)
+
+    def settle(self, unit: int, used: Amounts | None) -> None:
+        """A start has ended: book what it used, or all it had reserved where nobody knows."""
+        wanted = self.reserved.pop(unit, None)
+        if wanted is not None:
+            self.held.add(wanted, -1)
+            self.spent.add(used if used is not None else wanted)
+
+    def share(self, unit: int, parts: int) -> dict[str, int]:
+        """Set aside for a sub-agent the tokens it has reserved, and one of `parts` equal parts of what else is left.
+
+        Returns its limits by name. What it does not use is free again when it has settled.
+        """
+        own = self.reserved.get(unit, Amounts())
+        limits = {}
+        for name, left in self.rest(unit).items():
+            asked = own.tokens if name == "tokens" else 0
+            limits[name] = max(1, min(left, asked) if asked else left // parts)
+        self.held.add(own, -1)
+        self.reserve(unit, replace(own, **limits))
+        return limits
+
+    def rest(self, unit: int) -> dict[str, int]:
+        """Return what each limit has left for a unit under way: also what it has reserved, not what others have."""
+        own = self.reserved.get(unit, Amounts())
+        used = {name: getattr(self.spent, name) + getattr(self.held, name) for name in self.limits}
+        return {name: max(0, limit - used[name] + getattr(own, name)) for name, limit in self.limits.items()}
+
+    def short(self) -> list[str]:
+        """Return the names of the limits that are reached."""
+        return [name for name, limit in self.limits.items() if getattr(self.spent, name) >= limit]
+
+    def dump(self) -> dict[str, Any]:
+        """Return everything as JSON; `Budget.load` reads it back."""
+        reserved = [[unit, *astuple(wanted)] for unit, wanted in self.reserved.items()]
+        return {"limits": self.limits, "spent": astuple(self.spent), "reserved": reserved}
+
+    @classmethod
+    def load(cls, data: dict[str, Any]) -> "Budget":
+        """Return what `dump` wrote."""
+        budget = cls(dict(data["limits"]), Amounts(*data["spent"]))
+        for unit, *amounts in data["reserved"]:
+            budget.reserve(unit, Amounts(*amounts))
+        return budget
+
+
+def ledger(budget: Budget | None) -> dict[str, dict[str, Any]]:
+    """Return limit, spent and reserved of every amount a run counts, for people; `cost` is in dollars."""
+    if budget is None:
+        return {}
+    return {name: _row(budget, name) for name in ("tokens", "cost", "calls", "nodes")}
+
+
+def _row(budget: Budget, name: str) -> dict[str, Any]:
+    limit = budget.limits.get(name)
+    return {
+        "limit": shown(name, limit) if limit is not None else None,
+        "spent": shown(name, getattr(budget.spent, name)),
+        "reserved": shown(name, getattr(budget.held, name)),
+    }

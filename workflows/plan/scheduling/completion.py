@@ -1,0 +1,190 @@
+"""How a unit ends: with a value, without one, by its `on_error`, or called off. Nothing here looks at other units.
+
+What an end means for others goes through the work list (`flow.py`), never through recursion, so that a chain of
+thousands of skips costs no stack and the order is explicit: first in, first out.
+"""
+
+from workflows.plan.scheduling import ready
+from workflows.plan.scheduling.events import Cancel, Outcome, Wish
+from workflows.plan.scheduling.state import (
+    BLOCKED,
+    CANCELLED,
+    DELEGATED,
+    FAILED,
+    OPENED,
+    PENDING,
+    RUNNING,
+    SKIPPED,
+    SUCCEEDED,
+    WAITING,
+    RunState,
+)
+
+NOT_NEEDED = ("NotNeeded", "the node it stands in for did not fail")
+
+
+def live(status: int) -> bool:
+    """Whether a unit still does or may do something that can be called off."""
+    return status in (PENDING, RUNNING, WAITING, DELEGATED, OPENED)
+
+
+def settle(state: RunState, unit: int, outcome: Outcome) -> None:
+    """Take the outcome of a unit that no longer runs."""
+    state.wishes.pop(unit, None)
+    if outcome.wish is not None:
+        _hold(state, unit, outcome, outcome.wish)
+    elif outcome.delegated:
+        state.status[unit] = DELEGATED
+        state.mark(state.spec_of(unit).instead)
+    elif outcome.digest is not None:
+        succeed(state, unit, outcome)
+    elif outcome.again:
+        if outcome.objections:
+            state.objections[unit] = outcome.objections
+        put_back(state, unit)
+    elif outcome.skipped:
+        lose(state, unit, SKIPPED, ("Skipped", "its condition was false"))
+    else:
+        fail(state, unit, *(outcome.error or ("Failed", "no reason given")))
+
+
+def _hold(state: RunState, unit: int, outcome: Outcome, wish: Wish) -> None:
+    """The unit's model asks for more nodes: ask a person, and keep what it takes to go on without another call."""
+    state.wishes[unit] = wish
+    state.size[unit] = outcome.size
+    if outcome.facts:
+        state.facts[unit] = outcome.facts
+    state.status[unit] = WAITING
+    state.waiting += 1
+    state.asked.append(unit)
+
+
+def succeed(state: RunState, unit: int, outcome: Outcome) -> None:
+    """The unit has a value."""
+    state.status[unit] = SUCCEEDED
+    state.digest[unit] = outcome.digest
+    state.size[unit] = outcome.size
+    if outcome.facts:
+        state.facts[unit] = outcome.facts
+    state.work.append(unit)
+
+
+def fail(state: RunState, unit: int, kind: str, message: str, *, derived: bool = False) -> None:
+    """The unit has failed for good: do what its `on_error` says. `derived`: only because of what it depends on."""
+    spec = state.spec_of(unit)
+    item = state.is_item(unit)
+    state.notes[unit] = (kind, message)
+    fallback = spec.item_fallback if item else spec.fallback
+    if fallback is not None:
+        digest, size, facts = fallback
+        succeed(state, unit, Outcome(digest, size, dict(facts)))
+    elif spec.item_skip if item else spec.skip_on_error:
+        lose(state, unit, SKIPPED, (kind, message))
+    elif spec.instead >= 0 and not item and state.status[spec.instead] == PENDING:
+        state.status[unit] = DELEGATED
+        state.mark(spec.instead)
+    else:
+        if derived:
+            state.derived[unit] = True
+        lose(state, unit, FAILED, (kind, message))
+
+
+def lose(state: RunState, unit: int, status: int, note: tuple[str, str] | None = None) -> None:
+    """The unit ends, or is blocked, without a value."""
+    state.status[unit] = status
+    state.queued[unit] = False
+    state.wishes.pop(unit, None)
+    if note:
+        state.notes[unit] = note
+    state.work.append(unit)
+    if unit in state.graph.island_of:
+        dissolve(state, state.graph.island_of[unit])
+
+
+def put_back(state: RunState, unit: int) -> None:
+    """A unit that ran is to be started again, alone."""
+    state.status[unit] = PENDING
+    if state.is_item(unit):
+        if supplied(state, state.node_of(unit)):
+            ready.queue(state, unit)
+    elif unit in state.items:
+        ready.queue(state, unit)
+    else:
+        state.mark(unit)
+
+
+def supplied(state: RunState, node: int) -> bool:
+    """Whether an open map's items may start: not while something the map needs is being run again."""
+    needs = state.graph.specs[node].needs
+    return state.status[node] == OPENED and all(state.status[need] == SUCCEEDED for need in needs)
+
+
+def resume(state: RunState, node: int) -> None:
+    """Queue an open map's pending items."""
+    if supplied(state, node):
+        for item in state.items[node]:
+            if state.status[item] == PENDING and not state.queued[item]:
+                ready.queue(state, item)
+
+
+def dissolve(state: RunState, group: int) -> None:
+    """The island no longer starts as one: its members go their own ways."""
+    if state.dissolved[group]:
+        return
+    state.dissolved[group] = True
+    for member in state.graph.islands[group]:
+        state.floor[member] = 0
+        state.queued[member] = False
+        if state.status[member] == PENDING:
+            state.mark(member)
+
+
+def call_off(state: RunState, unit: int, status: int, note: tuple[str, str]) -> None:
+    """End a live unit with what runs for it, a map's items or a stand-in; late results will be ignored."""
+    stack = [unit]
+    while stack:
+        here = stack.pop()
+        before = state.status[here]
+        if before == RUNNING:
+            ready.release(state, here)
+            state.out.append(Cancel(here, state.generation[here]))
+        elif before == WAITING:
+            state.waiting -= 1
+        elif before == OPENED:
+            stack += [item for item in reversed(state.items[here]) if live(state.status[item])]
+        elif before == DELEGATED:
+            stack += [node for node in (state.graph.specs[here].instead,) if live(state.status[node])]
+        state.deadlines.pop(here, None)
+        lose(state, here, status, note)
+        status = CANCELLED
+
+
+def skip_blocked(state: RunState, node: int, note: tuple[str, str] | None = None) -> None:
+    """A blocked or failed node ends for good, and what is blocked behind it: no repair can help them any more.
+
+    They counted as ended without a value before, so nobody has to count again.
+    """
+    stack = [node]
+    while stack:
+        here = stack.pop()
+        state.status[here] = SKIPPED
+        if note:
+            state.notes[here] = note
+        stack += [
+            other
+            for other in reversed(state.graph.consumers[here])
+            if state.status[other] == BLOCKED and here not in state.graph.specs[other].watches
+        ]
+        not_needed(state, state.graph.specs[here].instead, stack)
+        note = None
+
+
+def not_needed(state: RunState, standin: int, blocked: list[int]) -> None:
+    """Skip a stand-in whose node did not fail; one that is blocked goes to `blocked`, to end without being counted."""
+    if standin < 0:
+        return
+    if state.status[standin] == BLOCKED:
+        blocked.append(standin)
+    elif state.status[standin] == PENDING:
+        state.derived[standin] = True
+        lose(state, standin, SKIPPED, NOT_NEEDED)

@@ -1,0 +1,182 @@
+"""What goes into the scheduler and what comes out: plain slotted values, cheap enough for the hot path."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from workflows.plan.compile.graph import Graph
+from workflows.plan.scheduling.budget import Amounts
+
+EndStatus = Literal["done", "partial", "failed", "cancelled"]
+
+
+@dataclass(slots=True)
+class Wish:
+    """What a model asks to add to the plan, checked, where that needs a person's approval.
+
+    `digest` names the wish; `nodes` counts what it adds, a map with all the items that it may have. `why`, the
+    summaries of the first few in `shown` and the `tokens` they are forecast to take are for the person.
+    """
+
+    digest: str
+    nodes: int
+    why: str = ""
+    shown: tuple[str, ...] = ()
+    tokens: int = 0
+    approved: bool = False
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How an attempt series of one node ended: `digest` names its output, or `error` is (type, message).
+
+    `again` puts a group's member back to be started alone; `skipped` says that its condition was false. `spent` is what
+    it used in tokens and millionths of a dollar, None when nobody knows; `calls` the model calls where they are more
+    than its attempts. `delegated` leaves the node's end to its stand-in. With a `wish` the node waits for a person's
+    word on it. `objections` say what was wrong with its last wish when it starts `again`.
+    """
+
+    digest: str | None = None
+    size: int = 0
+    facts: dict[str, Any] | None = None
+    error: tuple[str, str] | None = None
+    attempts: int = 1
+    skipped: bool = False
+    again: bool = False
+    delegated: bool = False
+    spent: tuple[int, int] | None = (0, 0)
+    calls: int = 0
+    wish: Wish | None = None
+    objections: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Begun:
+    """The plan is here: admit every node that needs nothing."""
+
+
+@dataclass(slots=True)
+class Settled:
+    """A started unit ended. One whose generation has passed is ignored."""
+
+    unit: int
+    generation: int
+    outcome: Outcome
+
+
+@dataclass(slots=True)
+class Ticked:
+    """Time has passed: close what is due."""
+
+
+@dataclass(slots=True)
+class Answered:
+    """A person answered a gate."""
+
+    unit: int
+    value: Any
+
+
+@dataclass(slots=True)
+class Judged:
+    """A person approved or rejected a write, or a wish for more nodes."""
+
+    unit: int
+    approved: bool
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Retried:
+    """A person wants a node run again; `gathers`: of a map whose items all went well only their gathering."""
+
+    unit: int
+    gathers: bool = True
+
+
+@dataclass(slots=True)
+class GivenUp:
+    """A person gives a node up; `calls`: with those of its tool loop."""
+
+    unit: int
+    calls: bool = True
+
+
+@dataclass(slots=True)
+class Grown:
+    """The plan has more nodes behind the old ones. `facts` are those of old nodes that only new ones ask for; `more`
+    says that further nodes may come, so that the run neither ends nor parks.
+    """
+
+    graph: Graph
+    facts: dict[int, dict[str, Any]] = field(default_factory=dict)
+    more: bool = False
+
+
+@dataclass(slots=True)
+class Raised:
+    """New limits of the budget, by name; what has no limit here keeps the one it has."""
+
+    limits: dict[str, int]
+
+
+@dataclass(slots=True)
+class Charged:
+    """Something was spent that no node has: the planner's calls."""
+
+    amounts: Amounts
+
+
+@dataclass(slots=True)
+class Stopped:
+    """The run is to end now: `partial` when a person finishes it, `cancelled` when it is cancelled."""
+
+    status: EndStatus
+
+
+Event = Begun | Settled | Ticked | Answered | Judged | Retried | GivenUp | Grown | Raised | Charged | Stopped
+
+
+@dataclass(slots=True)
+class Start:
+    """Run these units in one activity; one unit as a rule."""
+
+    units: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Extend:
+    """Add what this unit's wish asks for, which a person has approved; it runs until that has settled."""
+
+    unit: int
+
+
+@dataclass(slots=True)
+class Cancel:
+    """Stop the activity that runs this unit in this generation."""
+
+    unit: int
+    generation: int
+
+
+@dataclass(slots=True)
+class Ask:
+    """A gate, a write or a wish for more nodes waits for a person."""
+
+    unit: int
+
+
+@dataclass(slots=True)
+class Park:
+    """Nothing can go on until a person retries, skips, finishes or raises the budget; `failed` are nodes in the way."""
+
+    failed: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class End:
+    """The run is over."""
+
+    status: EndStatus
+
+
+Decision = Start | Extend | Cancel | Ask | Park | End

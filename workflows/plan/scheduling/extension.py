@@ -1,0 +1,85 @@
+"""A plan that gets more nodes while its run goes on: a planner that still writes, a replan, a model that calls tools.
+
+What has run keeps its place: the old nodes come first, as they were, and only the units of map items move up.
+"""
+
+from workflows.plan.scheduling.completion import lose
+from workflows.plan.scheduling.events import Grown
+from workflows.plan.scheduling.ready import queue, take
+from workflows.plan.scheduling.state import PENDING, RUNNING, SKIPPED, RunState
+from workflows.plan.scheduling.termination import unpark
+
+
+def shifted(unit: int, old: int, added: int) -> int:
+    """Return the number a unit has after `added` nodes came behind the first `old` ones."""
+    return unit if unit < old else unit + added
+
+
+def grow(state: RunState, event: Grown) -> None:
+    """Take over a graph whose first nodes are those of the old one, and find out where the new ones stand."""
+    old, new = len(state.graph.specs), len(event.graph.specs)
+    lent = [spec.lends for spec in state.graph.specs]
+    state.graph = event.graph
+    state.growing = event.more
+    if new > old:
+        _open_columns(state, old, new)
+        _move_items(state, old, new - old)
+        _queue_again(state)
+    _hold_again(state)
+    for unit, facts in event.facts.items():
+        state.facts[unit] = state.facts.get(unit, {}) | facts
+    unpark(state)
+    for node in range(old):
+        if lent[node] and not event.graph.specs[node].lends and state.status[node] == PENDING:
+            lose(state, node, SKIPPED, ("Replaced", "what it stood in for ran again"))
+    for node in range(old, new):
+        state.mark(node)
+
+
+def _open_columns(state: RunState, old: int, new: int) -> None:
+    added = new - old
+    specs = state.graph.specs[old:]
+    state.status[old:old] = [PENDING] * added
+    state.generation[old:old] = [1] * added
+    state.digest[old:old] = [None] * added
+    for column in (state.size, state.attempts, state.millis, state.started):
+        column[old:old] = [0] * added
+    state.queued[old:old] = [False] * added
+    state.missing += [len(deps) for deps in state.graph.deps[old:]]
+    state.floor += [0] * added
+    state.left += [len(spec.inputs) for spec in specs]
+    state.good += [0] * added
+    state.armed += [False] * added
+    fresh = len(state.graph.islands) - len(state.gather)
+    state.gather += [0] * fresh
+    state.dissolved += [True] * fresh
+
+
+def _move_items(state: RunState, old: int, added: int) -> None:
+    state.items = {node: range(items.start + added, items.stop + added) for node, items in state.items.items()}
+    for name in ("facts", "notes", "derived", "prior", "answers", "approved", "late"):
+        column = getattr(state, name)
+        setattr(state, name, {shifted(unit, old, added): value for unit, value in column.items()})
+    if state.budget is not None:
+        reserved = state.budget.reserved
+        state.budget.reserved = {shifted(unit, old, added): wanted for unit, wanted in reserved.items()}
+
+
+def _hold_again(state: RunState) -> None:
+    """Count the locks anew: a node that came may give some to what runs already."""
+    state.held.clear()
+    for unit, status in enumerate(state.status):
+        if status == RUNNING:
+            take(state, unit)
+
+
+def _queue_again(state: RunState) -> None:
+    """Order the ready units anew: the critical path is another one now."""
+    state.heap.clear()
+    state.held_back.clear()
+    state.unpaid.clear()
+    for rate in state.rates.values():
+        rate.waiting.clear()
+    for unit, queued in enumerate(state.queued):
+        if queued:
+            queue(state, unit)

@@ -1,0 +1,65 @@
+"""When a join closes, with which inputs, and when it cannot close any more."""
+
+from workflows.plan.compile.graph import Spec
+from workflows.plan.scheduling.state import BLOCKED, PENDING, RUNNING, SUCCEEDED, WAITING, RunState
+
+WAIT, CLOSE, FAIL, LATE = range(4)
+
+
+def verdict(spec: Spec, open_inputs: int, good: int, late: bool | None = None) -> int:
+    """Return WAIT, CLOSE, FAIL or LATE for a join with so many open inputs and inputs with a value. O(1).
+
+    `late` is true when the deadline has just passed, false when it has closed the join before: then a quorum may
+    stay short. LATE is the failure of a join that a deadline does not close.
+    """
+    tolerant = spec.policy in ("settled", "quorum")
+    if late and tolerant:
+        return CLOSE
+    ruling = _rule(spec, open_inputs, good)
+    if ruling == FAIL and tolerant and late is not None:
+        return WAIT if open_inputs else CLOSE
+    return LATE if late and ruling == WAIT else ruling
+
+
+def _rule(spec: Spec, open_inputs: int, good: int) -> int:
+    total = len(spec.inputs)
+    if spec.policy == "settled":
+        return WAIT if open_inputs else CLOSE
+    if spec.policy == "all":
+        if good + open_inputs < total:
+            return FAIL
+        return WAIT if open_inputs else CLOSE
+    wanted = 1 if spec.policy == "first" else spec.quorum
+    if good >= wanted:
+        return CLOSE
+    return FAIL if good + open_inputs < wanted else WAIT
+
+
+def count(state: RunState, join: int) -> None:
+    """Count a join's open inputs and inputs with a value from scratch."""
+    inputs = state.graph.specs[join].inputs
+    state.left[join] = sum(is_open(state.status[node]) for node in inputs)
+    state.good[join] = sum(state.status[node] == SUCCEEDED for node in inputs)
+
+
+def is_open(status: int) -> bool:
+    """Whether an input may still get a value without a person's help."""
+    return status in (PENDING, RUNNING, WAITING) or status > BLOCKED
+
+
+def winners(state: RunState, join: int) -> tuple[int, ...]:
+    """Return the inputs whose values the join takes, in `inputs` order."""
+    spec = state.graph.specs[join]
+    good = [node for node in spec.inputs if state.status[node] == SUCCEEDED]
+    if spec.policy == "first":
+        return tuple(good[:1])
+    return tuple(good[: spec.quorum] if spec.policy == "quorum" else good)
+
+
+def reason(state: RunState, join: int) -> str:
+    """Return the sentence for a join that cannot close."""
+    spec = state.graph.specs[join]
+    lost = [node for node in spec.inputs if state.status[node] != SUCCEEDED and not is_open(state.status[node])]
+    names = ", ".join(state.graph.specs[node].id for node in lost[:5]) + (" ..." if len(lost) > 5 else "")
+    wanted = {"all": "every input", "first": "one input", "quorum": f"{spec.quorum} inputs"}.get(spec.policy, "")
+    return f"needs a value from {wanted} of {len(spec.inputs)}, but {names} gave none"

@@ -1,0 +1,91 @@
+"""How one unit's end moves the others: counting, admission, skipping, joins, maps, stand-ins."""
+
+from workflows.plan.scheduling.admission import admit, consider, gather
+from workflows.plan.scheduling.completion import NOT_NEEDED, lose, not_needed, skip_blocked, succeed
+from workflows.plan.scheduling.events import Outcome
+from workflows.plan.scheduling.state import (
+    BLOCKED,
+    CANCELLED,
+    DELEGATED,
+    FAILED,
+    OPENED,
+    PENDING,
+    SKIPPED,
+    SUCCEEDED,
+    RunState,
+)
+
+
+def spread(state: RunState, unit: int) -> None:
+    """Carry one unit's end to its consumers, joins, map, and the node it stands in for."""
+    graph = state.graph
+    if unit >= len(graph.specs):
+        _item_ended(state, unit)
+        return
+    if unit in state.prior:
+        state.revised.append(unit)
+        return
+    status = state.status[unit]
+    if state.stale:
+        _recount(state, unit)
+    else:
+        # joins first: one that closes may call a consumer off before it is admitted
+        for join in graph.joins[unit]:
+            state.left[join] -= 1
+            state.good[join] += status == SUCCEEDED
+            if state.armed[join]:
+                consider(state, join)
+        for node in graph.consumers[unit]:
+            state.missing[node] -= 1
+            if status == SUCCEEDED or unit in graph.specs[node].watches:
+                if state.missing[node] == state.floor[node] and state.status[node] == PENDING:
+                    admit(state, node)
+            else:
+                _doom(state, node, status)
+    standins(state, unit, status)
+
+
+def _recount(state: RunState, unit: int) -> None:
+    """While an edit is on its way through the graph, counts are not to be trusted: work the others out anew."""
+    for node in state.graph.consumers[unit]:
+        state.mark(node)
+    for join in state.graph.joins[unit]:
+        state.mark(join)
+
+
+def _doom(state: RunState, node: int, cause: int) -> None:
+    """A needed node gave no value: behind a failure wait blocked, behind a skip be skipped. A skip is stronger."""
+    blocking = cause in (FAILED, BLOCKED)
+    if state.status[node] == PENDING:
+        state.derived[node] = True
+        lose(state, node, BLOCKED if blocking else SKIPPED)
+    elif state.status[node] == BLOCKED and not blocking:
+        skip_blocked(state, node)
+
+
+def standins(state: RunState, unit: int, status: int) -> None:
+    """A node ended otherwise than by failing: so does its stand-in. A stand-in has ended: so has its node."""
+    standin = state.graph.specs[unit].instead
+    if standin >= 0 and status == BLOCKED and state.status[standin] == PENDING:
+        _doom(state, standin, BLOCKED)
+    elif standin >= 0 and status in (SUCCEEDED, SKIPPED, CANCELLED):
+        blocked: list[int] = []
+        not_needed(state, standin, blocked)
+        for node in blocked:
+            skip_blocked(state, node, NOT_NEEDED)
+    host = state.graph.standin_for.get(unit)
+    if host is None or state.status[host] != DELEGATED:
+        return
+    if status == SUCCEEDED:
+        succeed(state, host, Outcome(state.digest[unit], state.size[unit], state.facts.get(unit)))
+    else:
+        lose(state, host, FAILED, state.notes.get(host) or state.notes.get(unit))
+
+
+def _item_ended(state: RunState, unit: int) -> None:
+    node = state.node_of(unit)
+    if state.status[node] != OPENED or unit not in state.items[node]:
+        return
+    state.left[node] -= 1
+    if not state.left[node]:
+        gather(state, node)

@@ -1,0 +1,137 @@
+"""The ready units in order, and the locks, rates and limits that hold some of them back."""
+
+from heapq import heappop, heappush
+
+from workflows.plan.scheduling.budget import Amounts, Budget
+from workflows.plan.scheduling.rates import Rate
+from workflows.plan.scheduling.state import RUNNING, RunState
+
+
+def queue(state: RunState, unit: int) -> None:
+    """Put a unit among the ready ones: by priority, then critical path, then position."""
+    state.queued[unit] = True
+    node = state.node_of(unit)
+    priority, rank, _ = state.graph.keys[node]
+    heappush(state.heap, (priority, rank, unit))
+
+
+def may_start(state: RunState, units: tuple[int, ...]) -> bool:
+    """Whether these units may start now; else they wait for what they miss: their provider's rate, a lock, the budget.
+
+    What they are expected to take is then reserved.
+    """
+    unit = units[0]
+    rate = rate_of(state, unit)
+    if rate is not None and rate.room <= 0:
+        heappush(rate.waiting, (*state.graph.keys[state.node_of(unit)][:2], unit))
+        return False
+    if not free(state, unit):
+        state.held_back.append(unit)
+    elif afford(state, units):
+        return True
+    if rate is not None:
+        _let_on(state, rate)
+    return False
+
+
+def rate_of(state: RunState, unit: int) -> Rate | None:
+    """Return the rate of the provider that a unit calls, if it is a model call and a rate was declared.
+
+    What an approved wish starts is none.
+    """
+    if not state.rates or unit in state.wishes:
+        return None
+    spec = state.spec_of(unit)
+    kind = spec.item_kind if state.is_item(unit) else spec.kind
+    return state.rates.get(spec.queue) if kind == "llm" else None
+
+
+def _let_on(state: RunState, rate: Rate) -> None:
+    """Let as many as there is room for try again, the first in order."""
+    moved, last = 0, -1
+    while rate.waiting and moved < rate.room:
+        unit = heappop(rate.waiting)[2]
+        if state.queued[unit] and unit != last:  # it is there twice when it was called off and came again
+            queue(state, unit)
+            moved, last = moved + 1, unit
+
+
+def renew(state: RunState, rates: dict[str, Rate]) -> None:
+    """Bound a state by these rates, with what they have seen, and count what runs in it."""
+    state.rates = {name: Rate(rate.limit, rate.calls, rate.ended) for name, rate in rates.items()}
+    for unit, status in enumerate(state.status if rates else ()):
+        rate = rate_of(state, unit) if status == RUNNING else None
+        if rate is not None:
+            rate.running += 1
+
+
+def free(state: RunState, unit: int) -> bool:
+    """Whether all of a unit's locks are free for it. A lock counts its shared holders; -1 is one exclusive holder."""
+    for name, exclusive in state.graph.locks[state.node_of(unit)]:
+        holders = state.held.get(name, 0)
+        if holders < 0 or (exclusive and holders):
+            return False
+    return True
+
+
+def take(state: RunState, unit: int) -> None:
+    """Take all of a unit's locks, which are free."""
+    for name, exclusive in state.graph.locks[state.node_of(unit)]:
+        state.held[name] = state.held.get(name, 0) + (-1 if exclusive else 1)
+
+
+def release(state: RunState, unit: int) -> None:
+    """A running unit has ended: give back its slot and its locks, and let those who waited for one try again.
+
+    What it had reserved is spent, unless its outcome has said better.
+    """
+    state.running -= 1
+    rate = rate_of(state, unit)
+    if rate is not None:
+        rate.running -= 1
+        _let_on(state, rate)
+    if state.budget is not None:
+        state.budget.settle(unit, None)
+        price_again(state)
+    locks = state.graph.locks[state.node_of(unit)]
+    if not locks:
+        return
+    for name, exclusive in locks:
+        state.held[name] -= -1 if exclusive else 1
+    for waiter in state.held_back:
+        if state.queued[waiter]:
+            queue(state, waiter)
+    state.held_back.clear()
+
+
+def afford(state: RunState, units: tuple[int, ...]) -> bool:
+    """Reserve what a start of these units is expected to take, or let it wait until something is settled or raised."""
+    budget = state.budget
+    if budget is None:
+        return True
+    estimates = [_estimate(state, budget, unit) for unit in units]
+    total = Amounts()
+    for wanted in estimates:
+        total.add(wanted)
+    if not budget.affords(total):
+        state.unpaid.append(units[0])
+        return False
+    for unit, wanted in zip(units, estimates, strict=True):
+        budget.reserve(unit, wanted)
+    return True
+
+
+def _estimate(state: RunState, budget: Budget, unit: int) -> Amounts:
+    if unit in state.wishes:  # its call is booked
+        return Amounts()
+    spec = state.spec_of(unit)
+    kind = spec.item_kind if state.is_item(unit) else spec.kind
+    return budget.estimate(spec.tokens, model=kind == "llm", price=spec.price)
+
+
+def price_again(state: RunState) -> None:
+    """Let what could not be afforded try again."""
+    waiting, state.unpaid = state.unpaid, []
+    for unit in waiting:
+        if state.queued[unit]:
+            queue(state, unit)

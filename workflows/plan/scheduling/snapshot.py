@@ -1,0 +1,82 @@
+"""A run's state as one line of text, for the next run of a chain to go on from.
+
+Columns compress well and digests do not: a node costs about 30 bytes, so 10,000 nodes stay under 400 KB.
+`load(graph, dump(state))` schedules exactly as `state` would.
+"""
+
+import base64
+import json
+import zlib
+from dataclasses import astuple
+from typing import Any
+
+from workflows.plan.compile.graph import Graph
+from workflows.plan.scheduling import ready
+from workflows.plan.scheduling.budget import Budget
+from workflows.plan.scheduling.events import Wish
+from workflows.plan.scheduling.rates import Rate
+from workflows.plan.scheduling.state import SUCCEEDED, RunState
+
+_COLUMNS = ("status", "generation", "digest", "size", "attempts", "millis", "queued")
+_NODE_COLUMNS = ("missing", "floor", "left", "good", "armed", "gather", "dissolved")
+_SPARSE = ("facts", "notes", "derived", "prior", "chosen", "answers", "approved", "deadlines", "late")
+_SCALARS = ("rules", "window", "park_for", "on_failure", "now", "running", "waiting", "begun", "parked", "ended")
+
+
+def dump(state: RunState) -> str:
+    """Return the whole state as text."""
+    body: dict[str, Any] = {name: getattr(state, name) for name in (*_COLUMNS, *_NODE_COLUMNS, *_SCALARS)}
+    body.update({name: list(getattr(state, name).items()) for name in _SPARSE})
+    body["answers"] = [(gate, value) for gate, value in state.answers.items() if state.status[gate] != SUCCEEDED]
+    body["approve_above"], body["objections"] = state.approve_above, list(state.objections.items())
+    body["wishes"] = [(unit, astuple(wish)) for unit, wish in state.wishes.items()]
+    body["owner"] = _runs(state.owner)
+    body["items"] = [[node, items.start, len(items)] for node, items in state.items.items()]
+    body["held"] = state.held
+    if state.budget is not None:
+        body["budget"] = state.budget.dump()
+    if state.rates:
+        body["rates"] = [[queue, rate.limit, rate.calls, rate.ended] for queue, rate in state.rates.items()]
+    text = json.dumps(body, separators=(",", ":"))
+    return base64.b85encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def load(graph: Graph, text: str) -> RunState:
+    """Return the state that `dump` wrote, over the same graph."""
+    body = json.loads(zlib.decompress(base64.b85decode(text)))
+    state = RunState(graph)
+    for name in (*_COLUMNS, *_NODE_COLUMNS, *_SCALARS, "held"):
+        setattr(state, name, body[name])
+    for name in _SPARSE:
+        setattr(state, name, dict(body[name]))
+    _load_wishes(state, body)
+    state.notes = {unit: (kind, message) for unit, (kind, message) in body["notes"]}
+    state.chosen = {join: tuple(nodes) for join, nodes in body["chosen"]}
+    state.owner = [(node, item) for node, count in body["owner"] for item in range(count)]
+    state.items = {node: range(first, first + count) for node, first, count in body["items"]}
+    state.budget = Budget.load(body["budget"]) if "budget" in body else None
+    ready.renew(state, {queue: Rate(*counts) for queue, *counts in body.get("rates", ())})
+    state.started = [state.now] * len(state.status)
+    for unit, queued in enumerate(state.queued):
+        if queued:
+            ready.queue(state, unit)
+    return state
+
+
+def _load_wishes(state: RunState, body: dict[str, Any]) -> None:
+    """Read what snapshots of runs that began earlier do not have."""
+    state.approve_above = body.get("approve_above")
+    state.objections = {unit: tuple(said) for unit, said in body.get("objections", ())}
+    for unit, (digest, nodes, why, shown, *rest) in body.get("wishes", ()):
+        state.wishes[unit] = Wish(digest, nodes, why, tuple(shown), *rest)
+
+
+def _runs(owner: list[tuple[int, int]]) -> list[list[int]]:
+    """Fold item owners into [map, count]: each opening of a map is one run of items from 0."""
+    runs: list[list[int]] = []
+    for node, item in owner:
+        if item:
+            runs[-1][1] += 1
+        else:
+            runs.append([node, 1])
+    return runs

@@ -1,0 +1,250 @@
+"""The scheduler: `step(state, event) -> decisions`, the only place where a run's state changes.
+
+Pure and total: no clock, no randomness, no I/O, no iteration over sets, no exception for any event. The same function
+runs inside the workflow, inside a worker for a group of nodes, under property tests and in the simulator. An event
+costs O(degree) of the node it concerns, plus O(log n) for each node it makes ready.
+"""
+
+from collections.abc import Callable
+from heapq import heappop
+from typing import Any
+
+from workflows.plan.scheduling import (
+    admission,
+    completion,
+    expansion,
+    extension,
+    propagation,
+    ready,
+    reset,
+    retry,
+    termination,
+)
+from workflows.plan.scheduling.budget import Amounts, Budget
+from workflows.plan.scheduling.events import (
+    Answered,
+    Ask,
+    Begun,
+    Charged,
+    Decision,
+    Event,
+    Extend,
+    GivenUp,
+    Grown,
+    Judged,
+    Outcome,
+    Raised,
+    Retried,
+    Settled,
+    Start,
+    Stopped,
+    Ticked,
+)
+from workflows.plan.scheduling.state import OVERTIME, PARK, PENDING, RUNNING, WAITING, RunState
+
+
+def step(state: RunState, event: Event) -> list[Decision]:
+    """Take one event and return what is to be done now, in order. Before `Begun` and after the end nothing moves."""
+    out: list[Decision] = []
+    kind = type(event)
+    if state.ended or not (state.begun or kind in _EARLY):
+        return out
+    state.out = out
+    _HANDLERS[kind](state, event)
+    _work_off(state)
+    if not state.ended:
+        _ask(state)
+        _start_ready(state)
+        if state.graph.islands and termination.idle(state):
+            _free_islands(state)
+        termination.rest(state)
+    return out
+
+
+def _work_off(state: RunState) -> None:
+    """Carry every end and every edit through the graph, until nothing is left to say."""
+    stale = state.stale
+    while state.work or state.revised or stale:
+        if state.work:
+            propagation.spread(state, state.work.popleft())
+        elif state.revised:
+            retry.revise(state, state.revised.popleft())
+        else:
+            first = heappop(stale)
+            while stale and stale[0] == first:
+                heappop(stale)
+            reset.refresh(state, first[1])
+
+
+def _free_islands(state: RunState) -> None:
+    """Islands that wait for each other, or for what will not come, would wait for ever: dissolve them."""
+    for group, waits_for in enumerate(state.gather):
+        if waits_for:
+            completion.dissolve(state, group)
+    _work_off(state)
+    _ask(state)
+    _start_ready(state)
+
+
+def _ask(state: RunState) -> None:
+    """Ask for what still waits for a person, now that everything has been said."""
+    if state.asked:
+        state.out += [Ask(node) for node in dict.fromkeys(state.asked) if state.status[node] == WAITING]
+        state.asked.clear()
+
+
+def _begun(state: RunState, _: Begun) -> None:
+    if state.begun:
+        return
+    state.begun = True
+    for node, missing in enumerate(state.missing):
+        if missing == state.floor[node] and state.status[node] == PENDING:
+            admission.admit(state, node)
+
+
+def _settled(state: RunState, event: Settled) -> None:
+    unit = event.unit
+    if state.status[unit] != RUNNING or state.generation[unit] != event.generation:
+        return
+    outcome = event.outcome
+    if state.budget is not None:
+        state.budget.settle(unit, _used(state, unit, outcome))
+    rate = ready.rate_of(state, unit)
+    if rate is not None:
+        rate.count(outcome.attempts)
+    ready.release(state, unit)
+    state.attempts[unit] += outcome.attempts
+    state.millis[unit] = state.now - state.started[unit]
+    completion.settle(state, unit, outcome)
+
+
+def _used(state: RunState, unit: int, outcome: Outcome) -> Amounts | None:
+    """Return what an outcome says that it used; an attempt that nobody knows of may have used all it had reserved."""
+    if outcome.spent is None:
+        return None
+    tokens, cost = outcome.spent
+    calls = outcome.calls or (outcome.attempts if state.spec_of(unit).calls_model else 0)
+    ends = not outcome.again and outcome.wish is None
+    return Amounts(tokens, cost, calls, int(ends))  # it is one node, however often it starts
+
+
+def _ticked(state: RunState, _: Ticked) -> None:
+    due = sorted((at, unit) for unit, at in state.deadlines.items() if at <= state.now)
+    for _at, unit in due:
+        if state.deadlines.pop(unit, None) is not None and not state.ended:
+            _expire(state, unit)
+
+
+def _expire(state: RunState, unit: int) -> None:
+    if unit in (PARK, OVERTIME):
+        termination.end(state, "partial")
+    elif state.status[unit] == WAITING:
+        state.waiting -= 1
+        completion.fail(state, unit, "GateTimeout", "nobody answered in time")
+    else:
+        admission.expire(state, unit)
+
+
+def _answered(state: RunState, event: Answered) -> None:
+    if state.status[event.unit] == WAITING and state.spec_of(event.unit).kind == "gate":
+        state.answers[event.unit] = event.value
+        _go_on(state, event.unit)
+
+
+def _judged(state: RunState, event: Judged) -> None:
+    if state.status[event.unit] != WAITING or state.spec_of(event.unit).kind == "gate":
+        return
+    if event.unit in state.wishes:
+        expansion.judge(state, event.unit, None if event.approved else event.reason)
+    elif event.approved:
+        state.approved[event.unit] = True
+        _go_on(state, event.unit)
+    else:
+        state.waiting -= 1
+        completion.fail(state, event.unit, "Rejected", event.reason or "a person rejected it")
+
+
+def _go_on(state: RunState, node: int) -> None:
+    state.waiting -= 1
+    state.status[node] = PENDING
+    state.deadlines.pop(node, None)
+    admission.enter(state, node, state.graph.specs[node])
+
+
+def _retried(state: RunState, event: Retried) -> None:
+    retry.retry(state, event.unit, gathers=event.gathers)
+
+
+def _given_up(state: RunState, event: GivenUp) -> None:
+    retry.give_up(state, event.unit, calls=event.calls)
+
+
+def _raised(state: RunState, event: Raised) -> None:
+    if state.budget is None:
+        state.budget = Budget()
+    state.budget.limits |= event.limits
+    termination.unpark(state)
+    ready.price_again(state)
+
+
+def _charged(state: RunState, event: Charged) -> None:
+    if state.budget is not None:
+        state.budget.spent.add(event.amounts)
+
+
+def _stopped(state: RunState, event: Stopped) -> None:
+    termination.end(state, event.status)
+
+
+def _start_ready(state: RunState) -> None:
+    """Start ready units while the window has room; those that miss something else wait for it.
+
+    An island larger than the window starts when nothing else runs.
+    """
+    heap, graph, queued = state.heap, state.graph, state.queued
+    while heap:
+        unit = heap[0][2]
+        if not queued[unit]:
+            heappop(heap)
+            continue
+        if state.draining or state.running >= state.window:
+            return
+        group = graph.island_of.get(unit) if graph.islands else None
+        units = (unit,) if group is None or state.dissolved[group] else graph.islands[group]
+        if state.running and state.running + len(units) > state.window:
+            return
+        heappop(heap)
+        if not ready.may_start(state, units):
+            continue
+        ready.take(state, unit)
+        for member in units:
+            _mark_started(state, member)
+        state.out.append(Extend(unit) if unit in state.wishes else Start(units))
+
+
+def _mark_started(state: RunState, unit: int) -> None:
+    state.queued[unit] = False
+    state.status[unit] = RUNNING
+    state.started[unit] = state.now - (state.millis[unit] if unit in state.wishes else 0)
+    state.running += 1
+    rate = ready.rate_of(state, unit)
+    if rate is not None:
+        rate.running += 1
+    if unit in state.graph.timed:
+        admission.clock(state, unit)
+
+
+_EARLY = (Begun, Stopped, Raised, Charged)
+_HANDLERS: dict[type[Any], Callable[[RunState, Any], None]] = {
+    Begun: _begun,
+    Settled: _settled,
+    Ticked: _ticked,
+    Answered: _answered,
+    Judged: _judged,
+    Retried: _retried,
+    GivenUp: _given_up,
+    Grown: extension.grow,
+    Raised: _raised,
+    Charged: _charged,
+    Stopped: _stopped,
+}

@@ -1,0 +1,96 @@
+"""When nothing can move any more: is the answer there, is somebody in the way, is the run over?"""
+
+from workflows.plan.scheduling.events import Cancel, End, EndStatus, Park
+from workflows.plan.scheduling.state import (
+    BLOCKED,
+    CANCELLED,
+    FAILED,
+    PARK,
+    PENDING,
+    RUNNING,
+    SKIPPED,
+    SUCCEEDED,
+    WAITING,
+    RunState,
+)
+
+
+def idle(state: RunState) -> bool:
+    """Whether nothing runs, is ready, or waits for a person's answer, and no more nodes are to come."""
+    return state.begun and not (state.ended or state.running or state.waiting or state.heap or state.growing)
+
+
+def rest(state: RunState) -> None:
+    """End or park a run in which nothing runs, is ready or waits for a person's answer.
+
+    What the budget does not reach for waits with a parked run, and otherwise never runs.
+    """
+    if not idle(state):
+        return
+    failed = unexcused(state)
+    if failed and state.on_failure == "park":
+        park(state, failed)
+        return
+    if failed and state.on_failure == "fail":
+        end(state, "failed")
+        return
+    if state.unpaid and state.on_failure == "park":
+        park(state, ())
+        return
+    answered = all(state.status[node] == SUCCEEDED for node in state.graph.skeleton.answer)
+    end(state, "done" if answered and not failed and not state.unpaid else "partial")
+
+
+def park(state: RunState, failed: tuple[int, ...]) -> None:
+    """Wait for a person, up to the park deadline."""
+    if not state.parked:
+        state.parked = True
+        state.deadlines[PARK] = state.now + state.park_for
+        state.out.append(Park(failed))
+
+
+def unpark(state: RunState) -> None:
+    """A person has done something: go on, until nothing can move again."""
+    state.parked = False
+    state.deadlines.pop(PARK, None)
+
+
+def unexcused(state: RunState) -> tuple[int, ...]:
+    """Return the failed nodes that no tolerant join has made good, in plan order.
+
+    A failure is excused when everything that depends on it ended well all the same, or is blocked or failed by it
+    and itself excused. A failed node that nobody consumes, or that the answer names, is not.
+    """
+    graph, status = state.graph, state.status
+    answer = dict.fromkeys(graph.skeleton.answer)
+    excused = [status[node] in (SUCCEEDED, SKIPPED, CANCELLED) for node in range(len(graph.specs))]
+    for node in reversed(graph.order):
+        if not excused[node] and node not in answer:
+            behind = graph.behind(node)
+            excused[node] = bool(behind) and all(excused[other] for other in behind)
+    hosts = graph.standin_for
+    failed = [node for node in range(len(graph.specs)) if status[node] == FAILED and not excused[node]]
+    blamed = [node for node in failed if node not in hosts or status[hosts[node]] != FAILED]
+    roots = [node for node in blamed if not any(status[dep] in (FAILED, BLOCKED) for dep in graph.specs[node].inputs)]
+    return tuple(roots or blamed)
+
+
+def end(state: RunState, status: EndStatus) -> None:
+    """Close the run: cancel what runs, settle what is pending as skipped, or cancelled with the run."""
+    state.ended = True
+    state.waiting = 0
+    state.work.clear()
+    state.revised.clear()
+    state.stale.clear()
+    state.asked.clear()
+    state.deadlines.clear()
+    state.unpaid.clear()
+    final = CANCELLED if status == "cancelled" else SKIPPED
+    for unit, before in enumerate(state.status):
+        if before == RUNNING:
+            state.out.append(Cancel(unit, state.generation[unit]))
+            state.status[unit] = CANCELLED
+        elif before in (PENDING, WAITING, BLOCKED) or before > BLOCKED:
+            state.status[unit] = final
+    state.running = 0
+    state.out.append(End(status))

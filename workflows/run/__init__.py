@@ -1,0 +1,1 @@
+"""The driver of one run: it carries out what the scheduler decides."""

@@ -1,0 +1,233 @@
+"""Starts, follows and cancels the activities of nodes: the one place that touches activity handles.
+
+A workflow task emits at most 500 starts and 1 MiB of them; the rest wait for the next task, because one transaction
+holds 4 MiB and a run that breaks that is terminated.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from temporalio import workflow
+
+from workflows.messages.activity_options import as_keywords, node_options
+from workflows.messages.contracts import AGENT, GATE, GROUP, JOIN, LLM, MAP, TOOL, Call, GroupReply, NodeCall, NodeReply
+from workflows.plan.language.limits import worded
+from workflows.plan.scheduling.events import Outcome, Settled
+from workflows.plan.scheduling.state import ENDED, RUNNING, RunState
+from workflows.run.node_calls import Units, node_call, weight
+from workflows.run.outcomes import ends_of
+from workflows.run.subagent import run_subagent
+from workflows.run.subagent_status import Relay
+
+MOST_STARTS = 500
+MOST_BYTES = 1024 * 1024
+SHARED = "agents-share-the-budget"
+"""A patch of runs whose sub-agents each had all that was left of the budget; all share it now."""
+_CALLS: dict[str, Call[NodeCall, GroupReply]] = {
+    "tool": TOOL,
+    "llm": LLM,
+    "join": JOIN,
+    "map": MAP,
+    "gate": GATE,
+    "agent": AGENT,
+}
+
+PAID = ("tokens", "cost")
+"""The limits that every attempt of a model call uses up."""
+
+Handle = asyncio.Task[GroupReply]
+"""What is under way: an activity's handle is a task, and so is a sub-agent with the activities around it."""
+
+
+@dataclass(slots=True, eq=False)
+class Flight:
+    """One activity under way: the units it runs, in which generations, and who is told of its end."""
+
+    units: Units
+    generations: Units
+    handle: Handle
+    fanout: "Fanout"
+
+    @property
+    def keys(self) -> list[tuple[int, int]]:
+        """Each unit with its generation."""
+        return list(zip(self.units, self.generations, strict=True))
+
+
+class Fanout:
+    """The activities in flight of one run. `wake` is called as each one ends; `settled` then tells how."""
+
+    def __init__(self, state: RunState, run: str, plan: str, wake: Callable[[], None], relay: Relay) -> None:
+        self._state = state
+        self._run = run
+        self._plan = plan
+        self._wake = wake
+        self._relay = relay
+        self._flights: dict[tuple[int, int], Flight] = {}
+        self._ended: deque[Flight] = deque()
+        self._waiting: deque[tuple[Units, Units]] = deque()
+        self._put_back: list[Settled] = []
+        self.started = 0
+        self.inherited: dict[str, Any] = {}
+        self.replans = 0
+        self._task = -1
+        self._starts = 0
+        self._bytes = 0
+
+    def afresh(self, state: RunState, plan: str, kept: Mapping[int, int]) -> "Fanout":
+        """Return one for another plan of the same run: it has those `lone` flights whose units are `kept`, by their new
+        numbers and generations. What else this one started is forgotten.
+        """
+        other = Fanout(state, self._run, plan, self._wake, self._relay)
+        other.inherited, other.replans = self.inherited, self.replans
+        for flight in [flight for unit, flight in self.lone.items() if unit in kept]:
+            unit = kept[flight.units[0]]
+            flight.units, flight.generations, flight.fanout = (unit,), (state.generation[unit],), other
+            if flight in self._ended:
+                other._ended.append(flight)
+            else:
+                other._flights[flight.keys[0]] = flight
+        return other
+
+    @property
+    def lone(self) -> dict[int, Flight]:
+        """The flights of one unit each whose end has not been told yet, by unit."""
+        flights = (*self._ended, *self._flights.values())
+        now = self._state.generation
+        return {
+            unit: flight
+            for flight in flights
+            for unit, generation in flight.keys[:1]
+            if len(flight.units) == 1 and generation == now[unit]
+        }
+
+    @property
+    def busy(self) -> bool:
+        """Whether any activity is in flight or waits for the next workflow task."""
+        return bool(self._flights or self._waiting or self._ended or self._put_back)
+
+    @property
+    def held_up(self) -> bool:
+        """Whether starts wait for the next workflow task."""
+        return bool(self._waiting)
+
+    def start(self, units: Units) -> None:
+        """Start these units in one activity, now or in a later workflow task."""
+        self._waiting.append((units, tuple(self._state.generation[unit] for unit in units)))
+        self.start_waiting()
+
+    def start_waiting(self) -> None:
+        """Start as many as this workflow task may."""
+        task = workflow.info().get_current_history_length()
+        if task != self._task:
+            self._task, self._starts, self._bytes = task, 0, 0
+        while self._waiting and self._starts < MOST_STARTS and self._bytes < MOST_BYTES:
+            units, generations = self._waiting.popleft()
+            live = [key for key in zip(units, generations, strict=True) if self._still_wanted(*key)]
+            if len(live) == len(units):
+                self._start(units)
+            elif live:  # a member of the group was called off meanwhile: the others start alone
+                self._put_back += [Settled(*key, Outcome(attempts=0, again=True)) for key in live]
+                self._wake()
+
+    def _still_wanted(self, unit: int, generation: int) -> bool:
+        return self._state.status[unit] == RUNNING and self._state.generation[unit] == generation
+
+    def _start(self, units: Units) -> None:
+        state = self._state
+        call = self._told(node_call(state, self._run, self._plan, units), units[0])
+        self._starts += 1
+        self.started += 1
+        self._bytes += weight(call)
+        first = units[0]
+        spec, item = state.spec_of(first), state.is_item(first)
+        kind = spec.item_kind if item else spec.kind
+        contract = GROUP if len(units) > 1 else _CALLS[kind]
+        options = node_options(
+            [state.spec_of(unit) for unit in units], item=item, own_work=item or kind in ("tool", "llm")
+        )
+        name = state.address(first) if len(units) == 1 else f"{state.address(first)}+{len(units) - 1}"
+        options.setdefault("summary", self._summary(units, name, spec.summary))
+        handle: Handle
+        if kind == "agent":
+            given = {**self.inherited, "budget": self._part(first)}
+            handle = asyncio.create_task(run_subagent(call, name, options, given, self._relay))
+        else:
+            handle = workflow.start_activity(
+                contract.name, call, activity_id=name, result_type=contract.gives, **as_keywords(options)
+            )
+        self._follow(units, handle)
+
+    def _follow(self, units: Units, handle: Handle) -> None:
+        flight = Flight(units, tuple(self._state.generation[unit] for unit in units), handle, self)
+        self._flights.update(dict.fromkeys(flight.keys, flight))
+        handle.add_done_callback(lambda _: flight.fanout._done(flight))
+
+    def _part(self, unit: int) -> dict[str, Any] | None:
+        """Return a sub-agent's limits, its part of what is left, set aside for it; None without a budget."""
+        budget = self._state.budget
+        if budget is None:
+            return None
+        workflow.deprecate_patch(SHARED)
+        return worded(budget.share(unit, self._sharers(unit)))
+
+    def _sharers(self, unit: int) -> int:
+        """Return how many sub-agents the rest of the budget is for: this one, and those that have no part of it yet."""
+        state = self._state
+        agents = [each for each, spec in enumerate(state.graph.specs) if spec.kind == "agent" and not spec.tokens]
+        others = [each for each in agents if each != unit and state.status[each] not in ENDED]
+        return 1 + sum((other, state.generation[other]) not in self._flights for other in others)
+
+    def _told(self, call: NodeCall, unit: int) -> NodeCall:
+        """Tell a model what the budget has left for it, and the one whose output is the answer how often it may ask for
+        more nodes, and what was wrong when it did.
+        """
+        state, told = self._state, dict[str, Any]()
+        spec = state.spec_of(unit)
+        if not spec.calls_model:
+            return call
+        if state.budget is not None:
+            told["left"] = {name: rest for name, rest in state.budget.rest(unit).items() if name in PAID}
+        if spec.kind == "llm" and unit in state.graph.answers:
+            told |= {"replans": self.replans, "objections": state.objections.get(unit)}
+        return call.model_copy(update={name: value for name, value in told.items() if value})
+
+    def _summary(self, units: Units, name: str, summary: str) -> str:
+        if len(units) > 1:
+            return " ".join([name, *(self._state.path(unit) for unit in units)])[:120]
+        return f"{name} {summary.partition(' ')[2]}"[:120]
+
+    def _done(self, flight: Flight) -> None:
+        for key in flight.keys:
+            self._flights.pop(key, None)
+        self._ended.append(flight)
+        self._wake()
+
+    def cancel(self, unit: int, generation: int) -> None:
+        """Cancel the activity that runs this unit in this generation."""
+        flight = self._flights.get((unit, generation))
+        if flight is not None and not flight.handle.done():
+            flight.handle.cancel()
+
+    def settled(self) -> list[tuple[Settled, NodeReply | None]]:
+        """Return what has ended since the last call, in order, each with the reply where there is one."""
+        found: list[tuple[Settled, NodeReply | None]] = [(event, None) for event in self._put_back]
+        self._put_back.clear()
+        while self._ended:
+            flight = self._ended.popleft()
+            ends = ends_of(flight.handle, len(flight.units))
+            found += [(Settled(*key, outcome), reply) for key, (outcome, reply) in zip(flight.keys, ends, strict=True)]
+        return found
+
+    def renumber(self, move: Callable[[int], int], plan: str) -> None:
+        """The plan has grown: units have other numbers from now on, and what starts belongs to the new plan."""
+        self._plan = plan
+        flights = list(dict.fromkeys(self._flights.values()))
+        for flight in (*flights, *self._ended):
+            flight.units = tuple(map(move, flight.units))
+        self._flights = {key: flight for flight in flights for key in flight.keys}
+        self._waiting = deque((tuple(map(move, units)), generations) for units, generations in self._waiting)
+        self._put_back = [replace(event, unit=move(event.unit)) for event in self._put_back]

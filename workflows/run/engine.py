@@ -1,0 +1,265 @@
+"""Carries out what the scheduler decides: events in, decisions out, activities between. Plain code on workflow time.
+
+The engine never decides. It hands every event to `step` in the order it arrived and carries out the decisions in the
+order they come, so a replay, with the same events, does the same.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+
+from workflows.messages.contracts import Checked, NodeReply
+from workflows.messages.result import RunStatus
+from workflows.messages.updates import Update
+from workflows.messages.usage import Spent
+from workflows.messages.views import SubagentView
+from workflows.plan.compile.graph import Graph, Skeleton
+from workflows.plan.language.limits import Limits
+from workflows.plan.scheduling.budget import Amounts
+from workflows.plan.scheduling.events import (
+    Begun,
+    Cancel,
+    Charged,
+    Decision,
+    End,
+    EndStatus,
+    Event,
+    Extend,
+    Grown,
+    Raised,
+    Settled,
+    Start,
+    Stopped,
+    Ticked,
+)
+from workflows.plan.scheduling.extension import shifted
+from workflows.plan.scheduling.keeping import replaced
+from workflows.plan.scheduling.state import OVERTIME, RUNNING, RunState
+from workflows.plan.scheduling.step import step
+from workflows.run.dispatcher import Fanout
+from workflows.run.extension import Extender
+from workflows.run.setup import Opening
+from workflows.run.subagent_status import Relay
+from workflows.run.timer import Alarm, milliseconds
+from workflows.run.update_rules import objection, unfit
+
+DRAIN_EVENTS = 20_000
+DRAIN_BYTES = 20 * 1024 * 1024
+DRAIN_UPDATES = 1_500
+KEPT_REPLIES = 2_000
+REFUSALS_WAKE = "refusals-wake"
+"""The patch by which an update refused after its wait lets a run go on that waited for it to continue as new."""
+
+
+class Engine:
+    """One run's scheduler with its activities. `changed` is called after every batch of events."""
+
+    def __init__(self, state: RunState, opening: Opening, relay: Relay, plan: str, changed: Callable[[], None]) -> None:
+        self.state = state
+        self.plan = plan
+        self.replies: dict[int, NodeReply] = {}
+        self.usage = Spent()
+        self.wasted: list[NodeReply | None] = []  # of nodes that another plan has dropped; None for one cut off
+        self.status: EndStatus | None = None
+        self.updates = 0
+        self._changed = changed
+        self.relay = relay
+        self._awake = False
+        self._alarm = Alarm(self.wake)
+        self.extender = Extender(self, opening)
+        self._broken: BaseException | None = None
+        self._fanout = Fanout(state, opening.home, plan, self.wake, relay)
+
+    def post(self, event: Event) -> None:
+        """Take an event from outside at once, so that the next update is checked against what it changed."""
+        self.state.now = milliseconds()
+        self._carry_out(step(self.state, event))
+        self.wake()
+
+    def wake(self) -> None:
+        """Have the run look again at what it can do."""
+        self._awake = True
+
+    @property
+    def shown_status(self) -> RunStatus:
+        """The run's status as people see it: blocked too when all that runs are sub-agents that are."""
+        if self.status is not None:
+            return self.status
+        waiting = self.state.waiting or self.below
+        return "blocked" if self.state.parked or (waiting and not self.moving) else "running"
+
+    @property
+    def moving(self) -> int:
+        """How many nodes run and may go on by themselves: all but sub-agents that are blocked."""
+        return self.state.running - sum(view.stuck for view in self.below.values())
+
+    @property
+    def below(self) -> dict[int, SubagentView]:
+        """What the sub-agents that run now wait for, by their nodes."""
+        return self.relay.below(self.state)
+
+    @property
+    def started(self) -> int:
+        """How many activities were started so far."""
+        return self._fanout.started
+
+    def inline_answer(self) -> tuple[Any, str] | None:
+        """Return (value, digest) of the answering node when this run still has both."""
+        nodes = self.state.graph.skeleton.answer
+        reply = self.replies.get(nodes[0]) if nodes else None
+        return (reply.value, reply.ref or "") if reply is not None and reply.has_value else None
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is in flight: the only instants at which a run may continue as new."""
+        busy = self._fanout.busy or self.extender.busy or self.relay.busy
+        return not (busy or self.state.running or self.state.growing) and workflow.all_handlers_finished()
+
+    def objection(self, update: Update) -> str | None:
+        """Return why the update cannot be taken now; None when it can."""
+        return f"the run has ended: {self.status}" if self.status is not None else objection(self.state, update)
+
+    def hopeless(self, update: Update) -> str | None:
+        """Return why the update cannot be taken, now or when what is in flight has ended, which it may have already."""
+        if self.status is None and (self.extender.busy or self.state.growing):
+            return None
+        if self.status is None and (self._fanout.busy or self.state.deadlines):
+            return unfit(self.state, update)
+        return self.objection(update)
+
+    async def run(self) -> bool:
+        """Work until the run ends (True) or is to continue as new (False). Raises what `fail` was given."""
+        while True:
+            self._turn()
+            if self._broken is not None:
+                raise self._broken
+            if self.status is not None:
+                return True
+            if self._should_continue():
+                return False
+            await self._rest()
+
+    def _turn(self) -> None:
+        """Handle everything that has arrived."""
+        self._awake = False
+        self.state.now = milliseconds()
+        self._drain()
+        for event, reply in self._fanout.settled():
+            if reply is not None and self.state.generation[event.unit] == event.generation:
+                self._note(event.unit, reply)
+                if reply.more and self.expects(event):
+                    self.extender.take(event, reply)
+                    continue
+            self._carry_out(step(self.state, event))
+        due = self.state.next_due()
+        if due is not None and due <= self.state.now:
+            self._carry_out(step(self.state, Ticked()))
+        self._fanout.start_waiting()
+        self._changed()
+
+    def expects(self, event: Settled) -> bool:
+        """Whether the run goes on and this unit's end is still open: nothing has called it off or begun it anew."""
+        unit, state = event.unit, self.state
+        running = unit < len(state.status) and state.status[unit] == RUNNING
+        return self.status is None and running and state.generation[unit] == event.generation
+
+    def begins(self, longer: Skeleton) -> bool:
+        """Whether a plan begins with the nodes of this one, and has more."""
+        own = [spec.id for spec in self.state.graph.specs]
+        return len(longer.specs) > len(own) and [spec.id for spec in longer.specs[: len(own)]] == own
+
+    def grow(self, checked: Checked, *, more: bool = False) -> None:
+        """Go on with a longer plan, unless the run has ended. `more` says that it is not the whole yet."""
+        if self.status is not None:
+            return
+        graph = Graph(Skeleton.unpack(checked.skeleton))
+        old, added = len(self.state.graph.specs), len(graph.specs) - len(self.state.graph.specs)
+        self.plan = checked.plan
+        self._fanout.renumber(lambda unit: shifted(unit, old, added), checked.plan)
+        self.replies = {shifted(unit, old, added): reply for unit, reply in self.replies.items()}
+        self.post(Grown(graph, {graph.by_id[name]: dict(facts) for name, facts in checked.facts.items()}, more))
+
+    def begin_again(self, checked: Checked) -> None:
+        """Go on with another plan. What both do alike stays as it is, succeeded or under way; the rest is dropped."""
+        old, graph = self.state, Graph(Skeleton.unpack(checked.skeleton))
+        alike = {graph.by_id[name]: old.graph.by_id[was] for name, was in checked.kept.items()}
+        lone = self._fanout.lone
+        alike = {node: was for node, was in alike.items() if old.status[was] != RUNNING or was in lone}
+        facts = {graph.by_id[name]: dict(found) for name, found in checked.facts.items()}
+        self.state, kept = replaced(old, graph, alike, facts)
+        for unit in [unit for unit in range(len(old.status)) if unit not in kept]:
+            if old.status[unit] == RUNNING:
+                self._fanout.cancel(unit, old.generation[unit])
+            if old.status[unit] == RUNNING or old.attempts[unit]:
+                self.wasted.append(self.replies.get(unit))
+        self.plan = checked.plan
+        self.replies = {kept[unit]: reply for unit, reply in self.replies.items() if unit in kept}
+        self._fanout = self._fanout.afresh(self.state, checked.plan, kept)
+        self.post(Begun())
+
+    @property
+    def replans(self) -> int:
+        """How often the model whose output is the answer may still ask for more nodes."""
+        return self._fanout.replans
+
+    def allow_replans(self, times: int) -> None:
+        """Let the model whose output is the answer ask for more nodes so many times."""
+        self._fanout.replans = times
+
+    def bequeath(self, inherited: dict[str, Any]) -> None:
+        """Set the fields of a request that all sub-agents have from this run."""
+        self._fanout.inherited = inherited
+
+    def limit(self, limits: Limits) -> None:
+        """Set what the run may spend, from now on and in all."""
+        self.post(Raised(limits.amounts()))
+        if limits.time is not None:
+            self.state.deadlines[OVERTIME] = self.state.now + round(limits.time * 1000)
+
+    def charge(self, spent: Spent) -> None:
+        """Book what was spent outside the nodes."""
+        self.post(Charged(Amounts(spent.input_tokens + spent.output_tokens, spent.cost, spent.calls)))
+
+    def fail(self, error: BaseException) -> None:
+        """End `run` with this error, and cancel what runs. A run that has ended already stays as it ended."""
+        if self.status is None:
+            self._broken = error
+            self.post(Stopped("failed"))
+
+    def _note(self, unit: int, reply: NodeReply) -> None:
+        """Remember a reply for queries and the answer, and count what it used."""
+        if len(self.replies) < KEPT_REPLIES or reply.has_value or unit in self.replies:
+            self.replies[unit] = reply
+        self.usage = self.usage.plus(reply.spent)
+
+    def _carry_out(self, decisions: list[Decision]) -> None:
+        for decision in decisions:
+            if isinstance(decision, Start):
+                self._fanout.start(decision.units)
+            elif isinstance(decision, Extend):
+                self.extender.resume(decision.unit)
+            elif isinstance(decision, Cancel):
+                self._fanout.cancel(decision.unit, decision.generation)
+            elif isinstance(decision, End):
+                self.status = decision.status
+
+    def _drain(self) -> None:
+        info = workflow.info()
+        self.state.draining = (
+            info.get_current_history_length() >= DRAIN_EVENTS
+            or info.get_current_history_size() >= DRAIN_BYTES
+            or self.updates >= DRAIN_UPDATES
+        )
+
+    def _should_continue(self) -> bool:
+        return self.quiet and (self.state.draining or workflow.info().is_continue_as_new_suggested())
+
+    async def _rest(self) -> None:
+        """Wait for something to arrive, for the earliest deadline, or for the next workflow task to start more."""
+        if self._fanout.held_up:
+            await workflow.sleep(timedelta(milliseconds=1), summary="starting more nodes")
+            return
+        self._alarm.set(self.state)
+        await workflow.wait_condition(lambda: self._awake)

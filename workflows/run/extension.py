@@ -1,0 +1,144 @@
+"""Adds nodes to a running plan: as a planner goes on writing, as a joiner wants more work, as a model calls tools.
+
+A joiner's wish for many nodes may have to wait for a person: it is checked before it is shown, and again when it is
+approved. Every addition is a whole new plan that begins with the old one, checked by an activity like any plan.
+Additions come one after the other.
+"""
+
+import asyncio
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError
+
+from workflows.messages.contracts import Checked, NodeReply
+from workflows.plan.compile.graph import Skeleton
+from workflows.plan.scheduling.events import Outcome, Settled, Wish
+from workflows.plan.scheduling.expansion import needs_approval, wish_of
+from workflows.plan.scheduling.state import RUNNING, SUCCEEDED
+from workflows.run.outcomes import outcome_of
+from workflows.run.setup import Adds, Opening
+
+if TYPE_CHECKING:
+    from workflows.run.engine import Engine
+
+CHARGED = "refused-wishes-are-charged"
+"""A patch of runs that booked the cost of a refused wish here; the scheduler books it now."""
+LETS_ON = "waiting-wishes-let-on"
+"""The patch by which a wish that waits for what runs lets others add meanwhile: what runs may have to, to end."""
+
+
+class Extender:
+    """What is about to be added to one engine's plan."""
+
+    def __init__(self, engine: "Engine", opening: Opening) -> None:
+        self._engine = engine
+        self._opening = opening
+        self._turn = asyncio.Lock()
+        self._tasks: dict[asyncio.Task[None], None] = {}
+
+    @property
+    def busy(self) -> bool:
+        """Whether nodes are about to be added."""
+        return bool(self._tasks)
+
+    def take(self, event: Settled, reply: NodeReply) -> None:
+        """Add what a model asked for, and only then let its node end."""
+        task = asyncio.create_task(self._extend(event, reply))
+        self._tasks[task] = None
+        task.add_done_callback(self._done)
+
+    def resume(self, unit: int) -> None:
+        """Add what a person has approved. The call that wished for it is counted already."""
+        state = self._engine.state
+        reply = NodeReply(ref=state.wishes[unit].digest, size=state.size[unit], more="replan", attempt=0)
+        self.take(Settled(unit, state.generation[unit], Outcome()), reply)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        """What nobody expected is the run's: a node would wait for it for ever."""
+        del self._tasks[task]
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._engine.fail(error)
+
+    async def check(self, draft: str, adds: Adds = "", unit: int = -1) -> Checked:
+        """Check a plan that continues this one, or what `unit` adds to it, until every fact that it asks for is known.
+
+        What has ended is read here, and what starts later is asked; what runs was not, so its end is waited for. An
+        addition has its turn before and after, but not while it waits.
+        """
+        engine, state = self._engine, self._engine.state
+        while True:
+            refs = self._outputs(draft, unit) if adds != "calls" else {}  # calls test nothing
+            node = state.address(unit) if adds else ""
+            checked = await self._opening.check(draft, engine.plan, adds=adds, node=node, refs=refs)
+            asked = [state.graph.by_id[name] for name in checked.awaits]
+            overtaken = await self._ends(asked, lets_on=unit >= 0)
+            if not overtaken and not any(state.status[node] in (RUNNING, SUCCEEDED) for node in asked):
+                return checked
+
+    async def _ends(self, nodes: list[int], *, lets_on: bool) -> bool:
+        """Wait until none of the nodes runs; return whether others may have added meanwhile."""
+        ended = partial(self._none_run, nodes)
+        if not lets_on or ended() or not workflow.patched(LETS_ON):
+            await workflow.wait_condition(ended)
+            return False
+        self._turn.release()
+        try:
+            await workflow.wait_condition(ended)
+        finally:
+            await self._turn.acquire()
+        return True
+
+    def _outputs(self, draft: str, unit: int) -> dict[str, str]:
+        """Return the outputs of what has ended; a wish for a replan is that of its node."""
+        state = self._engine.state
+        ended = [node for node in range(len(state.graph.specs)) if state.status[node] == SUCCEEDED]
+        refs = {state.path(node): state.digest[node] or "" for node in ended}
+        return {**refs, state.path(unit): draft} if unit >= 0 else refs
+
+    def _none_run(self, nodes: list[int]) -> bool:
+        return all(self._engine.state.status[node] != RUNNING for node in nodes)
+
+    async def _extend(self, event: Settled, reply: NodeReply) -> None:
+        """A model asked for more nodes: add them. Its own end is that of its next turn, or its wish for a replan.
+
+        Nothing is added for a node that was called off meanwhile.
+        """
+        outcome = outcome_of(reply)
+        engine = self._engine
+        async with self._turn:
+            checked = await self._extended(event.unit, reply)
+            if not engine.expects(event):
+                return
+            if reply.more == "replan" and event.unit not in engine.state.wishes:
+                engine.allow_replans(max(0, engine.replans - 1))
+            if checked.problems and reply.more == "calls":
+                outcome = Outcome(error=("ToolLoopFailed", checked.problems[0][:500]), spent=outcome.spent)
+            elif checked.problems:
+                if engine.state.budget is not None:
+                    workflow.deprecate_patch(CHARGED)
+                outcome = replace(outcome, digest=None, again=True, objections=checked.problems)
+            elif wish := self._to_approve(event.unit, reply, checked):
+                outcome = replace(outcome, wish=wish)
+            else:
+                engine.grow(checked)
+                outcome = replace(outcome, delegated=reply.more == "calls")
+            engine.post(replace(event, outcome=outcome))
+
+    def _to_approve(self, unit: int, reply: NodeReply, checked: Checked) -> Wish | None:
+        """Return the wish that a person has to approve before its nodes are added, or None."""
+        state = self._engine.state
+        if reply.more != "replan":
+            return None
+        added = Skeleton.unpack(checked.skeleton).specs[len(state.graph.specs) :]
+        wish = wish_of(reply.ref or "", added, checked.why, checked.tokens)
+        return wish if needs_approval(state, unit, wish) else None
+
+    async def _extended(self, unit: int, reply: NodeReply) -> Checked:
+        try:
+            return await self.check(reply.ref or "", reply.more, unit)
+        except ApplicationError as error:
+            return Checked(problems=(f"{error.type}: {error.message}",))

@@ -1,0 +1,98 @@
+"""What the queries answer: small JSON, whatever they are asked."""
+
+from typing import Any
+
+from workflows.messages.contracts import NodeReply
+from workflows.messages.updates import UPDATES
+from workflows.messages.usage import Spent
+from workflows.messages.views import PAGE, NodeView, RunView
+from workflows.plan.scheduling.budget import ledger
+from workflows.run.engine import Engine
+from workflows.views.report import blocked_on, counts, error_of, shown_units, usage_of, view_of
+
+PAGE_BYTES = 200_000
+
+HELP: dict[str, Any] = {
+    "queries": {
+        "plan": {"about": "the run, a page of nodes at a time", "example": {"from": 0, "limit": PAGE}},
+        "node": {"about": "one node", "example": {"node": "n7"}},
+        "costs": {"about": "what each node has used, the dearest first", "example": {}},
+        "help": {"about": "this", "example": {}},
+    },
+    "updates": {update.name: {"about": update.about, "example": update.example} for update in UPDATES},
+}
+
+
+def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, Any]:
+    """Return `view` with a page of nodes; a request that is no page asks for the first."""
+    if engine is None:
+        return view.model_dump(mode="json")
+    state = engine.state
+    start, limit = _page(request)
+    agents = engine.relay.lines(state, view.id)
+    units = shown_units(state)
+    nodes: list[NodeView] = []
+    size = 0
+    for unit in units[start : start + limit]:
+        node = view_of(state, unit, engine.replies.get(unit), agents.get(unit, ""))
+        size += 160 + len(node.summary) + len(node.preview) * 2 + len(node.error or "") + 12 * len(node.needs)
+        if size > PAGE_BYTES and nodes:
+            break
+        nodes.append(node)
+    end = start + len(nodes)
+    return view.model_copy(
+        update={
+            "counts": counts(state),
+            "budget": ledger(state.budget),
+            "blocked": blocked_on(state, view.id, engine.below),
+            "nodes": tuple(nodes),
+            "next": end if end < len(units) else None,
+        }
+    ).model_dump(mode="json")
+
+
+def cost_view(engine: Engine | None, planning: Spent) -> dict[str, Any]:
+    """Return the budget, what the planner and each node have used, the dearest first, 500 at most, and what was wasted:
+    on nodes that had started when another plan took the place of theirs and dropped them.
+    """
+    state = engine.state if engine is not None else None
+    rows = [{"node": "planner", **usage_of(planning).model_dump()}] if any(planning) else []
+    for unit, reply in engine.replies.items() if engine is not None else ():
+        if any(reply.usage) and state is not None:
+            spent = Spent(*reply.usage, reply.calls or reply.attempt)
+            rows.append({"node": state.path(unit), **usage_of(spent).model_dump()})
+    rows.sort(key=lambda row: (-row["cost_usd"], -row["input_tokens"] - row["output_tokens"], row["node"]))
+    return {
+        "budget": ledger(state.budget) if state is not None else {},
+        "nodes": rows[:PAGE],
+        "more": len(rows) - PAGE > 0,
+        "wasted": _wasted(engine.wasted if engine is not None else []),
+    }
+
+
+def _wasted(replies: list[NodeReply | None]) -> dict[str, Any]:
+    spent = Spent()
+    for reply in replies:
+        if reply is not None:
+            spent = spent.plus(reply.spent)
+    return {"nodes": len(replies), **usage_of(spent).model_dump()}
+
+
+def _page(request: Any) -> tuple[int, int]:
+    asked = request if isinstance(request, dict) else {}
+    start, limit = asked.get("from", 0), asked.get("limit", PAGE)
+    start = start if isinstance(start, int) and start > 0 else 0
+    return start, limit if isinstance(limit, int) and 0 < limit <= PAGE else PAGE
+
+
+def node_view(engine: Engine | None, run: str, request: Any) -> dict[str, Any]:
+    """Return one node, or `{"problem": ...}` that says what to ask instead."""
+    if engine is None:
+        return {"problem": "there is no plan yet"}
+    name = request.get("node") if isinstance(request, dict) else request
+    unit = engine.state.find(name) if isinstance(name, str) else None
+    if unit is None:
+        return {"problem": f'there is no such node; ask with {{"node": "{engine.state.path(0)}"}}'}
+    agent = engine.relay.lines(engine.state, run).get(unit, "")
+    view = view_of(engine.state, unit, engine.replies.get(unit), agent).model_dump(mode="json")
+    return {**view, "generation": engine.state.generation[unit], "error": error_of(engine.state, unit)}

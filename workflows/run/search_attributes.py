@@ -1,0 +1,124 @@
+"""Search attributes: what tells runs apart in the web UI's lists and in `temporal workflow list`.
+
+A namespace has to know an attribute before a run may set it: an unknown one fails the run's task for ever. So `prepare`
+finds which there are, and a run sets only those. Runs that began before one was created go on without it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
+
+from workflows.messages.result import RunStatus
+from workflows.messages.usage import Spent
+from workflows.messages.views import SubagentView
+from workflows.plan.scheduling.state import FAILED, SUCCEEDED, RunState
+from workflows.views.report import blocked_on, shown_units
+
+EVERY = timedelta(seconds=10)
+KEYS: dict[str, SearchAttributeKey[Any]] = {
+    key.name: key
+    for key in (
+        SearchAttributeKey.for_keyword("SennitStatus"),
+        SearchAttributeKey.for_keyword("SennitPhase"),
+        SearchAttributeKey.for_keyword("SennitTenant"),
+        SearchAttributeKey.for_keyword("SennitBlockedOn"),
+        SearchAttributeKey.for_int("SennitNodesTotal"),
+        SearchAttributeKey.for_int("SennitNodesDone"),
+        SearchAttributeKey.for_int("SennitNodesFailed"),
+        SearchAttributeKey.for_float("SennitTokens"),  # a namespace has room for three Ints only
+        SearchAttributeKey.for_float("SennitCostUsd"),
+    )
+}
+KINDS = {name: key.indexed_value_type.name.capitalize() for name, key in KEYS.items()}
+"""The type of each as the `temporal` command writes it."""
+
+Value = str | int | float | None
+
+
+@dataclass(slots=True)
+class Attributes:
+    """The attributes of one run. `names` are those that its namespace has; with none, nothing is ever set.
+
+    Every write is an event of the history, so a write carries only what differs from what the run has, and there is
+    one when status or phase changes, when the run begins or ceases to need a person, and otherwise at most every ten
+    seconds, in a task that starts nodes anyway: only the time of such a task is the same when it is replayed. When and
+    what is written is part of the history: to change it takes `workflow.patched`.
+    """
+
+    names: tuple[str, ...] = ()
+    tenant: str = ""
+    _mark: tuple[Any, ...] = ()
+    _at: datetime | None = None
+    _started: int = 0
+
+    def publish(
+        self,
+        status: RunStatus,
+        phase: str,
+        state: RunState | None,
+        spent: Spent,
+        started: int = 0,
+        below: Mapping[int, SubagentView] | None = None,
+    ) -> None:
+        """Write what is due. `started` counts the starts of nodes so far; `below` is what sub-agents wait for."""
+        if not self.names:
+            return
+        open_ = status in ("running", "blocked")
+        mark = (status, phase, state is not None and open_ and bool(state.waiting or state.parked or below))
+        now, idle = workflow.now(), started == self._started
+        self._started = started
+        if mark == self._mark and self._at is not None and (idle or now - self._at < EVERY):
+            return
+        self._mark, self._at = mark, now
+        values: dict[str, Value] = {"SennitStatus": status, "SennitPhase": phase}
+        values |= {
+            "SennitTokens": float(spent.input_tokens + spent.output_tokens),
+            "SennitCostUsd": spent.cost / 1_000_000,
+        }
+        if self.tenant:
+            values["SennitTenant"] = self.tenant
+        if state is not None:
+            values |= progress(state) | {"SennitBlockedOn": blocker(state, below or {}) if open_ else None}
+        changes = self._changes(values)
+        if changes:
+            workflow.upsert_search_attributes(changes)
+
+    @property
+    def missing(self) -> str:
+        """What the board says when the namespace lacks attributes; empty when it has all."""
+        lacking = [name for name in KEYS if name not in self.names]
+        return f"\n\nNot in lists, for the namespace lacks it: {', '.join(lacking)} (`sennit setup`)" if lacking else ""
+
+    def _changes(self, values: dict[str, Value]) -> list[SearchAttributeUpdate[Any]]:
+        """Return what differs from the run's attributes: those it has set, carried on, or was started with by a copied
+        form. A number it does not have yet counts as zero."""
+        has = workflow.info().typed_search_attributes
+        changes: list[SearchAttributeUpdate[Any]] = []
+        for name, value in values.items():
+            key = KEYS[name]
+            if name in self.names and (has.get(key) or None) != (value or None):
+                changes.append(key.value_unset() if value is None else key.value_set(value))
+        return changes
+
+
+def progress(state: RunState) -> dict[str, Value]:
+    """Return the numbers of nodes: all, succeeded, failed. A map's items count as the board shows them."""
+    ended = [state.status[unit] for unit in shown_units(state)]
+    return {
+        "SennitNodesTotal": len(ended),
+        "SennitNodesDone": ended.count(SUCCEEDED),
+        "SennitNodesFailed": ended.count(FAILED),
+    }
+
+
+def blocker(state: RunState, below: Mapping[int, SubagentView]) -> str | None:
+    """Return what waits for a person, or None: `gate n7`, `approval sub.n3 and 2 more`, `failed n5`, `budget`."""
+    items = sorted(blocked_on(state, "", below), key=lambda item: item.why != "budget")  # lists ask how the text begins
+    if not items:
+        return None
+    more = f" and {len(items) - 1} more" if len(items) > 1 else ""
+    return f"{items[0].why} {items[0].node}".rstrip() + more

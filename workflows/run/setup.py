@@ -1,0 +1,169 @@
+"""The activities of the run itself: preparing, planning, checking, loading, concluding."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+
+from workflows.messages.activity_options import as_keywords, service_options
+from workflows.messages.contracts import (
+    CHECK_PLAN,
+    CONCLUDE,
+    LOAD_PLAN,
+    PLAN,
+    PREPARE,
+    Call,
+    CheckCall,
+    Checked,
+    ConcludeCall,
+    Conclusion,
+    LoadCall,
+    PlanCall,
+    Planned,
+    PrepareCall,
+    Prepared,
+)
+from workflows.messages.evidence import split_evidence
+from workflows.messages.queues import TOOLS
+from workflows.messages.request import Carry, RunRequest
+from workflows.messages.usage import Spent
+from workflows.plan.scheduling.state import SUCCEEDED, RunState
+from workflows.run.outcomes import failed_outcome, used_by
+from workflows.run.search_attributes import Attributes
+from workflows.views.report import usage_of
+
+Adds = Literal["", "replan", "calls"]
+REPAIRS = 2
+"""How often a planner is shown what is wrong with its plan."""
+In = TypeVar("In", bound=BaseModel)
+Out = TypeVar("Out", bound=BaseModel)
+
+
+@dataclass(slots=True)
+class Opening:
+    """How a run gets its plan, and more of it. `phase` and `spent` may be read while it goes on."""
+
+    home: str
+    phase: str = "preparing"
+    charter: str = ""
+    spent: Spent = field(default_factory=Spent)
+    attributes: Attributes = field(default_factory=Attributes)
+    rates: dict[str, int] = field(default_factory=dict)
+    calls: dict[str, int] = field(default_factory=dict)
+
+    async def load(self, carry: Carry) -> Checked:
+        """Return the plan that the last run of the chain worked on."""
+        self.charter, self.spent, self.attributes.names = carry.charter, carry.usage, carry.attributes
+        return await self._do(LOAD_PLAN, LoadCall(run=self.home, plan=carry.plan), "load the plan")
+
+    async def prepare(self, request: RunRequest) -> Prepared:
+        """Open the run; the request's own plan comes back checked. Raises ApplicationError."""
+        self.attributes.tenant = request.tenant
+        if request.given and workflow.info().parent is None:
+            raise ApplicationError("given: only a sub-agent has it", type="InvalidRequest", non_retryable=True)
+        prepared = await self._do(PREPARE, PrepareCall(run=self.home, **_given(request)), "prepare the run")
+        self.charter, self.attributes.names, self.rates = prepared.charter, prepared.attributes, prepared.rates
+        return prepared
+
+    async def ask(self, prepared: Prepared, check: Callable[[str], Awaitable[Checked]]) -> Checked:
+        """Return a planner's plan, checked. Its problems go back to it at most twice, unless it writes no text that
+        could be mended, or the same plan again.
+
+        Raises ApplicationError of type PlannerFailed.
+        """
+        self.phase = "planning"
+        self.attributes.publish("running", self.phase, None, self.spent)
+        call = PlanCall(run=self.home, charter=self.charter, **({"stream": True} if prepared.streams else {}))
+        for _ in range(1 + REPAIRS):
+            planned = await self._planned(call, prepared.planner)
+            self.spent = self.spent.plus((*planned.usage, 1))
+            wrong = planned.problems
+            checked = Checked(problems=wrong) if wrong else await check(planned.draft)
+            if not checked.problems or not planned.said or planned.draft == call.draft:
+                break
+            told = {"problems": checked.problems, "draft": planned.draft, "said": planned.said}
+            call = PlanCall(run=self.home, charter=self.charter, **told)
+        if planned.warnings:
+            checked = checked.model_copy(update={"warnings": (*planned.warnings, *checked.warnings)})
+        return sound(checked, "PlannerFailed", "the planner wrote no plan that can run: ")
+
+    async def _planned(self, call: PlanCall, queue: str) -> Planned:
+        try:
+            return await self._do(PLAN, call, "plan the goal", queue=queue, beats=True)
+        except ApplicationError as error:
+            used = used_by(error)
+            self.spent = self.spent.plus((*used, any(used)))
+            raise
+
+    async def check(
+        self, draft: str, base: str = "", *, adds: Adds = "", node: str = "", refs: dict[str, str] | None = None
+    ) -> Checked:
+        """Return the verdict on a draft. `base` and `refs` as in `CheckCall`."""
+        call = CheckCall(run=self.home, charter=self.charter, draft=draft)
+        if base:
+            call = call.model_copy(update={"base": base, "adds": adds, "node": node, "refs": refs or {}})
+        return await self._do(CHECK_PLAN, call, "check the plan")
+
+    async def _do(self, call: Call[In, Out], given: In, summary: str, **options: Any) -> Out:
+        count = self.calls[call.name] = self.calls.get(call.name, 0) + 1
+        return await do(call, given, summary, times=count, **options)
+
+
+def sound(checked: Checked, otherwise: str = "InvalidPlan", told: str = "") -> Checked:
+    """Return a plan that has no problems. Raises ApplicationError of type `otherwise`; its text begins as `told`."""
+    if checked.problems:
+        problems = list(checked.problems)
+        raise ApplicationError(told + "\n".join(problems), problems, type=otherwise, non_retryable=True)
+    return checked
+
+
+def costed(error: ApplicationError, spent: Spent) -> ApplicationError:
+    """Return a run's failure with what the run has used: who started it as a sub-agent pays for it."""
+    told = ({"usage": usage_of(spent).model_dump()},) if any(spent) else ()
+    return ApplicationError(error.message, *error.details, *told, type=error.type, non_retryable=error.non_retryable)
+
+
+async def conclude(state: RunState, home: str, plan: str, inline: tuple[Any, str] | None) -> Conclusion:
+    """Return the answer: from the last node's own reply when that is all of it, else bound from the store.
+
+    `inline` is (value, digest) of the answering node as this run remembers it.
+    """
+    nodes = state.graph.skeleton.answer
+    refs = {state.path(node): state.digest[node] or "" for node in nodes if state.status[node] == SUCCEEDED}
+    if not refs:
+        return Conclusion()
+    if inline is not None and state.graph.skeleton.direct and inline[1] in refs.values():
+        answer, evidence = split_evidence(inline[0])
+        return Conclusion(answer=answer, evidence=evidence)
+    return await do(CONCLUDE, ConcludeCall(run=home, plan=plan, refs=refs), "conclude")
+
+
+async def do(
+    call: Call[In, Out], given: In, summary: str, *, queue: str = TOOLS, beats: bool = False, times: int = 1
+) -> Out:
+    """Run one of the run's own activities, for the `times`-th time; its failure is the run's, with the same type and
+    sentence.
+    """
+    options = service_options(summary, queue=queue, beats=beats)
+    name = f"run:{call.name}" if times == 1 else f"run:{call.name}~{times}"
+    try:
+        found: Out = await workflow.execute_activity(
+            call.name, given, result_type=call.gives, activity_id=name, **as_keywords(options)
+        )
+    except ActivityError as error:
+        if is_cancelled_exception(error):
+            raise
+        kind, message = failed_outcome(error).error or ("Failed", "")
+        used = used_by(error)
+        details = (1, [*used]) if any(used) else ()
+        raise ApplicationError(message, *details, type=kind, non_retryable=True) from None
+    return found
+
+
+def _given(request: RunRequest) -> dict[str, Any]:
+    """Return what `prepare` needs of a request; unset fields are not sent."""
+    names = ("goal", "plan", "plan_packed", "inputs", "docs", "tools", "approval", "given")
+    return {name: getattr(request, name) for name in names if name in request.model_fields_set}

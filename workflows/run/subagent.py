@@ -1,0 +1,71 @@
+"""A sub-agent: a run of its own as a child workflow, with some of its parent's tools and a part of its budget."""
+
+from typing import Any
+
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError
+from temporalio.workflow import ParentClosePolicy
+
+from workflows.messages.activity_options import Options, as_keywords
+from workflows.messages.contracts import AGENT, DELEGATE, GroupReply, NodeCall
+from workflows.messages.queues import WORKFLOW
+from workflows.messages.request import RunRequest
+from workflows.run.subagent_status import Relay
+
+DEEPEST = 3
+"""Sub-agents below a run; one further down is refused."""
+
+
+async def run_subagent(call: NodeCall, name: str, options: Options, given: dict[str, Any], relay: Relay) -> GroupReply:
+    """Bind the goal, run the child, keep its answer as the node's output. Raises what failed of these.
+
+    The child is `<parent id>.<node>`, ends `partial` where it would park, and is asked to cancel when its parent ends.
+    Its request has the fields `given`, and of its budget what that leaves of it. `relay` is told when it is there.
+    """
+    if given["depth"] > DEEPEST:
+        raise ApplicationError(f"sub-agents are {DEEPEST} deep already", type="TooDeep", non_retryable=True)
+    delegation = await workflow.execute_activity(
+        DELEGATE.name, call, activity_id=f"{name}.goal", result_type=DELEGATE.gives, **as_keywords(options)
+    )
+    budget = delegation.request.get("budget")
+    if given["budget"]:
+        budget = {**given["budget"], **_tighter(budget or {}, given["budget"])}
+    request = {**delegation.request, **given, "budget": budget}
+    child = await workflow.start_child_workflow(
+        "AgentRun",
+        request,
+        id=f"{workflow.info().workflow_id}.{name}",
+        task_queue=WORKFLOW,
+        parent_close_policy=ParentClosePolicy.REQUEST_CANCEL,
+        static_summary=str(request.get("goal", ""))[:200],
+    )
+    relay.begun(name, child.first_execution_run_id or "")
+    try:
+        report = await child
+    finally:
+        relay.over(name)
+    kept: GroupReply = await workflow.execute_activity(
+        AGENT.name,
+        call.model_copy(update={"answer": _told(report)}),
+        activity_id=name,
+        result_type=AGENT.gives,
+        **as_keywords(options),
+    )
+    return kept
+
+
+def inherited(request: RunRequest) -> dict[str, Any]:
+    """Return the fields of a sub-agent's request that come from its parent's."""
+    given = {"tenant": request.tenant or None, "approve_replans_above": request.approve_replans_above}
+    known = {name: value for name, value in given.items() if value is not None}
+    return {"depth": request.depth + 1, "max_replans": request.max_replans, **known}
+
+
+def _tighter(asked: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:
+    return {name: min(limit, left.get(name, limit)) if name != "time" else limit for name, limit in asked.items()}
+
+
+def _told(report: Any) -> dict[str, Any]:
+    """Return of a child's report what its parent keeps."""
+    kept = ("answer", "status", "evidence", "usage", "problem", "id")
+    return {name: report.get(name) for name in kept} if isinstance(report, dict) else {"answer": None}

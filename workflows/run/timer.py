@@ -1,0 +1,56 @@
+"""The run's one timer: set to the earliest deadline of its state, whatever that is."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+from temporalio import workflow
+
+from workflows.plan.scheduling.state import OVERTIME, PARK, RunState
+
+ENDS_FIRST = "ends-before-updates"
+"""The patch that keeps updates apart from a task without commands, which a replay may join to the next one."""
+
+
+class Alarm:
+    """Calls `wake` when a deadline has come."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._at: int | None = None
+        self._latest = 0
+        self._timer: asyncio.Task[None] | None = None
+
+    def set(self, state: RunState) -> None:
+        """Wait for the state's next deadline, and for no other."""
+        due = state.next_due()
+        if due == self._at and not self._timed_later(state):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._at, self._timer = due, None
+        if due is not None:
+            self._timer = asyncio.create_task(self._ring(due, _named(state, due)))
+
+    def _timed_later(self, state: RunState) -> bool:
+        """Whether a deadline was set that is not the next: setting the timer anew makes this task's time its own."""
+        latest = max(state.deadlines.values(), default=0)
+        later, self._latest = latest > self._latest, latest
+        return later and workflow.patched(ENDS_FIRST)
+
+    async def _ring(self, due: int, name: str) -> None:
+        await workflow.sleep(timedelta(milliseconds=max(1, due - milliseconds())), summary=name)
+        self._at = None
+        self._wake()
+
+
+def _named(state: RunState, due: int) -> str:
+    """Return what ends at a deadline, for the timeline."""
+    unit = next((unit for unit, at in state.deadlines.items() if at == due), PARK)
+    ends = {PARK: "the parked run ends", OVERTIME: "the run's time is up"}
+    return ends.get(unit) or f"{state.path(unit)} ends waiting"
+
+
+def milliseconds() -> int:
+    """Return workflow time in milliseconds."""
+    return round(workflow.now().timestamp() * 1000)

@@ -1,0 +1,1 @@
+"""The run as people read it: the report, and the board of the web UI."""

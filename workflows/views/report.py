@@ -1,0 +1,238 @@
+"""The run as people read it: lines of nodes, what it is blocked on, the report at its end."""
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping
+
+from pydantic import JsonValue
+
+from workflows.messages.contracts import Conclusion, NodeReply
+from workflows.messages.result import NodeLine, RunReport, RunStatus, Usage
+from workflows.messages.usage import Spent
+from workflows.messages.views import MOST_PASSED_ON, BlockedOn, NodeView, SubagentView
+from workflows.plan.language.limits import Limits, worded
+from workflows.plan.scheduling.budget import Budget, ledger
+from workflows.plan.scheduling.events import Wish
+from workflows.plan.scheduling.state import SHOWN, WAITING, RunState
+from workflows.plan.scheduling.termination import unexcused
+
+REPORT_BYTES = 700_000
+SHORT_ERROR = 300
+SUMMARY_CHARACTERS = 16_000
+"""What all summaries of a report share, since it is kept in the history: 100 nodes have theirs whole, 500 have 32
+characters each, and with less than `LEAST_SUMMARY` each there are none."""
+LEAST_SUMMARY = 16
+
+
+def kind_of(state: RunState, unit: int) -> str:
+    """Return a unit's kind; an item has the kind of its map's template."""
+    spec = state.spec_of(unit)
+    return spec.item_kind if state.is_item(unit) else spec.kind
+
+
+def error_of(state: RunState, unit: int) -> str | None:
+    """Return why a unit did not succeed, or None."""
+    note = state.notes.get(unit)
+    if note is None or SHOWN[state.status[unit]] not in ("failed", "skipped", "cancelled"):
+        return None
+    text = f"{note[0]}: {note[1]}"
+    return text if len(text) <= SHORT_ERROR else text[: SHORT_ERROR - 1] + "…"
+
+
+def line_of(state: RunState, unit: int, room: int) -> NodeLine:
+    """Return a unit's line of the report, with at most `room` characters of what it does."""
+    fields = _fields(state, unit)
+    what = "" if state.is_item(unit) else state.spec_of(unit).summary
+    if what and room >= LEAST_SUMMARY:
+        fields["summary"] = what if len(what) <= room else what[: room - 1] + "…"
+    return NodeLine(**fields)
+
+
+def _fields(state: RunState, unit: int) -> dict[str, object]:
+    return {
+        "id": state.path(unit),
+        "kind": kind_of(state, unit),
+        "status": SHOWN[state.status[unit]],
+        "attempts": state.attempts[unit],
+        "duration_ms": state.millis[unit] if state.attempts[unit] else None,
+        "error": error_of(state, unit),
+    }
+
+
+def view_of(state: RunState, unit: int, reply: NodeReply | None, agent: str = "") -> NodeView:
+    """Return a unit with its sentence, what it needs, and the preview of its output while this run remembers it.
+    `agent` tells of a sub-agent that runs.
+    """
+    spec = state.spec_of(unit)
+    needs = (*spec.inputs, *state.graph.deps[state.node_of(unit)])
+    shown = SHOWN[state.status[unit]]
+    return NodeView(
+        **_fields(state, unit),
+        summary=spec.summary,
+        needs=tuple(state.path(node) for node in needs),
+        preview=reply.preview if reply is not None and shown != "running" else agent,  # a turn is no output
+        ref=state.digest[unit],
+    )
+
+
+def shown_units(state: RunState) -> list[int]:
+    """Return the units people see, in plan order with each map's items behind it; replaced items are left out."""
+    units: list[int] = []
+    for node in range(len(state.graph.specs)):
+        units.append(node)
+        units.extend(state.items.get(node, ()))
+    return units
+
+
+def report_lines(state: RunState) -> tuple[tuple[NodeLine, ...], int]:
+    """Return the lines for the report and how many were left out to keep it below a payload's size."""
+    lines: list[NodeLine] = []
+    size = 0
+    units = shown_units(state)
+    room = SUMMARY_CHARACTERS // len(state.graph.specs)
+    for unit in units:
+        line = line_of(state, unit, room)
+        size += 150 + len((line.error or "").encode()) + len(line.summary.encode())
+        if size > REPORT_BYTES:
+            break
+        lines.append(line)
+    return tuple(lines), len(units) - len(lines)
+
+
+def counts(state: RunState) -> dict[str, int]:
+    """Return how many shown units have each status, in a fixed order."""
+    found = dict.fromkeys(dict.fromkeys(SHOWN), 0)
+    for unit in shown_units(state):
+        found[SHOWN[state.status[unit]]] += 1
+    return {status: count for status, count in found.items() if count}
+
+
+def blocked_on(state: RunState, run: str, below: Mapping[int, SubagentView]) -> tuple[BlockedOn, ...]:
+    """Return what waits for a person: gates, approvals, failed nodes of a parked run, and what sub-agents wait for."""
+    waiting = [unit for unit, status in enumerate(state.status) if status == WAITING]
+    found = [_waiting(state, unit, run) for unit in waiting[:20]]
+    if state.parked:
+        found += [_failed(state, unit, run) for unit in unexcused(state)[:20]]
+        found += [_short(state, state.budget, run)] if state.unpaid and state.budget is not None else []
+    passed_on = [(view.name, item) for view in below.values() for item in view.blocked][:MOST_PASSED_ON]
+    return (*found, *(item.model_copy(update={"node": f"{name}.{item.node}"}) for name, item in passed_on))
+
+
+def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
+    spec, path = state.spec_of(unit), state.path(unit)
+    wish = state.wishes.get(unit)
+    if spec.kind == "gate":
+        sample: JsonValue = _sample(spec.schema)
+        given = sample if isinstance(sample, str) else json.dumps(sample)
+        command = shlex.join(["sennit", "answer", run, path, given])
+        example: dict[str, JsonValue] = {"node": path, "value": sample}
+        return BlockedOn(
+            node=path, why="gate", question=spec.question, update="answer", example=example, command=command
+        )
+    return BlockedOn(
+        node=path,
+        why="replan" if wish is not None else "approval",
+        question=_wished(wish) if wish is not None else f"may this run? {spec.summary}",
+        update="approve",
+        example={"node": path},
+        command=shlex.join(["sennit", "approve", run, path]),
+    )
+
+
+def _wished(wish: Wish) -> str:
+    """Return what a person is asked about a replan. How many nodes and why come first: boards cut long questions."""
+    count = f"{wish.nodes:,} more nodes" if wish.nodes != 1 else "1 more node"
+    cost = f", about {wish.tokens:,} tokens" if wish.tokens else ""
+    left = wish.nodes - len(wish.shown)
+    names = "; ".join([*wish.shown, *([f"and {left:,} more"] if left > 0 else [])])
+    return f"may it add {count}{cost}? {wish.why}: {names}"
+
+
+def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
+    path = state.path(unit)
+    return BlockedOn(
+        node=path,
+        why="failed",
+        question=error_of(state, unit) or "it failed",
+        update="retry_node",
+        example={"node": path},
+        command=shlex.join(["sennit", "retry", run, path]),
+    )
+
+
+def _spent(budget: Budget, names: Iterable[str]) -> str:
+    rows = ledger(budget)
+    parts = (f"{name} {rows[name]['spent']} of {rows[name]['limit']}" for name in names)
+    return f"the budget is spent ({', '.join(parts)})"
+
+
+def _short(state: RunState, budget: Budget, run: str) -> BlockedOn:
+    """What the budget does not reach for; the example doubles the limits that are in the way."""
+    limits = Limits(**worded(_doubled(budget))).model_dump(exclude_none=True)
+    return BlockedOn(
+        node="",
+        why="budget",
+        question=f"{_spent(budget, budget.short() or budget.limits)}; {_ready(len(state.unpaid))}",
+        update="raise_budget",
+        example=limits,
+        command=shlex.join(
+            ["sennit", "update", run, "raise_budget", *(f"{name}={limit}" for name, limit in limits.items())]
+        ),
+    )
+
+
+def _ready(count: int) -> str:
+    return f"{count} nodes are ready and wait" if count != 1 else "1 node is ready and waits"
+
+
+def _doubled(budget: Budget) -> dict[str, int]:
+    names = budget.short() or list(budget.limits)
+    return {name: 2 * max(budget.limits[name], getattr(budget.spent, name)) for name in names}
+
+
+def _sample(schema: dict[str, JsonValue] | None) -> JsonValue:
+    """Return a value of the right type for an example."""
+    if not schema:
+        return "yes"
+    choices = schema.get("enum")
+    if isinstance(choices, list) and choices:
+        return choices[0]
+    samples: dict[str, JsonValue] = {
+        "integer": 1,
+        "number": 1.5,
+        "boolean": True,
+        "array": [],
+        "object": {},
+        "null": None,
+    }
+    kind = schema.get("type")
+    return samples.get(kind, "yes") if isinstance(kind, str) else "yes"
+
+
+def usage_of(spent: Spent) -> Usage:
+    """Return what was spent as people read it."""
+    given, written, cost, calls = spent
+    return Usage(input_tokens=given, output_tokens=written, calls=calls, cost_usd=cost / 1_000_000)
+
+
+def report_of(state: RunState, status: RunStatus, found: Conclusion, unanswered: str) -> RunReport:
+    """Return the report of an ended run, but for what only the workflow knows: ids, usage, warnings.
+
+    `unanswered` says why the answer could not be put together, if so.
+    """
+    lines, left_out = report_lines(state)
+    failed = [f"{line.id}: {line.error}" for line in lines if line.status == "failed"]
+    problem = unanswered or "; ".join(failed[:3])
+    if not problem and state.budget is not None and (short := state.budget.short()):
+        problem = _spent(state.budget, short)
+    return RunReport(
+        id="",
+        run_id="",
+        status=status,
+        answer=found.answer,
+        answer_ref=found.ref,
+        evidence=found.evidence,
+        nodes=lines,
+        nodes_left_out=left_out,
+        problem=problem or None if status != "done" else None,
+    )
