@@ -19,16 +19,15 @@ MAY_IMPORT = {
     "workers": ("workers", "activities", "workflows"),
     "starter": ("starter", "workflows"),
 }
-ORDER = """
-    workflows.plan.language workflows.plan.planner_format workflows.plan.compile workflows.plan.checking
-    workflows.plan.edits workflows.plan.scheduling
-    workflows.messages workflows.drawing workflows.views workflows.run workflows
-    activities.providers activities.providers.offline activities.toolbox activities.http activities.toolbox.files
-    activities.toolbox.search activities.toolbox.http activities.toolbox.mcp activities.sandbox activities.storage
-    activities.prompts activities.nodes activities.llm activities.runs activities
-    workers
-    starter.dev starter.client starter.terminal starter.plans starter.commands starter
-""".split()
+ORDER = (
+    "workflows.plan.language", "workflows.plan.planner_format", "workflows.plan.compile", "workflows.plan.checking",
+    "workflows.plan.edits", "workflows.plan.scheduling", "workflows.messages", "workflows.drawing", "workflows.views",
+    "workflows.run", "workflows", "activities.providers", "activities.providers.offline", "activities.toolbox",
+    "activities.http", "activities.toolbox.files", "activities.toolbox.search", "activities.toolbox.http",
+    "activities.toolbox.mcp", "activities.sandbox", "activities.storage", "activities.prompts", "activities.nodes",
+    "activities.llm", "activities.runs", "activities", "workers", "starter.dev", "starter.client", "starter.terminal",
+    "starter.plans", "starter.commands", "starter",
+)  # fmt: skip
 """Every sub-package of the source. Each may import itself and those before it, as far as MAY_IMPORT lets it."""
 THIRD_PARTIES = {
     "workflows/plan/": ("pydantic", "pydantic_core"),

@@ -14,7 +14,6 @@ from activities.toolbox.errors import IndexUnusable, ToolArgumentError
 from activities.toolbox.paths import documents_root
 from activities.toolbox.registry import tool
 from activities.toolbox.search.index import current_index, discard_index, open_index
-from activities.toolbox.search.ranking import Candidate, Hits, Term, rank, terms
 
 _MOST_WORDS: Final = 32
 _BEST: Final = """
