@@ -14,46 +14,46 @@ from activities.llm.models import Models
 from activities.nodes.attempts import Attempts
 from activities.nodes.binding import parse_address
 from activities.nodes.documents import DocumentRule
-from activities.nodes.effect_ledger import Ledger
+from activities.nodes.effect_ledger import EffectLedger
 from activities.nodes.group import GroupRun
-from activities.nodes.handlers import Kinds
+from activities.nodes.handlers import NodeHandlers
 from activities.nodes.heartbeat import beating
 from activities.nodes.runner import NodeRunner
 from activities.providers.settings import ModelSettings
-from activities.runs.conclusion import Concluding
-from activities.runs.namespace import Visibility
-from activities.runs.plan_stream import Beginning
-from activities.runs.planner import Planning
-from activities.runs.prepare import Preparing
+from activities.runs.conclusion import RunConcluder
+from activities.runs.namespace import NamespaceAttributes
+from activities.runs.plan_stream import PlanStreamer
+from activities.runs.planner import Planner
+from activities.runs.prepare import RunPreparer
 from activities.storage.directory import DirectoryStore
-from activities.storage.run_context import Library
+from activities.storage.run_context import ArtifactReader
 from activities.toolbox import Registry
 from workflows.messages import contracts
 from workflows.messages.activity_options import SERVICE_ATTEMPTS
 from workflows.messages.contracts import (
     CheckCall,
-    Checked,
+    CheckResult,
     ConcludeCall,
     Conclusion,
-    Delegation,
-    Drafted,
     GroupReply,
     LoadCall,
     NodeCall,
     NodeReply,
     PlanCall,
-    Planned,
+    PlanDraft,
+    PlanResult,
     PrepareCall,
-    Prepared,
+    PreparedRun,
+    SubagentRequest,
 )
 from workflows.plan.language.nodes import MOST_ATTEMPTS
 
 T = TypeVar("T")
-Paid = TypeVar("Paid", NodeReply, Planned)
+Paid = TypeVar("Paid", NodeReply, PlanResult)
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class WorkerPaths:
     """Where this worker keeps and finds things."""
 
     artifacts: Path
@@ -63,23 +63,23 @@ class Places:
     any_docs: bool
 
 
-class Host:
+class Activities:
     """Builds the activities once for a worker process."""
 
-    def __init__(self, places: Places, registry: Registry, models: Models | None = None, *, identity: str) -> None:
+    def __init__(self, places: WorkerPaths, registry: Registry, models: Models | None = None, *, identity: str) -> None:
         """Open the stores. Without `models` there are the offline rules. Raises OSError when no folder can be made."""
         store = DirectoryStore(places.artifacts)
         places.index.mkdir(parents=True, exist_ok=True)
         self.store_id = store.store_id
-        self._library = Library(store)
+        self._library = ArtifactReader(store)
         self._models = models or Models.of(ModelSettings())
         documents = DocumentRule(places.docs, places.docs_roots, places.any_docs, identity)
-        self._preparing = Preparing(store, self._library, registry, documents, self._models)
-        self._visibility = Visibility()
-        self._planning = Planning(store, self._library, self._models)
-        self._concluding = Concluding(store, self._library)
+        self._preparing = RunPreparer(store, self._library, registry, documents, self._models)
+        self._visibility = NamespaceAttributes()
+        self._planning = Planner(store, self._library, self._models)
+        self._concluding = RunConcluder(store, self._library)
         llm = ModelCalls(self._models, self._library)
-        kinds = Kinds(registry, llm, self._library, places.index, documents, Ledger(store))
+        kinds = NodeHandlers(registry, llm, self._library, places.index, documents, EffectLedger(store))
         self._nodes = NodeRunner(store, self._library, kinds)
 
     @property
@@ -102,7 +102,7 @@ class Host:
         return [self.plan, self._node_activity(contracts.LLM.name)]
 
     @activity.defn(name=contracts.PREPARE.name)
-    async def prepare(self, call: PrepareCall) -> Prepared:
+    async def prepare(self, call: PrepareCall) -> PreparedRun:
         """Open a run. Safe to repeat."""
         prepared = await _answered(self._preparing.prepare(_home(call.run), call))
         names = await self._visibility.attributes(activity.client())
@@ -110,17 +110,17 @@ class Host:
         return prepared.model_copy(update={name: value for name, value in found.items() if value})
 
     @activity.defn(name=contracts.CHECK_PLAN.name)
-    async def check_plan(self, call: CheckCall) -> Checked:
+    async def check_plan(self, call: CheckCall) -> CheckResult:
         """Check a draft. Safe to repeat."""
         return await _answered(self._preparing.check(_home(call.run), call))
 
     @activity.defn(name=contracts.LOAD_PLAN.name)
-    async def load_plan(self, call: LoadCall) -> Checked:
-        """Return the skeleton of a checked plan. Safe to repeat."""
+    async def load_plan(self, call: LoadCall) -> CheckResult:
+        """Return the execution_plan of a checked plan. Safe to repeat."""
         return await _answered(self._preparing.load(_home(call.run), call))
 
     @activity.defn(name=contracts.PLAN.name)
-    async def plan(self, call: PlanCall) -> Planned:
+    async def plan(self, call: PlanCall) -> PlanResult:
         """Ask a planner for a draft."""
         attempts = Attempts.of_this_activity()
         async with beating(attempts.beat):
@@ -130,14 +130,14 @@ class Host:
             planned = await _answered(work, attempts)
         return _with_all(planned, attempts)
 
-    def _beginning(self, call: PlanCall) -> Beginning:
+    def _beginning(self, call: PlanCall) -> PlanStreamer:
         info = activity.info()
         run = activity.client().get_workflow_handle(info.workflow_id or "", run_id=info.workflow_run_id)
 
-        async def send(draft: Drafted) -> None:
+        async def send(draft: PlanDraft) -> None:
             await run.signal("drafted", draft)
 
-        return Beginning(self._preparing, _home(call.run), call.charter, info.attempt, send)
+        return PlanStreamer(self._preparing, _home(call.run), call.charter, info.attempt, send)
 
     @activity.defn(name=contracts.CONCLUDE.name)
     async def conclude(self, call: ConcludeCall) -> Conclusion:
@@ -145,10 +145,10 @@ class Host:
         return await _answered(self._concluding.conclude(_home(call.run), call))
 
     @activity.defn(name=contracts.DELEGATE.name)
-    async def delegate(self, call: NodeCall) -> Delegation:
+    async def delegate(self, call: NodeCall) -> SubagentRequest:
         """Bind what a sub-agent is started with. Safe to repeat."""
         async with beating(tuple):
-            return await _answered(self._nodes.delegation(call, home=_home(call.run)))
+            return await _answered(self._nodes.delegation(call, run_prefix=_home(call.run)))
 
     def _node_activity(self, name: str) -> Callable[[NodeCall], Awaitable[GroupReply]]:
         @activity.defn(name=name)
@@ -169,13 +169,13 @@ class Host:
         return GroupReply(nodes=(_with_all(reply, attempts),))
 
     async def _run(self, call: NodeCall, path: str, refs: dict[str, str], attempts: Attempts) -> NodeReply:
-        return await self._nodes.run(call, path, refs, home=_home(call.run), attempts=attempts)
+        return await self._nodes.run(call, path, refs, run_prefix=_home(call.run), attempts=attempts)
 
     @activity.defn(name=contracts.GROUP.name)
     async def group(self, call: NodeCall) -> GroupReply:
         """Run several nodes with the edges among them. Never raises for a node."""
-        home, attempts = _home(call.run), Attempts.of_this_activity()
-        checked = await _answered(self._library.plan(home, call.plan))
+        run_prefix, attempts = _home(call.run), Attempts.of_this_activity()
+        checked = await _answered(self._library.plan(run_prefix, call.plan))
 
         async def run_one(path: str, refs: dict[str, str]) -> NodeReply:
             reads = [checked.name_at(index) for index in checked.spec(parse_address(path).id).reads]
@@ -184,7 +184,7 @@ class Host:
         group = GroupRun(checked, call.nodes, call.refs, run_one)
         async with beating(lambda: (group.progress,)):
             try:
-                await _answered(group.run(lambda digest: self._library.value(home, digest), checked.wanted))
+                await _answered(group.run(lambda digest: self._library.value(run_prefix, digest), checked.wanted))
             except asyncio.CancelledError:
                 if _shutting_down() or not activity.is_cancelled():
                     raise

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.step import layered
 from workflows.plan.compile.graph import Graph
-from workflows.plan.scheduling.events import Begun, Outcome, Settled, Start
+from workflows.plan.scheduling.events import NodeEnded, Outcome, RunStarted, Start
 from workflows.plan.scheduling.state import RunState
 from workflows.plan.scheduling.step import step
 from workflows.views.board import MOST_SENT, board, sent
@@ -23,12 +23,12 @@ GOAL_BYTES = 6 * 1024
 def half_run(graph: Graph) -> RunState:
     """Return a run in which half of the nodes have succeeded."""
     state = RunState(graph)
-    decisions, left = step(state, Begun()), len(graph.specs) // 2
+    decisions, left = step(state, RunStarted()), len(graph.specs) // 2
     while left and decisions:
         units = [unit for decision in decisions if isinstance(decision, Start) for unit in decision.units]
         decisions = []
         for unit in units:
-            decisions += step(state, Settled(unit, 1, Outcome(f"{unit:032x}", 100)))
+            decisions += step(state, NodeEnded(unit, 1, Outcome(f"{unit:032x}", 100)))
             left = max(0, left - 1)
     return state
 

@@ -9,8 +9,8 @@ import time
 from collections import deque
 from typing import Any
 
-from workflows.plan.compile.graph import Graph, Skeleton, Spec
-from workflows.plan.scheduling.events import Begun, Decision, Outcome, Settled, Start
+from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
+from workflows.plan.scheduling.events import Decision, NodeEnded, Outcome, RunStarted, Start
 from workflows.plan.scheduling.state import SUCCEEDED, RunState
 from workflows.plan.scheduling.step import step
 
@@ -30,8 +30,8 @@ def layered(count: int, *, layers: int = LAYERS, seed: int = 7) -> Graph:
         layer = min(index // width, layers - 1)
         above = range((layer - 1) * width, layer * width)
         needs = sorted({numbers.choice(above) for _ in range(numbers.randint(1, 3))}) if layer else []
-        specs.append(Spec(f"n{index}", "tool", needs=needs, rank=layers - layer))
-    return Graph(Skeleton(specs, [count - 1]))
+        specs.append(NodeSpec(f"n{index}", "tool", needs=needs, rank=layers - layer))
+    return Graph(ExecutionPlan(specs, [count - 1]))
 
 
 def run(graph: Graph, window: int = 100) -> float:
@@ -41,10 +41,10 @@ def run(graph: Graph, window: int = 100) -> float:
     running: deque[int] = deque()
     events = 1
     began = time.perf_counter()
-    _take(running, step(state, Begun()))
+    _take(running, step(state, RunStarted()))
     while running:
         unit = running.popleft()
-        _take(running, step(state, Settled(unit, 1, outcomes[unit])))
+        _take(running, step(state, NodeEnded(unit, 1, outcomes[unit])))
         events += 1
     seconds = time.perf_counter() - began
     if state.status.count(SUCCEEDED) != len(graph.specs):

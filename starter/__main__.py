@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import NoReturn, TextIO
 
 from starter.arguments import parse
-from starter.client.errors import Exit, Stop
+from starter.client.errors import CliError, Exit
 from starter.client.text import flat
 from starter.terminal.console import terminal_for
 
@@ -44,7 +44,7 @@ def _run(argv: Sequence[str]) -> int:
     terminal = terminal_for(args)
     try:
         return int(asyncio.run(importlib.import_module(f"starter.commands.{args.module}").run(args, terminal)))
-    except Stop as stop:
+    except CliError as stop:
         terminal.tell(str(stop) if stop.bare else f"sennit: {stop}")
         return stop.code
     except KeyboardInterrupt:

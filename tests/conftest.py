@@ -11,7 +11,7 @@ from doubles.serving import CACHED, Start, serving, starting
 from doubles.sharing import ByFile
 from temporalio.client import Client
 
-from activities.definitions import Host, Places
+from activities.definitions import Activities, WorkerPaths
 from activities.toolbox import load_tools
 from starter.dev.binary import obtain
 from starter.dev.server import DevServer
@@ -71,9 +71,9 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def host(cache: Path, artifacts: Path) -> Host:
+def host(cache: Path, artifacts: Path) -> Activities:
     """The activities of a worker with the tools for tests."""
-    return Host(Places(artifacts, cache, CORPUS, (), True), load_tools(["doubles.tools"]), identity="tests")
+    return Activities(WorkerPaths(artifacts, cache, CORPUS, (), True), load_tools(["doubles.tools"]), identity="tests")
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def cached(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture
-async def workers(client: Client, host: Host, cached: int) -> AsyncIterator[None]:
+async def workers(client: Client, host: Activities, cached: int) -> AsyncIterator[None]:
     """All roles in this process."""
     async with serving(client, host, cached=cached):
         yield

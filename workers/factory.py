@@ -7,7 +7,7 @@ from temporalio.client import Client
 from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
 from temporalio.worker import PollerBehaviorAutoscaling, PollerBehaviorSimpleMaximum, Worker, WorkerDeploymentConfig
 
-from workers.roles import Seat
+from workers.roles import QueueBinding
 from workers.settings import WorkerSettings
 from workers.wiring import Work
 from workers.workflow_sandbox import runner_for
@@ -15,7 +15,7 @@ from workers.workflow_sandbox import runner_for
 _BEAT = timedelta(seconds=1)  # a cancellation reaches an activity only with a heartbeat
 
 
-def seat_worker(client: Client, seat: Seat, work: Work, settings: WorkerSettings) -> Worker:
+def build_worker(client: Client, seat: QueueBinding, work: Work, settings: WorkerSettings) -> Worker:
     """Return a worker, not yet running, that serves `work` on the seat's queue."""
     runs = seat.serves == "runs"
     activities = () if seat.serves == "runs" else work.activities(seat.serves)

@@ -12,7 +12,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import Worker
 
 from workers.connection import cause_of, connect_patiently
-from workers.factory import build_of, seat_worker
+from workers.factory import build_of, build_worker
 from workers.health import HealthServer, Readiness
 from workers.roles import Role
 from workers.settings import WorkerSettings, WrongSetting
@@ -77,7 +77,7 @@ class WorkerProcess:
         return None
 
     async def _serve(self, client: Client, stop: StopRequest, readiness: Readiness, heard_at: str | None) -> int:
-        workers = [seat_worker(client, seat, self.work, self.settings) for seat in self.role.seats]
+        workers = [build_worker(client, seat, self.work, self.settings) for seat in self.role.seats]
         running = [asyncio.create_task(worker.run()) for worker in workers]
         stopping = asyncio.create_task(stop.wait())
         watching = asyncio.create_task(self._watch(client, workers, readiness, heard_at))

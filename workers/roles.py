@@ -12,7 +12,7 @@ Serves = Literal["runs", "tools", "llm", "sandbox"]
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class QueueBinding:
     """One Temporal worker: a queue, what is served on it, and how many tasks at once.
 
     Slots of `runs` count workflow tasks. They are few, because workflow tasks share one interpreter and the server's
@@ -29,7 +29,7 @@ class Role:
     """A kind of worker process: the seats it takes together."""
 
     name: str
-    seats: tuple[Seat, ...]
+    seats: tuple[QueueBinding, ...]
 
     @property
     def queues(self) -> tuple[str, ...]:
@@ -46,10 +46,10 @@ class Role:
 
 
 _BUILT = {
-    "workflow": (Seat(queues.WORKFLOW, "runs", 16),),
-    "llm": tuple(Seat(queues.llm_queue(model), "llm", 100) for model in PROVIDERS),
-    "tools": (Seat(queues.TOOLS, "tools", 100),),
-    "sandbox": (Seat(queues.SANDBOX, "sandbox", 8),),
+    "workflow": (QueueBinding(queues.WORKFLOW, "runs", 16),),
+    "llm": tuple(QueueBinding(queues.llm_queue(model), "llm", 100) for model in PROVIDERS),
+    "tools": (QueueBinding(queues.TOOLS, "tools", 100),),
+    "sandbox": (QueueBinding(queues.SANDBOX, "sandbox", 8),),
 }
 
 ROLES = MappingProxyType(

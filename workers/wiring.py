@@ -110,11 +110,11 @@ def _mcp(path: Path, env: Mapping[str, str]) -> "list[Tool]":
 
 
 def _with_activities(role: Role, runs: Sequence[type], settings: WorkerSettings, identity: str) -> Work:
-    from activities.definitions import Host, Places
+    from activities.definitions import Activities, WorkerPaths
     from activities.llm.metrics import CallMeter
     from activities.llm.models import Models
 
-    places = Places(
+    paths = WorkerPaths(
         artifacts=settings.artifacts,
         index=settings.index,
         docs=settings.docs,
@@ -123,7 +123,7 @@ def _with_activities(role: Role, runs: Sequence[type], settings: WorkerSettings,
     )
     registry = load_registry(settings, role, lambda what: log.warning("tools are not offered", reason=what))
     try:
-        host = Host(places, registry, Models.of(settings.models, CallMeter()), identity=identity)
+        host = Activities(paths, registry, Models.of(settings.models, CallMeter()), identity=identity)
     except OSError as problem:
         where = f"SENNIT_ARTIFACTS='{settings.artifacts}' or SENNIT_INDEX='{settings.index}'"
         raise WrongSetting(f"{where} cannot be used: {problem.strerror}: {problem.filename}") from None

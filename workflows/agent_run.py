@@ -8,22 +8,22 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from workflows.messages.contracts import Checked, Conclusion, Prepared, drafted_in
-    from workflows.messages.request import Carry, InvalidRequest, RunRequest, has_plan, has_work, parse_request
+    from workflows.messages.contracts import CheckResult, Conclusion, PreparedRun, parse_draft
+    from workflows.messages.request import ContinuedState, InvalidRequest, RunRequest, has_plan, has_work, parse_request
     from workflows.messages.result import RunReport, RunStatus
     from workflows.messages.usage import Spent
     from workflows.messages.views import RunView
-    from workflows.plan.compile.graph import Graph, Skeleton, skeleton_in
-    from workflows.plan.scheduling.events import Begun, Stopped, Ticked
+    from workflows.plan.compile.graph import ExecutionPlan, Graph, parse_execution_plan
+    from workflows.plan.scheduling.events import RunStarted, StopRequested, TimeAdvanced
     from workflows.plan.scheduling.rates import Rate
     from workflows.plan.scheduling.snapshot import dump, load
     from workflows.plan.scheduling.state import RunState
     from workflows.run.engine import Engine
     from workflows.run.queries import HELP, cost_view, node_view, run_view
-    from workflows.run.setup import Opening, conclude, costed, sound
+    from workflows.run.setup import RunSetup, conclude, raise_if_invalid, with_usage
     from workflows.run.subagent import inherited
-    from workflows.run.subagent_status import Relay
-    from workflows.run.update_handlers import Inbox
+    from workflows.run.subagent_status import SubagentStatus
+    from workflows.run.update_handlers import UpdateHandlers
     from workflows.views.board import board
     from workflows.views.report import report_of, usage_of
 
@@ -32,7 +32,7 @@ CARRIED_BYTES = 1_500_000
 
 
 @workflow.defn(name="AgentRun")
-class AgentRun(Inbox):
+class AgentRun(UpdateHandlers):
     """Plans a goal, or takes a plan, and runs it to an answer.
 
     Survives the death of any process: every node that ended stays ended, and what was cut off runs again under the
@@ -50,26 +50,30 @@ class AgentRun(Inbox):
             self._wrong = str(error)
         info = workflow.info()
         carry = self._request.carry if self._request else None
-        self._carry: Carry | None = carry if carry and carry.home == info.first_execution_run_id else None
+        self._carry: ContinuedState | None = (
+            carry if carry and carry.run_prefix == info.first_execution_run_id else None
+        )
         if carry and not self._carry and self._request and not has_work(self._request):
             self._request, self._wrong = None, "this input carries on another run; start with a goal or a plan"
-        self._opening = Opening(info.first_execution_run_id)
-        self._checked = Checked()
+        self._setup = RunSetup(info.first_execution_run_id)
+        self._checked = CheckResult()
         self._engine: Engine | None = None
-        self._stillborn: RunStatus = "running"  # the status while there is no engine: what becomes of the opening
+        self._status_before_start: RunStatus = (
+            "running"  # the status while there is no engine: what becomes of the opening
+        )
         self._planner: asyncio.Task[Engine] | None = None
         self._drafting: int | None = 0  # the attempt whose beginnings are taken: 0 the first to come, None no more
         self._unanswered = ""
-        self._relay = Relay(self._wake, self._carry.told if self._carry else "")
+        self._subagent_status = SubagentStatus(self._wake, self._carry.last_reported if self._carry else "")
         self._drawn_at = workflow.now() - BOARD_EVERY
-        self._relay.mind_resets()
+        self._subagent_status.resync_after_reset()
 
     @workflow.run
     async def run(self, request: Any = None, *more: Any) -> RunReport:
         """Run to the end. The result, or the detail of a failure, is the run's report."""
         del request, more  # read in __init__, where updates that come first can see them
         if self._request is None:
-            self._stillborn = "failed"
+            self._status_before_start = "failed"
             raise ApplicationError(self._wrong, type="InvalidRequest", non_retryable=True)
         try:
             engine = await self._open(self._request)
@@ -79,9 +83,9 @@ class AgentRun(Inbox):
             if is_cancelled_exception(error) and workflow.cancellation_reason() is not None:
                 self._cancelled()  # not when a worker forgets the run, which cancels its tasks too
             elif isinstance(error, ApplicationError):
-                self._stillborn = "failed"
+                self._status_before_start = "failed"
                 self._publish()
-                raise costed(error, self._spent()) from None
+                raise with_usage(error, self._spent()) from None
             raise
         return await self._end(engine)
 
@@ -91,12 +95,12 @@ class AgentRun(Inbox):
         A planner that streams goes on writing while the engine runs what it has written.
         """
         if self._carry is not None:
-            return self._begin(request, await self._opening.load(self._carry), self._carry)
-        prepared = await self._opening.prepare(request)
+            return self._begin(request, await self._setup.load(self._carry), self._carry)
+        prepared = await self._setup.prepare(request)
         if prepared.checked is not None:
-            return self._begin(request, sound(prepared.checked))
+            return self._begin(request, raise_if_invalid(prepared.checked))
         if not prepared.streams:
-            return self._begin(request, await self._opening.ask(prepared, self._opening.check))
+            return self._begin(request, await self._setup.ask(prepared, self._setup.check))
         planner = self._planner = asyncio.create_task(self._plan(request, prepared))
         planner.add_done_callback(self._planned)
         try:
@@ -107,40 +111,40 @@ class AgentRun(Inbox):
         return self._engine or await planner
 
     def _begin(
-        self, request: RunRequest, checked: Checked, carry: Carry | None = None, *, more: bool = False
+        self, request: RunRequest, checked: CheckResult, carry: ContinuedState | None = None, *, more: bool = False
     ) -> Engine:
         self._checked = checked
-        graph = Graph(Skeleton.unpack(checked.skeleton))
+        graph = Graph(ExecutionPlan.unpack(checked.execution_plan))
         if carry is not None:
             state = load(graph, carry.snapshot)
         else:
             state = RunState(graph, window=request.window, park_for=round(request.park_for * 1000))
             state.on_failure = request.on_failure or state.on_failure
             state.approve_above = request.approve_replans_above
-            state.growing = more
-            state.rates = {queue: Rate(limit) for queue, limit in self._opening.rates.items()}
-        engine = Engine(state, self._opening, self._relay, checked.plan, self._changed)
+            state.streaming = more
+            state.rates = {queue: Rate(limit) for queue, limit in self._setup.rates.items()}
+        engine = Engine(state, self._setup, self._subagent_status, checked.plan, self._changed)
         engine.allow_replans(carry.replans if carry else request.max_replans if not has_plan(request) else 0)
-        engine.bequeath(inherited(request))
+        engine.set_child_defaults(inherited(request))
         if request.budget is not None and carry is None:
             engine.limit(request.budget)
-            engine.charge(self._opening.spent)
-        engine.post(Ticked() if carry else Begun())
-        self._opening.phase = "running" if not more else "planning"
+            engine.charge(self._setup.spent)
+        engine.post(TimeAdvanced() if carry else RunStarted())
+        self._setup.phase = "running" if not more else "planning"
         self._engine = engine
         return engine
 
-    async def _plan(self, request: RunRequest, prepared: Prepared) -> Engine:
+    async def _plan(self, request: RunRequest, prepared: PreparedRun) -> Engine:
         """Have the plan written, and go on with it: as the end of what has begun, or in its place."""
-        checked = await self._opening.ask(prepared, self._check)
+        checked = await self._setup.ask(prepared, self._check)
         engine = self._engine
         if engine is None:
             return self._begin(request, checked)
         if engine.status is not None:  # somebody has finished the run, or its time was up
             return engine
         self._checked = checked
-        self._opening.phase = "running"
-        engine.charge(self._opening.spent)
+        self._setup.phase = "running"
+        engine.charge(self._setup.spent)
         if checked.continues:
             engine.grow(checked)
         else:
@@ -152,20 +156,20 @@ class AgentRun(Inbox):
         if error is not None and self._engine is not None:
             self._engine.fail(error)
 
-    async def _check(self, draft: str) -> Checked:
+    async def _check(self, draft: str) -> CheckResult:
         self._drafting = None  # the whole plan is checked as the end of what has begun by now
-        return await (self._engine.extender.check(draft) if self._engine is not None else self._opening.check(draft))
+        return await (self._engine.extender.check(draft) if self._engine is not None else self._setup.check(draft))
 
     @workflow.signal(name="drafted", description="The beginning of a plan, from the planner that writes it")
     def drafted(self, request: Any = None, *more: Any) -> None:
         """Start on the beginning of a plan. Ignores what is no such thing, comes late, or is from another attempt."""
         if self._request is None or self._planner is None or self._planner.done() or self._drafting is None:
             return
-        draft = drafted_in(request, *more)
-        found = skeleton_in(draft.skeleton) if draft is not None else None
+        draft = parse_draft(request, *more)
+        found = parse_execution_plan(draft.execution_plan) if draft is not None else None
         if draft is None or found is None:
             return
-        checked = Checked(plan=draft.plan, skeleton=draft.skeleton)
+        checked = CheckResult(plan=draft.plan, execution_plan=draft.execution_plan)
         if self._engine is None and self._drafting == 0:
             self._drafting = draft.attempt
             self._begin(self._request, checked, more=True)
@@ -175,16 +179,16 @@ class AgentRun(Inbox):
     @workflow.signal(name="subagent", description="What a sub-agent of this run waits for, from that sub-agent")
     def subagent(self, request: Any = None, *more: Any) -> None:
         """Show what a sub-agent waits for. Ignores what is no such thing, comes late, or is from no sub-agent."""
-        self._relay.hear(request, *more)
+        self._subagent_status.receive(request, *more)
 
     def _wake(self) -> None:
         if self._engine is not None:
             self._engine.wake()
 
     def _continue_as_new(self, request: RunRequest, engine: Engine) -> None:
-        opening = self._opening
-        carry = Carry(
-            home=opening.home,
+        opening = self._setup
+        carry = ContinuedState(
+            run_prefix=opening.run_prefix,
             charter=opening.charter,
             plan=engine.plan,
             snapshot=dump(engine.state),
@@ -192,7 +196,7 @@ class AgentRun(Inbox):
             replans=engine.replans,
             runs=(self._carry.runs if self._carry else 1) + 1,
             attributes=opening.attributes.names,
-            told=self._relay.told or "",
+            last_reported=self._subagent_status.last_reported or "",
         )
         following = request.model_copy(update={"carry": carry})
         if len(following.model_dump_json()) > CARRIED_BYTES:  # the plan is in the store; only a copied form misses it
@@ -201,18 +205,18 @@ class AgentRun(Inbox):
 
     def _cancelled(self) -> None:
         """Cancel what runs; the board keeps what there is."""
-        self._stillborn = "cancelled"
+        self._status_before_start = "cancelled"
         if self._engine is not None and self._engine.status is None:
-            self._engine.post(Stopped("cancelled"))
+            self._engine.post(StopRequested("cancelled"))
             self._draw(self._engine)
         self._publish()
 
     async def _end(self, engine: Engine) -> RunReport:
-        self._opening.phase = "concluding"
+        self._setup.phase = "concluding"
         found = Conclusion()
         if engine.status in ("done", "partial"):
             found = await self._conclude(engine)
-        self._opening.phase = "ended"
+        self._setup.phase = "ended"
         self._draw(engine)
         self._publish()
         await workflow.wait_condition(workflow.all_handlers_finished)
@@ -228,7 +232,7 @@ class AgentRun(Inbox):
     async def _conclude(self, engine: Engine) -> Conclusion:
         """Return the answer. An answer that cannot be put together costs the answer, not the report."""
         try:
-            return await conclude(engine.state, self._opening.home, engine.plan, engine.inline_answer())
+            return await conclude(engine.state, self._setup.run_prefix, engine.plan, engine.inline_answer())
         except ApplicationError as error:
             engine.status = "partial"
             self._unanswered = f"{error.type}: {error.message}"
@@ -244,27 +248,29 @@ class AgentRun(Inbox):
         if engine is not None and (engine.moving < 5 or workflow.now() - self._drawn_at >= BOARD_EVERY):
             self._draw(engine)
         if engine is not None and self._request is not None and self._request.depth:
-            self._relay.tell(engine.state, engine.shown_status)
+            self._subagent_status.report(engine.state, engine.shown_status)
 
     def _draw(self, engine: Engine) -> None:
         self._drawn_at = workflow.now()
         goal = self._request.goal if self._request else ""
         title = f"{self._status()}: {goal}" if goal else self._status()
-        drawn = board(engine.state, run=workflow.info().workflow_id, title=title, below=engine.below)
-        workflow.set_current_details(drawn + self._opening.attributes.missing)
+        drawn = board(
+            engine.state, run=workflow.info().workflow_id, title=title, blocked_children=engine.blocked_children
+        )
+        workflow.set_current_details(drawn + self._setup.attributes.open_deps)
 
     def _spent(self) -> Spent:
         """Return what the run has used: by its planner, and by its nodes."""
-        return self._opening.spent.plus(self._engine.usage if self._engine else Spent())
+        return self._setup.spent.plus(self._engine.usage if self._engine else Spent())
 
     def _publish(self) -> None:
         """Let lists know how the run stands."""
         engine = self._engine
-        state, started, below = (engine.state, engine.started, engine.below) if engine else (None, 0, {})
-        self._opening.attributes.publish(self._status(), self._opening.phase, state, self._spent(), started, below)
+        state, started, below = (engine.state, engine.started, engine.blocked_children) if engine else (None, 0, {})
+        self._setup.attributes.publish(self._status(), self._setup.phase, state, self._spent(), started, below)
 
     def _status(self) -> RunStatus:
-        return self._engine.shown_status if self._engine is not None else self._stillborn
+        return self._engine.shown_status if self._engine is not None else self._status_before_start
 
     @workflow.query(name="plan", description='The run, a page of nodes at a time: {} or {"from": 500, "limit": 500}')
     def query_plan(self, request: Any = None, *more: Any) -> dict[str, Any]:
@@ -274,7 +280,7 @@ class AgentRun(Inbox):
             id=workflow.info().workflow_id,
             run_id=workflow.info().run_id,
             status=self._status(),
-            phase=self._opening.phase,
+            phase=self._setup.phase,
             goal=self._request.goal[:2000] if self._request else "",
             usage=usage_of(self._spent()),
             warnings=self._checked.warnings,
@@ -291,7 +297,7 @@ class AgentRun(Inbox):
     def query_costs(self, request: Any = None, *more: Any) -> dict[str, Any]:
         """Return the ledger, and tokens, calls and dollars by node."""
         del request, more
-        return cost_view(self._engine, self._opening.spent)
+        return cost_view(self._engine, self._setup.spent)
 
     @workflow.query(name="help", description="What can be asked of this run and done to it")
     def query_help(self, request: Any = None, *more: Any) -> dict[str, Any]:

@@ -4,15 +4,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from activities.llm.inputs import Material, joins, material_of
+from activities.llm.inputs import PromptInputs, joins, prompt_inputs
 from activities.llm.models import Models
-from activities.llm.prompt_format import JoinerTelling, Telling
-from activities.nodes.context import Made, Turn
+from activities.llm.prompt_format import JoinerFormat, PromptFormat
+from activities.nodes.context import NodeContext, NodeOutput
 from activities.prompts import joiner, roles, summariser
 from activities.prompts.fence import fenced
 from activities.prompts.outputs import Budget, Piece, pieces, refers_to_goal, tokens_of, woven
 from activities.providers import Message, ModelReply, ModelRequest, ToolRequest
-from activities.storage.run_context import Library
+from activities.storage.run_context import ArtifactReader
 from activities.toolbox.read_output import offered
 from workflows.plan.edits.tool_loop import READER, last_turn, told
 from workflows.plan.language.model_context import Excerpt
@@ -28,9 +28,9 @@ class ModelCalls:
     """Calls models for nodes on this worker."""
 
     models: Models
-    library: Library
+    library: ArtifactReader
 
-    async def run(self, turn: Turn, work: ModelCall) -> Made:
+    async def run(self, turn: NodeContext, work: ModelCall) -> NodeOutput:
         """Return the model's output, or a wish for more nodes: what a joiner adds, the transcript with the calls that
         the model asks for, or summaries of what is too long for the prompt.
 
@@ -40,13 +40,13 @@ class ModelCalls:
         if work.excerpt is not None:
             return await self._sum_up(turn, work, work.excerpt, models)
         if all(name.partition(":")[0] in OFFLINE for name in models):
-            telling = Telling(prompt=str(turn.binder.bound(f"{work.prompt} ")).rstrip())
+            telling = PromptFormat(prompt=str(turn.binder.bound(f"{work.prompt} ")).rstrip())
             reply = await self.models.complete(self._request(turn, work, telling), models, turn.attempts.own)
             return telling.read(reply, turn.attempts.progress)
-        material, budget = material_of(turn, work), await self._budget(turn, work)
+        material, budget = prompt_inputs(turn, work), await self._budget(turn, work)
         too_long = pieces(material.values, budget)
         if too_long and work.context.over == "summarise" and work.turn is None:
-            return Made({"excerpts": await self._excerpts(turn, too_long)}, more="calls")
+            return NodeOutput({"excerpts": await self._excerpts(turn, too_long)}, more="calls")
         messages = await self._said(turn, work)
         tools = await self._tools(turn, work, material.places if too_long else ())
         telling = await self._telling(turn, work, material, budget)
@@ -57,9 +57,9 @@ class ModelCalls:
         transcript = _transcript(messages, reply)
         if work.context.over == "reference":
             transcript["outputs"] = material.places
-        return Made(transcript, reply.usage, "calls")
+        return NodeOutput(transcript, reply.usage, "calls")
 
-    def _request(self, turn: Turn, work: ModelCall, telling: Telling) -> ModelRequest:
+    def _request(self, turn: NodeContext, work: ModelCall, telling: PromptFormat) -> ModelRequest:
         node = turn.checked.node(turn.address.id)
         return ModelRequest(
             role=work.role,
@@ -75,44 +75,48 @@ class ModelCalls:
             seconds=_within(turn.checked.spec(turn.address.id).timeout / 1000),
         )
 
-    async def _telling(self, turn: Turn, work: ModelCall, material: Material, budget: Budget) -> Telling:
+    async def _telling(
+        self, turn: NodeContext, work: ModelCall, material: PromptInputs, budget: Budget
+    ) -> PromptFormat:
         """Return how the node's call is put: to models, which need the material, and to be told."""
         lookup, given = turn.binder.lookup, await self._given(turn, work)
         if not joins(work):
-            return Telling(roles.system(work.role), woven(work.prompt, lookup, budget, material.ended, given))
+            return PromptFormat(roles.system(work.role), woven(work.prompt, lookup, budget, material.ended, given))
         replanning = None
         if turn.call.replans:
-            charter = await self.library.charter(turn.home, turn.checked.charter)
+            charter = await self.library.charter(turn.run_prefix, turn.checked.charter)
             replanning = joiner.Replanning(charter.catalogue, [node.id for node in turn.checked.plan.nodes])
         prompt = joiner.prompt(work.prompt, lookup, material.ended, budget, given)
         if turn.call.objections:
             prompt = f"{prompt}\n\n{joiner.refused(turn.call.objections)}"
-        return JoinerTelling(joiner.system(replanning), prompt, material.cited, replanning)
+        return JoinerFormat(joiner.system(replanning), prompt, material.cited, replanning)
 
-    async def _given(self, turn: Turn, work: ModelCall) -> dict[str, str]:
+    async def _given(self, turn: NodeContext, work: ModelCall) -> dict[str, str]:
         """Return what a sub-agent's goal names, for the calls that are told the goal."""
         if not (joins(work) or refers_to_goal(work.prompt)):
             return {}
-        return await self.library.given(turn.home, await self.library.charter(turn.home, turn.checked.charter))
+        return await self.library.given(
+            turn.run_prefix, await self.library.charter(turn.run_prefix, turn.checked.charter)
+        )
 
-    async def _tools(self, turn: Turn, work: ModelCall, places: Collection[str]) -> tuple[dict[str, Any], ...]:
+    async def _tools(self, turn: NodeContext, work: ModelCall, places: Collection[str]) -> tuple[dict[str, Any], ...]:
         """Return what the model may call now: nothing at its last turn, so that it answers."""
         if last_turn(work):
             return ()
-        charter = await self.library.charter(turn.home, turn.checked.charter)
+        charter = await self.library.charter(turn.run_prefix, turn.checked.charter)
         reader = (offered(places),) if places and work.context.over == "reference" else ()
         return (*(entry for entry in charter.catalogue if entry["name"] in work.tools), *reader)
 
-    async def _said(self, turn: Turn, work: ModelCall) -> list[Message]:
+    async def _said(self, turn: NodeContext, work: ModelCall) -> list[Message]:
         """Return what was said in the turns before, with the results of the last calls in fences."""
         if work.turn is None or not work.turn.transcript:
             return []
-        body = await self.library.value(turn.home, work.turn.transcript)
+        body = await self.library.value(turn.run_prefix, work.turn.transcript)
         results = told(work.turn, body["calls"], await _ends(turn, work.turn.results))
         answers = [Message("tool", fenced(node, text), call_id=name) for name, node, text in results]
         return [_message(item) for item in body["messages"]] + answers
 
-    async def _budget(self, turn: Turn, work: ModelCall) -> Budget:
+    async def _budget(self, turn: NodeContext, work: ModelCall) -> Budget:
         """Return how much of the outputs the model is given, with the summaries that were made for it."""
         summaries: dict[str, list[str | None]] = {}
         for end in await _ends(turn, work.turn.summaries) if work.turn is not None else ():
@@ -122,7 +126,7 @@ class ModelCalls:
                 summaries.setdefault(call.excerpt.name, []).append(text)
         return Budget(work.context.tokens, READER if work.context.over == "reference" else "", summaries)
 
-    async def _excerpts(self, turn: Turn, wanted: Sequence[Piece]) -> list[dict[str, Any]]:
+    async def _excerpts(self, turn: NodeContext, wanted: Sequence[Piece]) -> list[dict[str, Any]]:
         """Return what is to be summed up, its texts stored: what is wanted twice is the same."""
         return [
             Excerpt(
@@ -130,24 +134,26 @@ class ModelCalls:
                 name=piece.name,
                 part=piece.part,
                 parts=piece.parts,
-                text=await self.library.put(turn.home, piece.text),
+                text=await self.library.put(turn.run_prefix, piece.text),
                 size=tokens_of(piece.text),
                 tokens=piece.tokens,
             ).model_dump(mode="json")
             for piece in wanted
         ]
 
-    async def _sum_up(self, turn: Turn, work: ModelCall, excerpt: Excerpt, models: Sequence[str]) -> Made:
+    async def _sum_up(self, turn: NodeContext, work: ModelCall, excerpt: Excerpt, models: Sequence[str]) -> NodeOutput:
         """Return a summary, for the model whose prompt the excerpt is too long for."""
         host = turn.checked.node(excerpt.node)
         assert isinstance(host, ModelCall)
-        text = await self.library.value(turn.home, excerpt.text)
-        telling = Telling(roles.system(work.role), summariser.prompt(excerpt, text, host.prompt, turn.binder.lookup))
+        text = await self.library.value(turn.run_prefix, excerpt.text)
+        telling = PromptFormat(
+            roles.system(work.role), summariser.prompt(excerpt, text, host.prompt, turn.binder.lookup)
+        )
         request = replace(self._request(turn, work, telling), template=summariser.TEMPLATE, inputs={"text": text})
         return telling.read(await self.models.complete(request, models, turn.attempts.own), turn.attempts.progress)
 
 
-async def _ends(turn: Turn, reference: str) -> list[dict[str, Any]]:
+async def _ends(turn: NodeContext, reference: str) -> list[dict[str, Any]]:
     """Return how the nodes behind a settled join ended; none without a reference."""
     found = parse_reference(reference)
     return list(await turn.binder.value(found.node)) if found is not None else []

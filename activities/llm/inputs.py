@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from activities.nodes.context import Turn
+from activities.nodes.context import NodeContext
 from activities.prompts.outputs import referred, shown
 from activities.prompts.results import Result, results_of
 from workflows.plan.language import dependencies
@@ -12,7 +12,7 @@ from workflows.plan.language.references import parse_reference
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class PromptInputs:
     """`values` are what stands in fences in the prompt, by name, and `places` the references to those that are values.
 
     `ended` is how nodes have ended, for a prompt that tells so; `cited` are all results that an answer may cite: those,
@@ -30,7 +30,7 @@ def joins(work: ModelCall) -> bool:
     return work.role == "joiner" and work.output_schema is None
 
 
-def material_of(turn: Turn, work: ModelCall) -> Material:
+def prompt_inputs(turn: NodeContext, work: ModelCall) -> PromptInputs:
     """Return what the call is given. Raises BindError."""
     node = turn.checked.node(turn.address.id)
     own = dependencies.inputs_of(node)
@@ -47,10 +47,10 @@ def material_of(turn: Turn, work: ModelCall) -> Material:
     places = {name: f"${{{name}}}" for name in values}
     good = [result for result in ended.values() if result.status == "succeeded"]
     places |= {result.node: f"${result.node}" if result.node in own else result.place for result in good}
-    return Material({**values, **shown(ended)}, places, ended, cited)
+    return PromptInputs({**values, **shown(ended)}, places, ended, cited)
 
 
-def _gathered(turn: Turn, node: Node) -> dict[str, list[str]]:
+def _gathered(turn: NodeContext, node: Node) -> dict[str, list[str]]:
     """Return the nodes whose ends a name stands for, by name: settled joins, and the call itself."""
     nodes = turn.checked.plan.nodes
     settled = [each for each in nodes if isinstance(each, JoinNode) and each.policy == "settled"]

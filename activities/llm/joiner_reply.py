@@ -10,7 +10,7 @@ from activities.prompts.results import Result
 from workflows.plan.edits.merge import Delta
 from workflows.plan.language.problems import listed, shown
 from workflows.plan.planner_format.calls import Tools
-from workflows.plan.planner_format.json_text import NoJson, json_in
+from workflows.plan.planner_format.json_text import NoJson, extract_json
 from workflows.plan.planner_format.lines import LineError, LineReader
 
 MOST_EVIDENCE = 50
@@ -22,12 +22,12 @@ _DEEPEST = 12
 _STRAIGHT = str.maketrans("\u201c\u201d\u2018\u2019\u00a0", "\"\"'' ")
 
 
-class ReplyFault(Exception):
+class UnreadableReply(Exception):
     """A reply that is neither an answer nor a plan; the message says why. The same joiner may do better."""
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinerReply:
     """What a joiner said: `output` in the form `{answer, evidence}` of every joiner, or a delta; and what was wrong."""
 
     output: dict[str, Any] | None = None
@@ -37,46 +37,46 @@ class Joined:
 
 def read_reply(
     text: str, results: Mapping[str, Result], tools: Tools | None = None, known: Sequence[str] = ()
-) -> Joined:
+) -> JoinerReply:
     """Return what a reply says. Text that is no JSON is the answer. `known` are the nodes of the plan, which new lines
     may refer to; without `tools` none may be added. Raises ReplyFault; nothing else.
     """
     try:
-        data, _ = json_in(text)
+        data, _ = extract_json(text)
     except NoJson as error:
         if text.lstrip(" \n`json")[:1] == "{" and re.search(r'"(?:answer|replan)"\s*:', text):
-            raise ReplyFault(f"the joiner's reply is no whole answer: {error}") from None
+            raise UnreadableReply(f"the joiner's reply is no whole answer: {error}") from None
         data = None
     if isinstance(data, dict) and data.get("replan"):
         if tools is None:
-            raise ReplyFault("the joiner asks for more nodes, and none may be added any more")
+            raise UnreadableReply("the joiner asks for more nodes, and none may be added any more")
         return _delta(data["replan"], LineReader(tools, known or list(results), list(results)))
     if isinstance(data, dict) and data.get("answer") is not None:
         return _answer(data["answer"], data.get("evidence"), results)
     if not text.strip():
-        raise ReplyFault("the joiner's reply is empty")
+        raise UnreadableReply("the joiner's reply is empty")
     return _answer(text.strip(), (), results)
 
 
-def _delta(said: Any, reader: LineReader) -> Joined:
+def _delta(said: Any, reader: LineReader) -> JoinerReply:
     fields = said if isinstance(said, dict) else {"nodes": said}
     nodes = fields.get("nodes")
     if isinstance(nodes, str):
         events = reader.feed(nodes) + reader.close()
         errors = [event.text for event in events if isinstance(event, LineError)]
         if errors:
-            raise ReplyFault(f"the joiner's new lines cannot be read: {listed(errors, 3)}")
+            raise UnreadableReply(f"the joiner's new lines cannot be read: {listed(errors, 3)}")
         fields = {**fields, **reader.plan}
         nodes = reader.plan["nodes"]
     if not isinstance(nodes, list) or not nodes or not all(isinstance(node, dict) for node in nodes):
-        raise ReplyFault("the joiner asks for another plan and writes none")
+        raise UnreadableReply("the joiner asks for another plan and writes none")
     if len(nodes) > MOST_NODES:
-        raise ReplyFault(f"the joiner adds {len(nodes):,} nodes; at most {MOST_NODES}")
+        raise UnreadableReply(f"the joiner adds {len(nodes):,} nodes; at most {MOST_NODES}")
     why = str(fields.get("why") or "the results do not hold the answer")
-    return Joined(delta=Delta(" ".join(why.split())[:500], tuple(nodes), fields.get("answer")))
+    return JoinerReply(delta=Delta(" ".join(why.split())[:500], tuple(nodes), fields.get("answer")))
 
 
-def _answer(answer: Any, said: Any, results: Mapping[str, Result]) -> Joined:
+def _answer(answer: Any, said: Any, results: Mapping[str, Result]) -> JoinerReply:
     """Return the answer with the evidence that stands, numbered by its marks; the others' marks go.
 
     Brackets that mark no entry, and what stands in code, are left as they are.
@@ -98,7 +98,7 @@ def _answer(answer: Any, said: Any, results: Mapping[str, Result]) -> Joined:
         marked = {int(mark["n"]) for mark in _MARK.finditer(answer) if mark["n"]}
         unmarked = [f"[{piece['n']}]" for piece in evidence if piece["n"] not in marked]
         answer = " ".join([answer, "".join(unmarked)]) if unmarked else answer
-    return Joined(output={"answer": answer, "evidence": evidence}, warnings=tuple(warnings))
+    return JoinerReply(output={"answer": answer, "evidence": evidence}, warnings=tuple(warnings))
 
 
 def _numbered(mark: re.Match[str], numbers: Mapping[int, str], most: int) -> str:

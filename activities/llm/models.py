@@ -6,17 +6,17 @@ from typing import Protocol, Self, get_args
 
 from activities.providers.anthropic import Anthropic
 from activities.providers.errors import KeyRefused, QuotaUsedUp, SchemaMismatch, UnknownModel
-from activities.providers.http_provider import Remote
+from activities.providers.http_provider import HttpProvider
 from activities.providers.limiter import Limiter
 from activities.providers.model import ModelReply, ModelRequest, Provider, ProviderError
 from activities.providers.offline import Offline
 from activities.providers.openai import OpenAI
 from activities.providers.prices import price_of
 from activities.providers.settings import ModelSettings
-from activities.providers.wire_format import Wire
+from activities.providers.wire_format import WireFormat
 from workflows.messages.queues import llm_queue
 from workflows.messages.usage import NOTHING
-from workflows.plan.language.json_schema import faults
+from workflows.plan.language.json_schema import violations
 from workflows.plan.language.nodes import Role
 from workflows.plan.language.problems import place_of
 
@@ -24,7 +24,7 @@ TRIES = 2
 """Attempts that a model gets before the next of its list."""
 
 _HOPELESS = (KeyRefused, QuotaUsedUp, UnknownModel)
-_WIRES: Mapping[str, type[Wire]] = {"openai": OpenAI, "anthropic": Anthropic}
+_WIRES: Mapping[str, type[WireFormat]] = {"openai": OpenAI, "anthropic": Anthropic}
 
 
 class Meter(Protocol):
@@ -63,7 +63,7 @@ class Models:
     @classmethod
     def of(cls, settings: ModelSettings, meter: Meter | None = None) -> Self:
         """Return the models that a worker with these settings has."""
-        remote = {name: Remote(_WIRES[name](), server) for name, server in settings.servers.items()}
+        remote = {name: HttpProvider(_WIRES[name](), server) for name, server in settings.servers.items()}
         return cls({"offline": Offline(), **remote}, settings, meter)
 
     @property
@@ -106,7 +106,7 @@ class Models:
     async def close(self) -> None:
         """Close what connections there are."""
         for provider in self._providers.values():
-            if isinstance(provider, Remote):
+            if isinstance(provider, HttpProvider):
                 await provider.close()
 
     def _provider(self, model: str) -> Provider:
@@ -144,5 +144,5 @@ def unpriced(models: Iterable[str]) -> str | None:
 
 
 def _fit(reply: ModelReply, schema: dict[str, object]) -> None:
-    for where, sentence in faults(reply.output, schema):
+    for where, sentence in violations(reply.output, schema):
         raise SchemaMismatch(f"the model's output {place_of(where)}: {sentence}", retryable=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from activities.storage.artifacts import digest_of, encode
-from activities.storage.run_context import CheckedPlan, Library
+from activities.storage.run_context import ArtifactReader, StoredPlan
 from workflows.messages.contracts import NodeCall
 from workflows.plan.language import dependencies
 from workflows.plan.language.nodes import RESERVED_IDS, AgentCall, MapNode, ModelCall, Node, ToolCall
@@ -43,9 +43,11 @@ def parse_address(text: str) -> Address:
 class Binder:
     """Binds one node's references: loads each output once, and only if it is read."""
 
-    def __init__(self, library: Library, home: str, checked: CheckedPlan, call: NodeCall, refs: dict[str, str]) -> None:
+    def __init__(
+        self, library: ArtifactReader, run_prefix: str, checked: StoredPlan, call: NodeCall, refs: dict[str, str]
+    ) -> None:
         self._library = library
-        self._home = home
+        self._home = run_prefix
         self._checked = checked
         self._call = call
         self._refs = refs

@@ -5,25 +5,25 @@ from typing import Any, Literal
 
 from activities.nodes.attempts import Attempts
 from activities.nodes.binding import Address, Binder
-from activities.storage.run_context import CheckedPlan
+from activities.storage.run_context import StoredPlan
 from workflows.messages.contracts import NodeCall
 from workflows.messages.usage import NOTHING, Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class NodeContext:
     """What is to run and with what."""
 
-    checked: CheckedPlan
+    checked: StoredPlan
     address: Address
     call: NodeCall
     binder: Binder
-    home: str
+    run_prefix: str
     attempts: Attempts
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class NodeOutput:
     """A node's output, with usage where a model was called. With `more` it is a wish for more nodes; `calls` counts the
     model calls behind it where they are not one.
     """

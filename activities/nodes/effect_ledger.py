@@ -19,12 +19,12 @@ UNSURE = "whether it took effect is not known"
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class EffectLedger:
     """The intents of the runs whose artifacts are in `store`."""
 
     store: ArtifactStore
 
-    async def enter(self, home: str, key: str, tool: str, call: Callable[[], Awaitable[Any]]) -> Any:
+    async def enter(self, run_prefix: str, key: str, tool: str, call: Callable[[], Awaitable[Any]]) -> Any:
         """Await `call`, the one attempt at an effect that the idempotency key stands for, and return its result.
 
         Raises UnknownOutcome without having called anything if an earlier attempt left its intent, and in place of
@@ -32,7 +32,7 @@ class Ledger:
         and another attempt is free to try. When this process dies, or is told to stop, the intent stays.
         """
         intent, own = f"{digest_of(key.encode())}.intent", secrets.token_hex(8).encode()
-        if await self.store.mark(home, intent, own) != own:
+        if await self.store.mark(run_prefix, intent, own) != own:
             raise UnknownOutcome(f"{tool}: an earlier attempt was cut off; {UNSURE}")
         try:
             return await call()
@@ -41,7 +41,7 @@ class Ledger:
         except ToolResultError as error:
             raise UnknownOutcome(f"{message_of(error)}; it has taken effect") from None
         except ToolError:
-            await self.store.unmark(home, intent)
+            await self.store.unmark(run_prefix, intent)
             raise
         except Exception as error:
             raise UnknownOutcome(f"{tool}: {kind_of(error)}: {message_of(error)}; {UNSURE}") from error

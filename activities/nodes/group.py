@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from activities.nodes.error_mapping import kind_of, message_of, retryable
-from activities.storage.run_context import CheckedPlan
+from activities.storage.run_context import StoredPlan
 from workflows.messages.contracts import NodeError, NodeReply
-from workflows.plan.compile.graph import Graph, Skeleton, Spec
+from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
 from workflows.plan.language.facts import facts_of
-from workflows.plan.scheduling.events import Begun, Decision, Outcome, Settled, Start
+from workflows.plan.scheduling.events import Decision, NodeEnded, Outcome, RunStarted, Start
 from workflows.plan.scheduling.state import SKIPPED, SUCCEEDED, RunState
 from workflows.plan.scheduling.step import step
 
@@ -24,7 +24,7 @@ _LATER = NodeReply(error=NodeError(type="Again", message="not run in this group"
 class GroupRun:
     """One group: `paths` in the order of the call, `refs` the outputs of the nodes outside."""
 
-    def __init__(self, checked: CheckedPlan, paths: tuple[str, ...], refs: dict[str, str], run_one: RunOne) -> None:
+    def __init__(self, checked: StoredPlan, paths: tuple[str, ...], refs: dict[str, str], run_one: RunOne) -> None:
         self._paths = paths
         self._refs = dict(refs)
         self._run_one = run_one
@@ -49,7 +49,7 @@ class GroupRun:
             if wanted.get(name):
                 self._state.facts[unit] = facts_of(await load(digest), wanted[name])
         try:
-            self._carry_out(step(self._state, Begun()))
+            self._carry_out(step(self._state, RunStarted()))
             while self._tasks:
                 await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
                 self._collect()
@@ -65,7 +65,11 @@ class GroupRun:
     def _reply(self, unit: int) -> NodeReply:
         if unit in self._replies:
             return self._replies[unit]
-        if self._state.status[unit] == SKIPPED and unit not in self._state.derived and unit in self._state.notes:
+        if (
+            self._state.status[unit] == SKIPPED
+            and unit not in self._state.inherited_failure
+            and unit in self._state.notes
+        ):
             return NodeReply(skipped=True)
         return _LATER
 
@@ -85,7 +89,7 @@ class GroupRun:
         for unit, task in ended:
             del self._tasks[task]
             outcome = self._outcome(unit, task)
-            self._carry_out(step(self._state, Settled(unit, 1, outcome)))
+            self._carry_out(step(self._state, NodeEnded(unit, 1, outcome)))
 
     def _outcome(self, unit: int, task: asyncio.Task[NodeReply]) -> Outcome:
         error = asyncio.CancelledError("cut off") if task.cancelled() else task.exception()
@@ -99,24 +103,24 @@ class GroupRun:
         return Outcome(reply.ref, reply.size, reply.facts)
 
 
-def _sub_skeleton(checked: CheckedPlan, paths: tuple[str, ...], refs: dict[str, str]) -> Skeleton:
+def _sub_skeleton(checked: StoredPlan, paths: tuple[str, ...], refs: dict[str, str]) -> ExecutionPlan:
     """Return the group as a plan of its own: outside nodes first, without edges, then the members."""
     names = [path.partition("~")[0] for path in paths]
     place = {name: position for position, name in enumerate((*refs, *names))}
     members = [_member(checked, name, names, place) for name in names]
-    return Skeleton([*(Spec(name, "tool") for name in refs), *members], [], "partial")
+    return ExecutionPlan([*(NodeSpec(name, "tool") for name in refs), *members], [], "partial")
 
 
-def _member(checked: CheckedPlan, name: str, names: list[str], place: dict[str, int]) -> Spec:
+def _member(checked: StoredPlan, name: str, names: list[str], place: dict[str, int]) -> NodeSpec:
     spec = checked.spec(name.partition("[")[0])
     if "[" in name:
-        return Spec(name, "tool")
+        return NodeSpec(name, "tool")
     needs = [place[need] for need in map(checked.name_at, spec.needs) if need in names]
     when = _moved(spec.when, checked, place) if spec.when else None
-    return Spec(name, "tool", needs=needs, when=when)
+    return NodeSpec(name, "tool", needs=needs, when=when)
 
 
-def _moved(condition: Any, checked: CheckedPlan, place: dict[str, int]) -> Any:
+def _moved(condition: Any, checked: StoredPlan, place: dict[str, int]) -> Any:
     """Return a condition with its places of facts pointing into the group's own plan."""
     if isinstance(condition, list):
         return [_moved(part, checked, place) for part in condition]

@@ -17,13 +17,17 @@ _READABLE_DEPTH = 200
 """Payloads nested deeper cannot be read, by the workflow least of all. An answer wraps outputs in 60 levels at most."""
 
 
-async def keep(store: ArtifactStore, home: str, output: Any, wanted: list[str], *, inline: bool) -> NodeReply:
+async def keep(store: ArtifactStore, run_prefix: str, output: Any, wanted: list[str], *, inline: bool) -> NodeReply:
     """Store an output and return its reply, with the value itself when asked for and small.
 
     Raises OutputRefused, FactTooLarge or StoreUnavailable; nothing is half kept.
     """
     body = encode_output(output)
-    fields: dict[str, Any] = {"ref": await store.put(home, body), "size": len(body), "preview": preview_of(output)}
+    fields: dict[str, Any] = {
+        "ref": await store.put(run_prefix, body),
+        "size": len(body),
+        "preview": preview_of(output),
+    }
     facts = facts_of(output, wanted)
     if facts:
         fields["facts"] = facts

@@ -7,15 +7,15 @@ from pydantic import ValidationError
 
 from activities.nodes.attempts import Attempts
 from activities.nodes.binding import Binder, content_key, parse_address
-from activities.nodes.context import Turn
+from activities.nodes.context import NodeContext
 from activities.nodes.effect_ledger import UNSURE
 from activities.nodes.error_mapping import NodeTimeout, OutputRefused, message_of
-from activities.nodes.handlers import Kinds
+from activities.nodes.handlers import NodeHandlers
 from activities.nodes.replies import keep
 from activities.storage.artifacts import ArtifactStore, encode
-from activities.storage.run_context import Library
+from activities.storage.run_context import ArtifactReader
 from activities.toolbox.errors import UnknownOutcome
-from workflows.messages.contracts import Delegation, NodeCall, NodeReply
+from workflows.messages.contracts import NodeCall, NodeReply, SubagentRequest
 from workflows.plan.language.references import parse_reference
 
 
@@ -24,23 +24,25 @@ class NodeRunner:
     """Runs nodes of checked plans on this worker."""
 
     store: ArtifactStore
-    library: Library
-    kinds: Kinds
+    library: ArtifactReader
+    kinds: NodeHandlers
 
-    async def run(self, call: NodeCall, path: str, refs: dict[str, str], *, home: str, attempts: Attempts) -> NodeReply:
+    async def run(
+        self, call: NodeCall, path: str, refs: dict[str, str], *, run_prefix: str, attempts: Attempts
+    ) -> NodeReply:
         """Return the node's reply.
 
         An output is stored before its marker is set, and the marker before the reply is sent: a successor of a
         killed worker finds the marker and calls nothing again. A call cut off before its marker runs again.
         Raises whatever went wrong; `activities.nodes.error_mapping` says what it means.
         """
-        checked = await self.library.plan(home, call.plan)
+        checked = await self.library.plan(run_prefix, call.plan)
         address = parse_address(path)
-        binder = Binder(self.library, home, checked, call, refs)
-        turn = Turn(checked, address, call, binder, home, attempts)
+        binder = Binder(self.library, run_prefix, checked, call, refs)
+        turn = NodeContext(checked, address, call, binder, run_prefix, attempts)
         node = checked.node(address.id)
         key = content_key(node, address, refs, call, self.kinds.version(turn))
-        done = await self._done(home, key)
+        done = await self._done(run_prefix, key)
         if done is not None:
             return done
         try:
@@ -51,30 +53,30 @@ class NodeRunner:
             took = "it has taken effect" if isinstance(error, OutputRefused) else UNSURE
             raise UnknownOutcome(f"{message_of(error)}; {took}") from None
         marker = encode(reply.model_dump(mode="json", exclude_unset=True))
-        return NodeReply.model_validate_json(await self.store.mark(home, key, marker))
+        return NodeReply.model_validate_json(await self.store.mark(run_prefix, key, marker))
 
-    async def delegation(self, call: NodeCall, *, home: str) -> Delegation:
+    async def delegation(self, call: NodeCall, *, run_prefix: str) -> SubagentRequest:
         """Return what a node's sub-agent is started with. Safe to repeat."""
-        checked = await self.library.plan(home, call.plan)
+        checked = await self.library.plan(run_prefix, call.plan)
         address = parse_address(call.nodes[0])
-        binder = Binder(self.library, home, checked, call, call.refs)
-        return await self.kinds.delegation(Turn(checked, address, call, binder, home, Attempts(1, 0)))
+        binder = Binder(self.library, run_prefix, checked, call, call.refs)
+        return await self.kinds.delegation(NodeContext(checked, address, call, binder, run_prefix, Attempts(1, 0)))
 
-    async def _done(self, home: str, key: str) -> NodeReply | None:
+    async def _done(self, run_prefix: str, key: str) -> NodeReply | None:
         """Return what a marker says; one that cannot be read, or whose body is gone, is taken back."""
-        text = await self.store.marked(home, key)
+        text = await self.store.marked(run_prefix, key)
         if text is None:
             return None
         try:
             reply = NodeReply.model_validate_json(text)
         except ValidationError:
             reply = NodeReply()
-        if reply.ref is not None and await self.store.has(home, reply.ref):
+        if reply.ref is not None and await self.store.has(run_prefix, reply.ref):
             return reply
-        await self.store.unmark(home, key)
+        await self.store.unmark(run_prefix, key)
         return None
 
-    async def _called(self, turn: Turn) -> NodeReply:
+    async def _called(self, turn: NodeContext) -> NodeReply:
         seconds = turn.checked.spec(turn.address.id).limit(item=turn.address.item is not None) / 1000
         limit = asyncio.timeout(seconds)
         try:
@@ -89,7 +91,7 @@ class NodeRunner:
         inline = whole is not None and whole.node == turn.address.id and turn.address.item is None and not whole.path
         if answer.more:
             wanted, inline = [], False
-        reply = await keep(self.store, turn.home, answer.output, wanted, inline=inline)
+        reply = await keep(self.store, turn.run_prefix, answer.output, wanted, inline=inline)
         extra: dict[str, object] = {"attempt": turn.attempts.own} if turn.attempts.own > 1 else {}
         if any(answer.usage):
             extra["usage"] = answer.usage

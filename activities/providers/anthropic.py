@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from activities.providers import structured
 from activities.providers.model import Message, ModelRequest, Stop
-from activities.providers.reply_builder import Draft
+from activities.providers.reply_builder import ReplyBuilder
 from activities.providers.settings import Server
 from activities.providers.wire_format import THINKING_TOKENS, Without, count, parameters_of
 
@@ -52,7 +52,7 @@ class Anthropic:
             body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
         return body
 
-    def take(self, draft: Draft, data: Any) -> bool:
+    def take(self, draft: ReplyBuilder, data: Any) -> bool:
         """Take an event by its type; unknown ones and pings are signs of life."""
         kind = data["type"]
         if kind == "message_start":
@@ -83,14 +83,14 @@ class Anthropic:
                 for entry in entries
             ]
 
-    def take_whole(self, draft: Draft, data: Any) -> None:
+    def take_whole(self, draft: ReplyBuilder, data: Any) -> None:
         """Take a message whose blocks are complete."""
         for index, block in enumerate(data["content"]):
             self._block(draft, index, block)
         self._usage(draft, data.get("usage") or {})
         self._stop(draft, data.get("stop_reason"))
 
-    def _block(self, draft: Draft, index: int, block: dict[str, Any]) -> None:
+    def _block(self, draft: ReplyBuilder, index: int, block: dict[str, Any]) -> None:
         kind = block["type"]
         if kind == "text":
             draft.add_text(block.get("text") or "")
@@ -101,7 +101,7 @@ class Anthropic:
         elif kind in ("thinking", "redacted_thinking"):
             draft.thinking[index] = dict(block)
 
-    def _delta(self, draft: Draft, index: int, delta: dict[str, Any]) -> None:
+    def _delta(self, draft: ReplyBuilder, index: int, delta: dict[str, Any]) -> None:
         kind = delta["type"]
         if kind == "text_delta":
             draft.add_text(delta["text"])
@@ -112,13 +112,13 @@ class Anthropic:
             draft.thinking[index][name] = draft.thinking[index].get(name, "") + delta[name]
             draft.add_thought(delta.get("thinking", ""))
 
-    def _stop(self, draft: Draft, reason: str | None) -> None:
+    def _stop(self, draft: ReplyBuilder, reason: str | None) -> None:
         if reason == "refusal":
             draft.refusal = draft.refusal or ""
         if reason:
             draft.stop = _STOPS.get(reason, "end")
 
-    def _usage(self, draft: Draft, usage: dict[str, Any]) -> None:
+    def _usage(self, draft: ReplyBuilder, usage: dict[str, Any]) -> None:
         """Cached input is input: its price is another, but it fills the context as well."""
         if isinstance(usage.get("input_tokens"), int):
             cached = [usage.get(f"cache_{what}_input_tokens") for what in ("creation", "read")]

@@ -27,11 +27,11 @@ from activities.providers.errors import (
 )
 from activities.providers.model import ModelReply, ModelRequest, ProviderError
 from activities.providers.prices import DEFAULTS, priced
-from activities.providers.reply_builder import Draft, tokens_in
+from activities.providers.reply_builder import ReplyBuilder, tokens_in
 from activities.providers.settings import Server
 from activities.providers.sse import EventParser
 from activities.providers.transport import Incoming, Limits, Transport
-from activities.providers.wire_format import Wire, Without
+from activities.providers.wire_format import WireFormat, Without
 from workflows.messages.usage import Usage
 
 ERROR_BYTES = 64 * 1024
@@ -46,10 +46,10 @@ _UNKNOWN = re.compile(r"support|\b(un|not )(known|recogni[sz]ed|expected|allowed
 _OF_SCHEMA = re.compile(r"\bschema\b|propert|pattern|keyword|grammar|feature")
 
 
-class Remote:
+class HttpProvider:
     """Serves model calls from one server in one wire format."""
 
-    def __init__(self, wire: Wire, server: Server, limits: Limits | None = None) -> None:
+    def __init__(self, wire: WireFormat, server: Server, limits: Limits | None = None) -> None:
         self._wire = wire
         self._server = server
         self._transport = Transport(server, wire.headers(server), limits)
@@ -139,7 +139,7 @@ class Remote:
         sent = Usage(tokens_in(len(text.encode("utf-8", "replace"))))
         most = sent._replace(output_tokens=body.get("max_completion_tokens") or body["max_tokens"])
         await request.account.begin(priced(sent, request.model), priced(most, request.model))
-        draft = Draft(request, sent.input_tokens, wrapped=self._wire.schema not in without)
+        draft = ReplyBuilder(request, sent.input_tokens, wrapped=self._wire.schema not in without)
         first = asyncio.get_running_loop().time() + max(self._limits.first, request.seconds / 2)
         try:
             await self._fill(draft, body, first, ends)
@@ -151,7 +151,7 @@ class Remote:
         request.account.end(reply.usage)
         return reply
 
-    async def _fill(self, draft: Draft, body: Any, first: float, ends: float) -> None:
+    async def _fill(self, draft: ReplyBuilder, body: Any, first: float, ends: float) -> None:
         most = self._limits.bytes + BYTES_A_TOKEN * draft.request.max_output_tokens
         async with self._transport.sent(
             "POST", self._wire.path, body, deadline=min(first, ends), most=most
@@ -168,7 +168,7 @@ class Remote:
                 where = f"{self._server.shown}{self._wire.path}"
                 raise BadReply(f"{where} sent {kind} instead of a stream; check {self._server.url_variable}")
 
-    async def _stream(self, incoming: Incoming, draft: Draft, first: float, ends: float) -> None:
+    async def _stream(self, incoming: Incoming, draft: ReplyBuilder, first: float, ends: float) -> None:
         """Read events to the last; once the reply is complete, a missing end is no loss."""
         loop = asyncio.get_running_loop()
         parser, deadline, why = EventParser(), first, "no first piece of the reply in time"
@@ -189,7 +189,7 @@ class Remote:
             if draft.stop is None:
                 raise
 
-    def _take(self, draft: Draft, data: Any, *, whole: bool = False) -> bool:
+    def _take(self, draft: ReplyBuilder, data: Any, *, whole: bool = False) -> bool:
         if isinstance(data, dict) and (data.get("error") or data.get("type") == "error"):
             raise error_within(self._server, draft.request.model, data)
         try:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from activities.providers import structured
 from activities.providers.model import Message, ModelRequest, Stop
-from activities.providers.reply_builder import Draft
+from activities.providers.reply_builder import ReplyBuilder
 from activities.providers.settings import Server
 from activities.providers.wire_format import THINKING_TOKENS, Without, count, parameters_of
 
@@ -55,7 +55,7 @@ class OpenAI:
             body["response_format"] = {"type": "json_schema", "json_schema": form}
         return body
 
-    def take(self, draft: Draft, data: Any) -> bool:
+    def take(self, draft: ReplyBuilder, data: Any) -> bool:
         """Take a chunk. The stream ends with `[DONE]`, which is no JSON and never comes here."""
         self._usage(draft, data.get("usage"))
         for choice in data.get("choices") or ():
@@ -65,11 +65,11 @@ class OpenAI:
             self._stop(draft, choice.get("finish_reason"))
         return False
 
-    def take_whole(self, draft: Draft, data: Any) -> None:
+    def take_whole(self, draft: ReplyBuilder, data: Any) -> None:
         """Take a completion; its message has the form of a chunk's delta."""
         self.take(draft, data)
 
-    def _message(self, draft: Draft, message: dict[str, Any]) -> None:
+    def _message(self, draft: ReplyBuilder, message: dict[str, Any]) -> None:
         content = message.get("content")
         if isinstance(content, list):
             content = "".join(part.get("text") or "" for part in content if isinstance(part, dict))
@@ -80,7 +80,7 @@ class OpenAI:
         for piece in message.get("tool_calls") or ():
             self._call(draft, piece)
 
-    def _call(self, draft: Draft, piece: dict[str, Any]) -> None:
+    def _call(self, draft: ReplyBuilder, piece: dict[str, Any]) -> None:
         """Take a piece of a call; servers that give no index, or one index to all calls, begin each with a new id."""
         function = piece.get("function") or {}
         name, call_id = function.get("name") or "", piece.get("id") or ""
@@ -93,13 +93,13 @@ class OpenAI:
         arguments = function.get("arguments") or ""
         draft.add_call(index, name=name, call_id=call_id, arguments=_written(arguments))
 
-    def _stop(self, draft: Draft, reason: str | None) -> None:
+    def _stop(self, draft: ReplyBuilder, reason: str | None) -> None:
         if reason == "content_filter":
             draft.refusal = draft.refusal or "stopped by the server's content filter"
         if reason:
             draft.stop = _STOPS.get(reason, "end")
 
-    def _usage(self, draft: Draft, usage: Any) -> None:
+    def _usage(self, draft: ReplyBuilder, usage: Any) -> None:
         if isinstance(usage, dict):
             draft.input_tokens = count(usage.get("prompt_tokens"), draft.input_tokens)
             draft.output_tokens = count(usage.get("completion_tokens"), draft.output_tokens)

@@ -23,7 +23,7 @@ class Call:
 
 
 @dataclass(slots=True)
-class Draft:
+class ReplyBuilder:
     """Gathers the pieces of one reply; tells the request's listeners of each. `sent` is about how many tokens the
     request has, `wrapped` says that the schema given to the server has the wanted one inside.
     """

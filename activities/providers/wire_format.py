@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
 from activities.providers.model import ModelRequest
-from activities.providers.reply_builder import Draft
+from activities.providers.reply_builder import ReplyBuilder
 from activities.providers.settings import Server
 
 Without = frozenset[str]
@@ -14,7 +14,7 @@ THINKING_TOKENS = 8192
 """Room beside `max_output_tokens` where the API counts the model's thinking as output too."""
 
 
-class Wire(Protocol):
+class WireFormat(Protocol):
     """A wire format. `optional` maps each parameter that a call can do without to the words that a refusal of it has.
 
     `schema` is the parameter among them that carries the wanted schema.
@@ -33,11 +33,11 @@ class Wire(Protocol):
         """Return the body of a request whose reply is to be streamed."""
         ...
 
-    def take(self, draft: Draft, data: Any) -> bool:
+    def take(self, draft: ReplyBuilder, data: Any) -> bool:
         """Take one event's data into the draft; return whether it was the last."""
         ...
 
-    def take_whole(self, draft: Draft, data: Any) -> None:
+    def take_whole(self, draft: ReplyBuilder, data: Any) -> None:
         """Take a reply that came in one piece although a stream was asked for."""
         ...
 

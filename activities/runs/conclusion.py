@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from activities.storage.artifacts import ArtifactStore, encode
-from activities.storage.run_context import Library
+from activities.storage.run_context import ArtifactReader
 from workflows.messages.contracts import ConcludeCall, Conclusion
 from workflows.messages.evidence import split_evidence
 from workflows.plan.language.references import BindError, bind
@@ -14,23 +14,23 @@ MOST_EVIDENCE = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Concluding:
+class RunConcluder:
     """Binds answers on this worker."""
 
     store: ArtifactStore
-    library: Library
+    library: ArtifactReader
 
-    async def conclude(self, home: str, call: ConcludeCall) -> Conclusion:
+    async def conclude(self, run_prefix: str, call: ConcludeCall) -> Conclusion:
         """Return the answer; an output that is not there reads as null. Raises BodyMissing."""
-        checked = await self.library.plan(home, call.plan)
-        values = {name: await self.library.value(home, digest) for name, digest in call.refs.items()}
+        checked = await self.library.plan(run_prefix, call.plan)
+        values = {name: await self.library.value(run_prefix, digest) for name, digest in call.refs.items()}
         values |= {"input": checked.inputs, "goal": checked.goal}
         whole = _bound(checked.answer, values)
         answer, evidence = split_evidence(whole)
         body = answer.encode() if isinstance(answer, str) else encode(answer)
         if len(body) + sum(len(piece.quote.encode()) for piece in evidence) <= ANSWER_BYTES:
             return Conclusion(answer=answer, evidence=evidence)
-        ref = await self.store.put(home, encode(whole))
+        ref = await self.store.put(run_prefix, encode(whole))
         if len(body) > ANSWER_BYTES:
             cut = body[:ANSWER_BYTES].decode(errors="ignore")
             answer = f"{cut}\n[cut: the whole answer has {len(body):,} bytes]"

@@ -6,7 +6,7 @@ from typing import Any
 from workflows.plan.language.problems import listed, named
 
 
-def overstepping(nodes: Iterable[Any], models: Mapping[str, Sequence[str]]) -> list[str]:
+def disallowed_models(nodes: Iterable[Any], models: Mapping[str, Sequence[str]]) -> list[str]:
     """Return a problem for each node, its shape not yet known, that names a model which serves no role of the run."""
     allowed = sorted({name for names in models.values() for name in names})
     problems = []

@@ -15,7 +15,7 @@ FRESH = 60.0  # seconds
 _LIMIT = timedelta(seconds=5)
 
 
-class Visibility:
+class NamespaceAttributes:
     """Remembers for a minute what the server said; new attributes serve the runs that start after that."""
 
     def __init__(self) -> None:

@@ -4,30 +4,30 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from activities.runs.prepare import Preparing
-from workflows.messages.contracts import Drafted
-from workflows.plan.compile.graph import Skeleton
+from activities.runs.prepare import RunPreparer
+from workflows.messages.contracts import PlanDraft
+from workflows.plan.compile.graph import ExecutionPlan
 
 
 @dataclass(slots=True)
-class Beginning:
+class PlanStreamer:
     """What of one attempt's plan may run already. `send` gives it to the run; each one holds those before."""
 
-    preparing: Preparing
-    home: str
+    preparing: RunPreparer
+    run_prefix: str
     charter: str
     attempt: int
-    send: Callable[[Drafted], Awaitable[None]]
+    send: Callable[[PlanDraft], Awaitable[None]]
     _nodes: list[dict[str, Any]] = field(default_factory=list)
     _sent: int = 0
 
     async def add(self, nodes: list[dict[str, Any]]) -> None:
         """Take further nodes as the planner has written them; send when more of the plan may start."""
         self._nodes += nodes
-        checked = await self.preparing.begin(self.home, self.charter, self._nodes)
+        checked = await self.preparing.begin(self.run_prefix, self.charter, self._nodes)
         if checked is None:
             return
-        startable = len(Skeleton.unpack(checked.skeleton).specs)
+        startable = len(ExecutionPlan.unpack(checked.execution_plan).specs)
         if startable > self._sent:
             self._sent = startable
-            await self.send(Drafted(attempt=self.attempt, plan=checked.plan, skeleton=checked.skeleton))
+            await self.send(PlanDraft(attempt=self.attempt, plan=checked.plan, execution_plan=checked.execution_plan))

@@ -11,10 +11,10 @@ from activities.llm.models import Models
 from activities.nodes.attempts import Attempts
 from activities.prompts import planner
 from activities.providers import Message, ModelReply, ModelRequest
-from activities.runs.model_policy import overstepping
+from activities.runs.model_policy import disallowed_models
 from activities.storage.artifacts import ArtifactStore, encode
-from activities.storage.run_context import Library
-from workflows.messages.contracts import PlanCall, Planned
+from activities.storage.run_context import ArtifactReader
+from workflows.messages.contracts import PlanCall, PlanResult
 from workflows.plan.planner_format.lines import LineError, LineNode, LineReader, LineWarning
 
 SHOWN_PROBLEMS = 20
@@ -25,28 +25,28 @@ OnNodes = Callable[[Nodes], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Planning:
+class Planner:
     """Plans with the providers of this worker."""
 
     store: ArtifactStore
-    library: Library
+    library: ArtifactReader
     models: Models
 
     async def plan(
         self,
-        home: str,
+        run_prefix: str,
         call: PlanCall,
         attempts: Attempts,
         on_nodes: OnNodes | None = None,
-    ) -> Planned:
+    ) -> PlanResult:
         """Store the planner's draft, unchecked; what is wrong with its text comes beside it.
 
         While the planner writes, `on_nodes` is given batches of nodes as their lines are complete, in an order in which
         each comes after those it refers to; none after a line that is wrong, and at most as many as a plan may have.
         The draft that is returned is the authority. Raises ProviderError, BodyMissing, StoreUnavailable.
         """
-        charter = await self.library.charter(home, call.charter)
-        given = await self.library.given(home, charter)
+        charter = await self.library.charter(run_prefix, call.charter)
+        given = await self.library.given(run_prefix, charter)
         tools = {entry["name"]: entry["schema"] for entry in charter.catalogue}
         async with _streaming(LineReader(tools), on_nodes) as on_text:
             request = ModelRequest(
@@ -57,38 +57,38 @@ class Planning:
                 template=charter.goal,
                 tools=tuple(charter.catalogue),
                 system=planner.system(charter.catalogue),
-                messages=await self._repair(home, call),
+                messages=await self._repair(run_prefix, call),
                 progress=attempts.progress,
                 account=attempts,
                 on_text=on_text,
             )
             reply = await self.models.complete(request, charter.models.get("planner") or OFFLINE, attempts.own)
         if isinstance(reply.output, dict):  # the rules give a plan, not text
-            return await self._planned(home, reply, reply.output)
+            return await self._planned(run_prefix, reply, reply.output)
         reader = LineReader(tools)
         events = reader.feed(reply.text) + reader.close()
         warnings = [event.text for event in events if isinstance(event, LineWarning)]
         return await self._planned(
-            home,
+            run_prefix,
             reply,
             reader.plan,
-            said=await self.store.put(home, encode(reply.text)),
+            said=await self.store.put(run_prefix, encode(reply.text)),
             problems=tuple(_problems(reply, reader, [event.text for event in events if isinstance(event, LineError)]))
-            or tuple(overstepping(reader.plan["nodes"], charter.models)[:SHOWN_PROBLEMS]),
+            or tuple(disallowed_models(reader.plan["nodes"], charter.models)[:SHOWN_PROBLEMS]),
             warnings=tuple(warnings[:SHOWN_WARNINGS]),
         )
 
-    async def _planned(self, home: str, reply: ModelReply, plan: dict[str, Any], **fields: Any) -> Planned:
-        draft = await self.store.put(home, encode(plan, canonical=False))  # people read arguments as written
-        return Planned(draft=draft, usage=reply.usage, **fields)
+    async def _planned(self, run_prefix: str, reply: ModelReply, plan: dict[str, Any], **fields: Any) -> PlanResult:
+        draft = await self.store.put(run_prefix, encode(plan, canonical=False))  # people read arguments as written
+        return PlanResult(draft=draft, usage=reply.usage, **fields)
 
-    async def _repair(self, home: str, call: PlanCall) -> tuple[Message, ...]:
+    async def _repair(self, run_prefix: str, call: PlanCall) -> tuple[Message, ...]:
         if not call.problems:
             return ()
-        draft = await self.library.value(home, call.draft)
+        draft = await self.library.value(run_prefix, call.draft)
         nodes = draft.get("nodes") if isinstance(draft, dict) else None
         ids = [str(node.get("id")) for node in nodes or () if isinstance(node, dict)]
-        return planner.repair(await self.library.value(home, call.said), call.problems, ids)
+        return planner.repair(await self.library.value(run_prefix, call.said), call.problems, ids)
 
 
 def _problems(reply: ModelReply, reader: LineReader, errors: list[str]) -> list[str]:

@@ -35,13 +35,13 @@ def main() -> None:
     order = json.loads(sys.stdin.buffer.readline())
     folder = Path(tempfile.mkdtemp(prefix="sennit-sandbox-", dir=order["folder"]))
     try:
-        report = Keeper(order, folder).run()
+        report = Supervisor(order, folder).run()
     finally:
         output_files.clear(folder)
     sys.stdout.write(json.dumps(report))
 
 
-class Keeper:
+class Supervisor:
     """One command in its folder."""
 
     def __init__(self, order: dict[str, Any], folder: Path) -> None:

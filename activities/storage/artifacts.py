@@ -1,6 +1,6 @@
 """Where bodies live: outputs, plans and markers of finished nodes, by content, under the run that made them.
 
-A reference is a digest, valid only below its home, `<namespace>/<first run id>`. Bodies never change, so a read is
+A reference is a digest, valid only below its prefix, `<namespace>/<first run id>`. Bodies never change, so a read is
 either the whole body or BodyMissing, also after a crash in the middle of a write.
 """
 
@@ -21,31 +21,31 @@ class StoreUnavailable(Exception):
 
 
 class ArtifactStore(Protocol):
-    """What a store must do; `home` is a relative path that callers have checked."""
+    """What a store must do; `run_prefix` is a relative path that callers have checked."""
 
     store_id: str
 
-    async def put(self, home: str, body: bytes) -> str:
+    async def put(self, run_prefix: str, body: bytes) -> str:
         """Keep `body` and return its digest. Storing the same body again changes nothing. Raises StoreUnavailable."""
         ...
 
-    async def get(self, home: str, digest: str) -> bytes:
+    async def get(self, run_prefix: str, digest: str) -> bytes:
         """Return the body. Raises BodyMissing or StoreUnavailable."""
         ...
 
-    async def mark(self, home: str, key: str, body: bytes) -> bytes:
+    async def mark(self, run_prefix: str, key: str, body: bytes) -> bytes:
         """Set a marker unless it is set, and return what it holds: the first writer wins. Raises StoreUnavailable."""
         ...
 
-    async def marked(self, home: str, key: str) -> bytes | None:
+    async def marked(self, run_prefix: str, key: str) -> bytes | None:
         """Return what a marker holds, or None."""
         ...
 
-    async def has(self, home: str, digest: str) -> bool:
+    async def has(self, run_prefix: str, digest: str) -> bool:
         """Whether a body is there, unread."""
         ...
 
-    async def unmark(self, home: str, key: str) -> None:
+    async def unmark(self, run_prefix: str, key: str) -> None:
         """Take a marker back, because what it promises is not there."""
         ...
 

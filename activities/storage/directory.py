@@ -27,39 +27,39 @@ class DirectoryStore:
         root.mkdir(parents=True, exist_ok=True)
         self.store_id = _store_id(root)
 
-    async def put(self, home: str, body: bytes) -> str:
+    async def put(self, run_prefix: str, body: bytes) -> str:
         digest = digest_of(body)
-        await self._run(len(body), self._write, self._root / home / digest, body)
+        await self._run(len(body), self._write, self._root / run_prefix / digest, body)
         return digest
 
-    async def get(self, home: str, digest: str) -> bytes:
-        path = self._root / home / digest
+    async def get(self, run_prefix: str, digest: str) -> bytes:
+        path = self._root / run_prefix / digest
         try:
             size = (await self._run(0, path.stat)).st_size
             body = await self._run(size, path.read_bytes)
         except FileNotFoundError:
-            raise BodyMissing(f"no body {digest} under {home}") from None
+            raise BodyMissing(f"no body {digest} under {run_prefix}") from None
         if digest_of(body) != digest:
             await self._run(0, path.unlink, True)
-            raise BodyMissing(f"the body {digest} under {home} was damaged; it is gone now")
+            raise BodyMissing(f"the body {digest} under {run_prefix} was damaged; it is gone now")
         return body
 
-    async def has(self, home: str, digest: str) -> bool:
-        return await self._run(0, (self._root / home / digest).is_file)
+    async def has(self, run_prefix: str, digest: str) -> bool:
+        return await self._run(0, (self._root / run_prefix / digest).is_file)
 
-    async def mark(self, home: str, key: str, body: bytes) -> bytes:
-        return await self._run(len(body), self._link, self._root / home / "done" / key, body)
+    async def mark(self, run_prefix: str, key: str, body: bytes) -> bytes:
+        return await self._run(len(body), self._link, self._root / run_prefix / "done" / key, body)
 
-    async def marked(self, home: str, key: str) -> bytes | None:
+    async def marked(self, run_prefix: str, key: str) -> bytes | None:
         try:
-            return (self._root / home / "done" / key).read_bytes()
+            return (self._root / run_prefix / "done" / key).read_bytes()
         except FileNotFoundError:
             return None
         except OSError as error:
             raise _unavailable(error) from error
 
-    async def unmark(self, home: str, key: str) -> None:
-        await self._run(0, (self._root / home / "done" / key).unlink, True)
+    async def unmark(self, run_prefix: str, key: str) -> None:
+        await self._run(0, (self._root / run_prefix / "done" / key).unlink, True)
 
     async def _run(self, size: int, function: Callable[..., T], *inputs: object) -> T:
         try:

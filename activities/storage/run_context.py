@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from activities.storage.artifacts import ArtifactStore, BodyMissing, decode, encode
 from activities.toolbox.read_output import ENTRY
-from workflows.plan.compile.graph import Skeleton, Spec
+from workflows.plan.compile.graph import ExecutionPlan, NodeSpec
 from workflows.plan.language import dependencies
 from workflows.plan.language.nodes import Node, Plan
 
@@ -20,7 +20,7 @@ _SHARED_BYTES = 16 * 1024 * 1024
 _PLACE = re.compile(r"[0-9A-Za-z-]{1,100}/[0-9a-f]{40}")
 
 
-class Charter(BaseModel):
+class RunContext(BaseModel):
     """Fixed when a run opens: goal, inputs, documents, the catalogue of the allowed tools, and the models of each role
     in order of preference. `given` is the digest of what a sub-agent's goal names: texts of nobody in particular.
     """
@@ -41,7 +41,7 @@ class Charter(BaseModel):
         return {entry["name"]: entry for entry in (*self.catalogue, ENTRY)}
 
 
-class CheckedPlan(BaseModel):
+class StoredPlan(BaseModel):
     """A plan that passed every check, with bound inputs: all that binding a node's arguments needs."""
 
     model_config = ConfigDict(frozen=True)
@@ -51,7 +51,7 @@ class CheckedPlan(BaseModel):
     docs: str | None
     inputs: dict[str, JsonValue]
     plan: Plan
-    skeleton: str
+    execution_plan: str
     wanted: dict[str, list[str]]
     models: dict[str, list[str]] = {}
     warnings: tuple[str, ...] = ()
@@ -62,16 +62,16 @@ class CheckedPlan(BaseModel):
 
     _nodes: dict[str, Node]
     _answer: Any
-    _specs: dict[str, Spec] | None = None
+    _specs: dict[str, NodeSpec] | None = None
 
     def node(self, name: str) -> Node:
         """Return the node with that id."""
         return self._nodes[name]
 
-    def spec(self, name: str) -> Spec:
+    def spec(self, name: str) -> NodeSpec:
         """Return the node's annotations."""
         if self._specs is None:
-            self._specs = {spec.id: spec for spec in Skeleton.unpack(self.skeleton).specs}
+            self._specs = {spec.id: spec for spec in ExecutionPlan.unpack(self.execution_plan).specs}
         return self._specs[name]
 
     def name_at(self, index: int) -> str:
@@ -84,83 +84,85 @@ class CheckedPlan(BaseModel):
         return self._answer
 
 
-class Library:
+class ArtifactReader:
     """Loads charters, checked plans and values; a worker keeps the latest plans and the latest lists of maps."""
 
     def __init__(self, store: ArtifactStore) -> None:
         self._store = store
         self._loading = asyncio.Lock()
-        self._plans: OrderedDict[tuple[str, str], CheckedPlan] = OrderedDict()
+        self._plans: OrderedDict[tuple[str, str], StoredPlan] = OrderedDict()
         self._sharing = asyncio.Lock()
         self._shared: OrderedDict[tuple[str, str], tuple[int, Any]] = OrderedDict()
         self._shared_bytes = 0
 
-    async def charter(self, home: str, digest: str) -> Charter:
+    async def charter(self, run_prefix: str, digest: str) -> RunContext:
         """Return a run's charter. Raises BodyMissing or StoreUnavailable."""
-        return Charter.model_validate_json(await self._store.get(home, digest))
+        return RunContext.model_validate_json(await self._store.get(run_prefix, digest))
 
-    async def plan(self, home: str, digest: str) -> CheckedPlan:
+    async def plan(self, run_prefix: str, digest: str) -> StoredPlan:
         """Return a checked plan. Raises BodyMissing or StoreUnavailable."""
-        key = (home, digest)
+        key = (run_prefix, digest)
         found = self._plans.get(key)
         if found is None:
             async with self._loading:  # one parses a big plan, the others find it
-                found = self._plans.get(key) or await self._load(home, digest)
+                found = self._plans.get(key) or await self._load(run_prefix, digest)
         self._remember(key, found)
         return found
 
-    def _remember(self, key: tuple[str, str], plan: CheckedPlan) -> None:
+    def _remember(self, key: tuple[str, str], plan: StoredPlan) -> None:
         self._plans[key] = plan
         self._plans.move_to_end(key)
         while len(self._plans) > _KEPT_PLANS:
             self._plans.popitem(last=False)
 
-    async def _load(self, home: str, digest: str) -> CheckedPlan:
-        body = await self._store.get(home, digest)
+    async def _load(self, run_prefix: str, digest: str) -> StoredPlan:
+        body = await self._store.get(run_prefix, digest)
         if len(body) < _INLINE_BYTES:
-            return CheckedPlan.model_validate_json(body)
-        return await asyncio.to_thread(CheckedPlan.model_validate_json, body)
+            return StoredPlan.model_validate_json(body)
+        return await asyncio.to_thread(StoredPlan.model_validate_json, body)
 
-    async def keep(self, home: str, value: BaseModel) -> str:
+    async def keep(self, run_prefix: str, value: BaseModel) -> str:
         """Store a charter or plan and return its digest. Fields keep their order: a tool's arguments have one.
 
         A plan is not parsed again here: it is mostly read soon after it was checked.
         """
         body = encode(value.model_dump(mode="json", by_alias=True), canonical=False)
-        digest = await self._store.put(home, body)
-        if isinstance(value, CheckedPlan):
-            self._remember((home, digest), value)
+        digest = await self._store.put(run_prefix, body)
+        if isinstance(value, StoredPlan):
+            self._remember((run_prefix, digest), value)
         return digest
 
-    async def put(self, home: str, value: Any) -> str:
+    async def put(self, run_prefix: str, value: Any) -> str:
         """Store a value beside the outputs and return its digest. Raises StoreUnavailable."""
-        return await self._store.put(home, encode(value))
+        return await self._store.put(run_prefix, encode(value))
 
-    async def given(self, home: str, charter: Charter) -> dict[str, str]:
+    async def given(self, run_prefix: str, charter: RunContext) -> dict[str, str]:
         """Return what a sub-agent's goal names, by name. Raises BodyMissing or StoreUnavailable."""
-        return await self.value(home, charter.given) if charter.given else {}
+        return await self.value(run_prefix, charter.given) if charter.given else {}
 
-    async def adopt(self, home: str, given: str) -> str:
+    async def adopt(self, run_prefix: str, given: str) -> str:
         """Keep here what lies at `RUN/DIGEST`, so that it is this run's own. Raises BodyMissing or StoreUnavailable."""
         run, _, digest = given.partition("/")
         if not _PLACE.fullmatch(given):
             raise BodyMissing(f"{given!r:.100} is no artifact of a run")
-        return await self._store.put(home, await self._store.get(f"{home.rpartition('/')[0]}/{run}", digest))
+        return await self._store.put(
+            run_prefix, await self._store.get(f"{run_prefix.rpartition('/')[0]}/{run}", digest)
+        )
 
-    async def value(self, home: str, digest: str) -> Any:
+    async def value(self, run_prefix: str, digest: str) -> Any:
         """Return a stored output. Raises BodyMissing or StoreUnavailable."""
-        return decode(await self._store.get(home, digest))
+        return decode(await self._store.get(run_prefix, digest))
 
-    async def shared(self, home: str, digest: str) -> Any:
+    async def shared(self, run_prefix: str, digest: str) -> Any:
         """Return a stored output that many calls read a part of, as the items of a map: it must not be changed.
 
         The latest are kept. Raises BodyMissing or StoreUnavailable.
         """
-        key = (home, digest)
+        key = (run_prefix, digest)
         async with self._sharing:  # one reads a long list, the others find it
             found = self._shared.get(key)
             if found is None:
-                body = await self._store.get(home, digest)
+                body = await self._store.get(run_prefix, digest)
                 long = len(body) >= _INLINE_BYTES
                 found = len(body), await asyncio.to_thread(decode, body) if long else decode(body)
                 self._shared[key] = found

@@ -16,7 +16,7 @@ from activities.toolbox.errors import ToolArgumentError, ToolDefinitionError, To
 from activities.toolbox.nearest import did_you_mean
 from workflows.plan.compile.resource_locks import slots_of
 from workflows.plan.language.durations import parse_duration
-from workflows.plan.language.json_schema import faults
+from workflows.plan.language.json_schema import violations
 from workflows.plan.language.problems import place_of
 
 Effect = Literal["pure", "read", "write"]
@@ -90,7 +90,7 @@ class Tool:
 
     def _check(self, arguments: Mapping[str, Any]) -> BaseModel | dict[str, Any]:
         if self.arguments_model is None:
-            for path, problem in faults(dict(arguments), self.schema):
+            for path, problem in violations(dict(arguments), self.schema):
                 place = place_of(path)
                 raise ToolArgumentError(f"{self.name}: {place}: {problem}", field=place, problem=problem)
             return dict(arguments)

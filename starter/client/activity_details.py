@@ -26,7 +26,7 @@ LOOKED_BACK = 20  # events
 PATIENT = 2.0  # seconds in which a worker should have taken a task
 
 
-async def closely(client: Client, view: RunView) -> RunView:
+async def activity_details(client: Client, view: RunView) -> RunView:
     """Return the view with attempts, time and progress of what runs; as it was when the server does not say."""
     if not any(node.status == "running" for node in view.nodes):
         return view

@@ -10,7 +10,7 @@ from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReus
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from starter.client.connection import Place, configured_place, reach
+from starter.client.connection import TemporalServer, configured_place, reach
 from starter.client.errors import Refused
 from starter.client.local import join_local_stack
 from starter.client.names import checked_id, markdown_summary, new_id, summary
@@ -27,7 +27,7 @@ START_TIMEOUT = timedelta(seconds=30)
 class Sennit:
     """A connection to one Temporal server and namespace."""
 
-    def __init__(self, client: Client, place: Place) -> None:
+    def __init__(self, client: Client, place: TemporalServer) -> None:
         self.client = client
         self.place = place
 

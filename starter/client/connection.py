@@ -24,7 +24,7 @@ ONE_TRY = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TemporalServer:
     """A server to talk to. `near` says that its workers see this machine's files; `ui` is its web UI, if known; `gone`
     returns whether it was run from here and nobody does so any more.
     """
@@ -55,7 +55,7 @@ class Place:
         return f"{(self.ui or '').rstrip('/')}/namespaces/{quote(self.namespace, '')}/workflows"
 
 
-def configured_place(address: str | None = None, namespace: str | None = None) -> Place | None:
+def configured_place(address: str | None = None, namespace: str | None = None) -> TemporalServer | None:
     """Return the server that flags, TEMPORAL_* variables or the profile name, or None. Raises Refused."""
     try:
         config = ClientConfig.load_client_connect_config()
@@ -71,17 +71,19 @@ def configured_place(address: str | None = None, namespace: str | None = None) -
     if not host or not port.isdigit():
         raise Refused(f"the Temporal address is HOST:PORT, not {config['target_host']!r}")
     near = _is_here(host)
-    return Place(config, near, _ui(f"http://{host}:8233" if near and port == "7233" else None))
+    return TemporalServer(config, near, _ui(f"http://{host}:8233" if near and port == "7233" else None))
 
 
 def local_place(
     address: str, ui: str | None, namespace: str | None = None, gone: Callable[[], bool] = lambda: False
-) -> Place:
+) -> TemporalServer:
     """Return the place of a stack that this machine runs for us."""
-    return Place(ClientConnectConfig(target_host=address, namespace=namespace or "default"), True, _ui(ui), gone)
+    return TemporalServer(
+        ClientConnectConfig(target_host=address, namespace=namespace or "default"), True, _ui(ui), gone
+    )
 
 
-async def reach(place: Place) -> Client:
+async def reach(place: TemporalServer) -> Client:
     """Return a client; raises Unreachable with address and cause, after at most 10 s."""
     try:
         return await asyncio.wait_for(Client.connect(**place.config, data_converter=DATA_CONVERTER), ONE_TRY)

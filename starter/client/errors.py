@@ -39,26 +39,26 @@ def exit_of(status: RunStatus) -> Exit:
     return _OF_STATUS[status]
 
 
-class Stop(Exception):
+class CliError(Exception):
     """Ends a command with `code`; the message says what happened and what to do. A `bare` one names its own origin."""
 
     code: ClassVar[Exit] = Exit.FAILED
     bare: ClassVar[bool] = False
 
 
-class Refused(Stop):
+class Refused(CliError):
     """What was asked for is wrong, and nothing was done."""
 
     code = Exit.USAGE
 
 
-class Silent(Stop):
+class NoAnswer(CliError):
     """The run exists, but no worker answers for it."""
 
     code = Exit.OPEN
 
 
-class Unreachable(Stop):
+class Unreachable(CliError):
     """The Temporal server does not answer, or does not let us in."""
 
     code = Exit.UNREACHABLE

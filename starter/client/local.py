@@ -1,7 +1,7 @@
 """The local stack for the commands: joined or started, served in the foreground, stopped."""
 
-from starter.client.connection import Place, local_place
-from starter.client.errors import Exit, Refused, Stop, Unreachable
+from starter.client.connection import TemporalServer, local_place
+from starter.client.errors import CliError, Exit, Refused, Unreachable
 from starter.dev.binary import DevServerUnavailable
 from starter.dev.server import DevServerFailed
 from starter.dev.stack import LocalStackFailed, local_stack, run_foreground, stop_stack
@@ -12,7 +12,9 @@ from starter.dev.workers import WorkersFailed
 _FAILURES = (LocalStackFailed, DevServerUnavailable, DevServerFailed, WorkersFailed)
 
 
-async def join_local_stack(namespace: str | None = None, say: Say = to_stderr, *, as_it_is: bool = False) -> Place:
+async def join_local_stack(
+    namespace: str | None = None, say: Say = to_stderr, *, as_it_is: bool = False
+) -> TemporalServer:
     """Return the place of the local stack, started in the background if it does not run. Raises Unreachable.
 
     One of other settings is replaced if it is idle, but not `as_it_is`. Raises Refused where
@@ -39,7 +41,7 @@ async def serve_local_stack(say: Say) -> Exit:
     try:
         await run_foreground(say=say)
     except _FAILURES as failure:
-        raise Stop(str(failure)) from None
+        raise CliError(str(failure)) from None
     return Exit.ANSWER
 
 
@@ -48,6 +50,6 @@ async def stop_local_stack(say: Say) -> Exit:
     try:
         stopped = await stop_stack()
     except _FAILURES as failure:
-        raise Stop(str(failure)) from None
+        raise CliError(str(failure)) from None
     say("the local stack is stopped; its runs go on when it is next started" if stopped else "no local stack runs")
     return Exit.ANSWER

@@ -15,7 +15,7 @@ REFUSALS = ("InvalidRequest", "InvalidPlan")
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class RunOutcome:
     """A run that is over. `refused` names why nothing was run at all: InvalidRequest or InvalidPlan."""
 
     report: RunReport
@@ -27,31 +27,31 @@ class Ending:
         return Exit.USAGE if self.refused else exit_of(self.report.status)
 
 
-def ending_of_result(run: str, result: Any) -> Ending:
+def outcome_of_result(run: str, result: Any) -> RunOutcome:
     """Return the ending of a workflow that returned `result`; raises Refused when that is no run of Sennit."""
     report = _report_in([result])
     if report is None:
         raise Refused(f"{run} is not a run of this Sennit: its result has another form")
-    return Ending(report)
+    return RunOutcome(report)
 
 
-def ending_of_failure(run: str, run_id: str, cause: BaseException) -> Ending:
+def outcome_of_failure(run: str, run_id: str, cause: BaseException) -> RunOutcome:
     """Return the ending of a workflow that failed, was cancelled, terminated or timed out."""
     if isinstance(cause, ApplicationError):
         told = _report_in(cause.details)
         if told is not None:
-            return Ending(told)
+            return RunOutcome(told)
         refused = cause.type if cause.type in REFUSALS else None
         kind = "" if refused or cause.type in (None, "RunFailed") else f"{cause.type}: "
-        return Ending(_bare(run, run_id, "failed", f"{kind}{cause.message}"), refused)
+        return RunOutcome(_bare(run, run_id, "failed", f"{kind}{cause.message}"), refused)
     if isinstance(cause, CancelledError):
-        return Ending(_report_in(cause.details) or _bare(run, run_id, "cancelled", "the run was cancelled"))
+        return RunOutcome(_report_in(cause.details) or _bare(run, run_id, "cancelled", "the run was cancelled"))
     if isinstance(cause, TerminatedError):
         reason = f": {cause.message}" if cause.message != "Workflow terminated" else ""
-        return Ending(_bare(run, run_id, "failed", f"the run was terminated{reason}"))
+        return RunOutcome(_bare(run, run_id, "failed", f"the run was terminated{reason}"))
     if isinstance(cause, RunTimeout):
-        return Ending(_bare(run, run_id, "failed", "the run hit its time limit in Temporal"))
-    return Ending(_bare(run, run_id, "failed", str(cause) or type(cause).__name__))
+        return RunOutcome(_bare(run, run_id, "failed", "the run hit its time limit in Temporal"))
+    return RunOutcome(_bare(run, run_id, "failed", str(cause) or type(cause).__name__))
 
 
 def _bare(run: str, run_id: str, status: RunStatus, problem: str) -> RunReport:

@@ -16,9 +16,9 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from starter.client.activity_details import closely, why_silent
-from starter.client.errors import Refused, Silent, Stop, Unreachable
-from starter.client.outcome import Ending, ending_of_failure, ending_of_result
+from starter.client.activity_details import activity_details, why_silent
+from starter.client.errors import CliError, NoAnswer, Refused, Unreachable
+from starter.client.outcome import RunOutcome, outcome_of_failure, outcome_of_result
 from starter.client.server_errors import meaning, patiently, unless_gone
 from starter.client.text import flat
 from workflows.messages.result import RunReport
@@ -60,9 +60,9 @@ class Run:
         self._latest = client.get_workflow_handle(name)
         self._first = client.get_workflow_handle(name, run_id=run_id)
         self._gone = gone
-        self._ending: Ending | None = None
+        self._ending: RunOutcome | None = None
 
-    async def ending(self) -> Ending:
+    async def ending(self) -> RunOutcome:
         """Wait until the run is over and return how it ended. Raises Stop when the server goes away."""
         if self._ending is None:
             self._ending = await unless_gone(patiently(self._end), self._gone)
@@ -78,24 +78,24 @@ class Run:
             raise Refused(ending.report.problem or ending.refused)
         return ending.report
 
-    async def _end(self) -> Ending:
+    async def _end(self) -> RunOutcome:
         try:
-            ending = ending_of_result(self.id, await self._first.result())
+            ending = outcome_of_result(self.id, await self._first.result())
         except WorkflowFailureError as failure:
-            ending = ending_of_failure(self.id, self.run_id, failure.cause)
+            ending = outcome_of_failure(self.id, self.run_id, failure.cause)
         report = ending.report.model_copy(update={"ui_url": self.ui_url}) if self.ui_url else ending.report
-        return Ending(report, ending.refused)
+        return RunOutcome(report, ending.refused)
 
     async def view(self) -> RunView:
         """Return the run as it stands, every node included. Raises Silent when no worker answers, or another Stop."""
-        return await closely(self._client, await self._rest_of(await self._page(0)))
+        return await activity_details(self._client, await self._rest_of(await self._page(0)))
 
     async def last_view(self) -> RunView | None:
         """Return the view of a run that is over, or None when no worker gives it at once."""
         try:
             async with asyncio.timeout(LAST_LOOK):
                 return await self.view()
-        except (TimeoutError, Stop):
+        except (TimeoutError, CliError):
             return None
 
     async def _rest_of(self, first: RunView) -> RunView:
@@ -111,7 +111,7 @@ class Run:
         try:
             return RunView.model_validate(await self._latest.query("plan", asked, rpc_timeout=QUERY_TIMEOUT))
         except WorkflowQueryFailedError as failure:
-            raise Silent(f"the run gives no view of itself: {flat(failure.message)[:300]}") from None
+            raise NoAnswer(f"the run gives no view of itself: {flat(failure.message)[:300]}") from None
         except RPCError as error:
             raise await self._explained(meaning(error)) from None
         except ValidationError:
@@ -142,7 +142,7 @@ class Run:
                 if seen is not None and changed:
                     page, last = seen, await self._rest_of(seen)
                 if last is not None and (changed or (every and seen is not None)):
-                    yield await closely(self._client, last)
+                    yield await activity_details(self._client, last)
                 pause = FAST if changed else min(pause * 1.25, SLOW)
                 spent = asyncio.get_running_loop().time() - began
                 await asyncio.wait({over}, timeout=max(pause, 2 * spent))
@@ -156,7 +156,7 @@ class Run:
     async def _glance(self, on_silence: Callable[[str], None] | None) -> RunView | None:
         try:
             return await self._page(0)
-        except (Silent, Unreachable) as silent:  # whether the server stays away is for `ending` to say
+        except (NoAnswer, Unreachable) as silent:  # whether the server stays away is for `ending` to say
             if on_silence:
                 on_silence(str(silent))
         return None
@@ -178,7 +178,7 @@ class Run:
             cause = failure.cause
             raise Refused(cause.message if isinstance(cause, ApplicationError) else str(cause)) from None
         except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError):
-            late = Silent(f"no worker took the update within {UPDATE_TIMEOUT:.0f} s; it may still be applied")
+            late = NoAnswer(f"no worker took the update within {UPDATE_TIMEOUT:.0f} s; it may still be applied")
             raise await self._explained(late) from None
         except RPCError as error:
             raise self._refusal(error) from None
@@ -191,12 +191,12 @@ class Run:
         except RPCError as error:
             raise self._refusal(error) from None
 
-    async def _explained(self, stop: Stop) -> Stop:
+    async def _explained(self, stop: CliError) -> CliError:
         """Return a silence with its reason, where the server knows it."""
-        why = await why_silent(self._client, self.id) if isinstance(stop, Silent) else None
-        return Silent(why) if why else stop
+        why = await why_silent(self._client, self.id) if isinstance(stop, NoAnswer) else None
+        return NoAnswer(why) if why else stop
 
-    def _refusal(self, error: RPCError) -> Stop:
+    def _refusal(self, error: RPCError) -> CliError:
         if error.status is RPCStatusCode.NOT_FOUND and "completed" in error.message:
             return Refused(f"{self.id} is over, and a run that is over takes no orders; see: sennit status {self.id}")
         return meaning(error)

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from temporalio.service import RPCError, RPCStatusCode
 
-from starter.client.errors import Refused, Silent, Stop, Unreachable
+from starter.client.errors import CliError, NoAnswer, Refused, Unreachable
 from starter.client.text import flat
 
 PATIENCE = 30.0
@@ -28,15 +28,15 @@ _DOORS = {RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED}
 _CAUSE = re.compile(r'(?:message|error): "([^"]+)"|(certificate[^")]*|invalid peer[^")]*)')
 
 
-def meaning(error: RPCError) -> Stop:
+def meaning(error: RPCError) -> CliError:
     """Return how a command ends when a call fails like this."""
     said = flat(error.message)[:300]
     if error.status in _WRONG:
         return Refused(said)
     if error.status in _SLOW and "failed state" in said:
-        return Silent("the run's own code fails on its worker, which tries again; its log and the web UI say why")
+        return NoAnswer("the run's own code fails on its worker, which tries again; its log and the web UI say why")
     if error.status in _SLOW:
-        return Silent(f"no worker answers for the run: {said}")
+        return NoAnswer(f"no worker answers for the run: {said}")
     if error.status in _DOORS:
         return Unreachable(f"the Temporal server does not let us in: {said}")
     return Unreachable(f"the Temporal server does not answer: {said}")

@@ -13,8 +13,8 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from starter.client.client import WORKFLOW_TYPE, Sennit
-from starter.client.connection import Place
-from starter.client.errors import Exit, Refused, Stop
+from starter.client.connection import TemporalServer
+from starter.client.errors import CliError, Exit, Refused
 from starter.client.server_errors import meaning
 from starter.commands.launch import connect
 from starter.terminal.console import Terminal
@@ -77,7 +77,7 @@ def capped(rates: Mapping[str, int]) -> list[str]:
     ]
 
 
-def listed(place: Place) -> list[str]:
+def listed(place: TemporalServer) -> list[str]:
     """Return the views to save in the web UI: links, or their filters where nobody said where the UI is."""
     where = (
         "open one, then Save as New" if place.ui else "paste as filter; with SENNIT_UI=http://HOST:PORT they are links"
@@ -137,7 +137,7 @@ async def _cap(sennit: Sennit, provider: str, calls: int) -> None:
         raise meaning(error) from None
 
 
-def _refusal(client: Client, error: RPCError) -> Stop:
+def _refusal(client: Client, error: RPCError) -> CliError:
     """Return what to do where a namespace is full, or attributes are made by other means, as on Temporal Cloud."""
     if error.status in (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED):
         wanted = ", ".join(f"{name} ({kind})" for name, kind in KINDS.items())

@@ -2,7 +2,7 @@
 
 import argparse
 
-from starter.client.errors import Exit, Silent, exit_of
+from starter.client.errors import Exit, NoAnswer, exit_of
 from starter.client.run import Run
 from starter.commands.launch import connect
 from starter.terminal.console import Terminal
@@ -30,7 +30,7 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
 async def _open(run: Run, terminal: Terminal) -> Exit:
     try:
         view = await run.view()
-    except Silent as silent:
+    except NoAnswer as silent:
         terminal.tell(str(silent))
         report = RunReport(id=run.id, run_id=run.run_id, status="running", ui_url=run.ui_url)
         _write(report, f"{run.id}  running", terminal)

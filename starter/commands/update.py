@@ -4,7 +4,7 @@ import argparse
 import json
 from typing import Any
 
-from starter.client.errors import Exit, Refused, Silent
+from starter.client.errors import Exit, NoAnswer, Refused
 from starter.client.run import Run, checked_update
 from starter.client.text import clean
 from starter.commands.launch import connect
@@ -39,7 +39,7 @@ async def _expected(run: Run, node: str) -> Any:
     """Return an example of the value a gate waits for, so that `7` can be the text that it wants."""
     try:
         view = await run.view()
-    except Silent:
+    except NoAnswer:
         return None
     return next((item.example.get("value") for item in view.blocked if item.node == node), None)
 

@@ -10,7 +10,7 @@ from typing import Literal, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from starter.client.errors import Stop
+from starter.client.errors import CliError
 from starter.client.text import as_json, clean
 
 Output = Literal["text", "json", "jsonl", "none"]
@@ -69,7 +69,7 @@ class Terminal:
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise Stop(f"the answer cannot be written: {error.strerror}") from None
+            raise CliError(f"the answer cannot be written: {error.strerror}") from None
 
     def answer_json(self, value: object) -> None:
         """Write a result as one JSON object: a line in jsonl, indented for `json` on a terminal."""

@@ -54,7 +54,7 @@ def before(plan: Plan) -> dict[str, list[str]]:
         for node in plan.nodes
     }
     for node in plan.nodes:
-        standin = dependencies.standin_of(node)
+        standin = dependencies.fallback_of(node)
         if standin is not None:
             found[standin] = [node.id, *found[standin]]
     return found
@@ -79,7 +79,7 @@ def svg(plan: Plan) -> str:
     """Return the plan as an SVG file: the drawing that the board shows, before anything has run."""
     after = before(plan)
     place = {name: index for index, name in enumerate(after)}
-    standins = {node.id: dependencies.standin_of(node) for node in plan.nodes}
+    standins = {node.id: dependencies.fallback_of(node) for node in plan.nodes}
     nodes = [
         Drawn(node.id, plain(_told(node), 60), tuple(place[name] for name in (standins[node.id],) if name))
         for node in plan.nodes
@@ -124,7 +124,7 @@ def _some(names: list[str], room: int) -> str:
 def mermaid(plan: Plan) -> str:
     """Return the plan as a Mermaid flowchart; a dotted arrow leads to a stand-in."""
     after = before(plan)
-    standins = {(node.id, dependencies.standin_of(node)) for node in plan.nodes}
+    standins = {(node.id, dependencies.fallback_of(node)) for node in plan.nodes}
     lines = ["flowchart TD"]
     for node in plan.nodes:
         opening, closing = _SHAPES[node.kind]

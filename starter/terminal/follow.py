@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from starter.client.errors import Refused
-from starter.client.outcome import Ending
+from starter.client.outcome import RunOutcome
 from starter.terminal.prompt import Person, decision, question
 from starter.terminal.render import with_nodes
 from workflows.messages.result import RunReport
@@ -28,7 +28,7 @@ class Followed(Protocol):
         self, *, every: bool = False, on_silence: Callable[[str], None] | None = None
     ) -> AsyncGenerator[RunView, None]: ...
 
-    async def ending(self) -> Ending: ...
+    async def ending(self) -> RunOutcome: ...
 
     async def last_view(self) -> RunView | None: ...
 
@@ -77,7 +77,7 @@ class Following:
         self._asking: asyncio.Task[bool] | None = None
         self._stale = False
 
-    async def follow(self, limit: float | None = None) -> Ending | Open:
+    async def follow(self, limit: float | None = None) -> RunOutcome | Open:
         """Return how the run ended, or that it was left open: after `limit` seconds, or because it is blocked.
 
         Raises Stop when the server stays away. The run goes on in any case.
@@ -96,7 +96,7 @@ class Following:
         self._screen.over(ending.report)
         return ending
 
-    async def _completed(self, ending: Ending) -> Ending:
+    async def _completed(self, ending: RunOutcome) -> RunOutcome:
         """Look once more where the report has no nodes, as that of a cancelled run."""
         if ending.refused or ending.report.nodes:
             return ending
@@ -104,7 +104,7 @@ class Following:
         if last is not None:
             self._screen.show(last)
         view = last or self._view
-        return ending if view is None else Ending(with_nodes(ending.report, view))
+        return ending if view is None else RunOutcome(with_nodes(ending.report, view))
 
     async def _to_the_end(self) -> Open | None:
         async with aclosing(self._run.watch(every=True, on_silence=self._screen.note)) as views:

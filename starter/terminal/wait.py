@@ -3,8 +3,8 @@
 import asyncio
 import shlex
 
-from starter.client.errors import Exit, Stop
-from starter.client.outcome import Ending
+from starter.client.errors import CliError, Exit
+from starter.client.outcome import RunOutcome
 from starter.terminal.console import Terminal
 from starter.terminal.events import Events
 from starter.terminal.follow import Followed, Following, Open, Screen
@@ -32,13 +32,13 @@ async def attend(run: Followed, terminal: Terminal, *, wait: bool = False, limit
     screen.started(run)
     try:
         outcome = await Following(run, screen, person, wait=wait).follow(limit)
-    except (asyncio.CancelledError, Stop):
+    except (asyncio.CancelledError, CliError):
         screen.close()
         terminal.tell(hints(run, terminal))
         raise
     finally:
         screen.close()
-    if isinstance(outcome, Ending):
+    if isinstance(outcome, RunOutcome):
         return give_answer(outcome, terminal)
     return leave(run, outcome, terminal)
 
@@ -55,7 +55,7 @@ def detach(run: Followed, terminal: Terminal) -> Exit:
     return Exit.ANSWER
 
 
-def give_answer(ending: Ending, terminal: Terminal) -> Exit:
+def give_answer(ending: RunOutcome, terminal: Terminal) -> Exit:
     """Write the answer, or the report as JSON, to standard output."""
     if terminal.output == "text":
         if terminal.live and terminal.width:

@@ -19,7 +19,7 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.definitions import Host, Places
+from activities.definitions import Activities, WorkerPaths
 from activities.llm.models import Models
 from activities.providers import ModelReply, ModelRequest
 from activities.providers.limiter import ProviderBusy
@@ -49,7 +49,9 @@ def env(server: ModelServer) -> Env:
 async def running(client: Client, artifacts: Path, cache: Path, env: Env) -> AsyncIterator[Run]:
     """Serve all queues with models of this environment; gives a way to start runs, ended at the end."""
     models = Models.of(ModelSettings.read(env))
-    host = Host(Places(artifacts, cache, None, (), True), load_tools(["doubles.tools"]), models, identity="tests")
+    host = Activities(
+        WorkerPaths(artifacts, cache, None, (), True), load_tools(["doubles.tools"]), models, identity="tests"
+    )
     started: list[WorkflowHandle[Any, Any]] = []
 
     async def run(**request: Any) -> WorkflowHandle[Any, Any]:
@@ -183,7 +185,9 @@ async def test_a_node_that_was_marked_before_its_worker_died_is_not_charged_twic
         heartbeat_details=["writing", 0, [5, 1, 0], [50, 4096, 0]],
     )  # fmt: skip
     models = Models.of(ModelSettings.read(env))
-    host = Host(Places(artifacts, cache, None, (), True), load_tools(["doubles.tools"]), models, identity="tests")
+    host = Activities(
+        WorkerPaths(artifacts, cache, None, (), True), load_tools(["doubles.tools"]), models, identity="tests"
+    )
     reply = await again.run(host.llm()[1], NodeCall.model_validate_json(sent))
     await models.close()
     assert (reply.nodes[0].usage, len(server.asked)) == ((15, 3, 0), 1), "with what an attempt before the two has used"
@@ -273,7 +277,9 @@ class PutsOff:
 async def test_refusals_are_counted_over_many_attempts(client: Client, artifacts: Path, cache: Path) -> None:
     provider = PutsOff()
     models = Models({"openai": provider}, ModelSettings.read({"SENNIT_MODEL": "openai:any"}))
-    host = Host(Places(artifacts, cache, None, (), True), load_tools(["doubles.tools"]), models, identity="tests")
+    host = Activities(
+        WorkerPaths(artifacts, cache, None, (), True), load_tools(["doubles.tools"]), models, identity="tests"
+    )
     async with serving(client, host):
         request = {"plan": plan("Hello", retry={"attempts": 1})}
         run = client.execute_workflow("AgentRun", request, id="agent-put-off", task_queue=queues.WORKFLOW)
@@ -295,7 +301,7 @@ async def test_attempts_end_although_the_policy_allows_refusals(
 
 @pytest.mark.parametrize(("attempt", "final"), [(3, False), (20, True)])
 async def test_a_plan_that_cannot_be_read_is_not_tried_for_a_day(
-    artifacts: Path, host: Host, attempt: int, final: bool
+    artifacts: Path, host: Activities, attempt: int, final: bool
 ) -> None:
     environment = ActivityEnvironment()
     environment.info = dataclasses.replace(environment.info, attempt=attempt, activity_type=contracts.LLM.name)

@@ -64,7 +64,7 @@ async def last_runner(handle: WorkflowHandle[Any, Any]) -> str:
 
 
 async def test_a_killed_tools_worker_loses_only_the_calls_in_flight(server: DevServer, crew: Crew) -> None:
-    """One run of single nodes and one of two groups: an island of five with edges, and three siblings."""
+    """One run of single nodes and one of two groups: an group of five with edges, and three siblings."""
     client = await connect(server.address)
     (doomed,) = crew.hire("tools")
     crew.hire("workflow")
@@ -81,9 +81,9 @@ async def test_a_killed_tools_worker_loses_only_the_calls_in_flight(server: DevS
         call("z", args={"value": "z", "seconds": 4}),
         {"id": "all", "kind": "join", "inputs": ["e", "x", "y", "z"]},
     ]
-    islands = [["a", "b", "c", "d", "e"], ["x", "y", "z"]]
+    groups = [["a", "b", "c", "d", "e"], ["x", "y", "z"]]
     alone, first = await begin(client, "single", {"nodes": single})
-    together, second = await begin(client, "grouped", {"nodes": grouped, "islands": islands})
+    together, second = await begin(client, "grouped", {"nodes": grouped, "groups": groups})
     await crew.seen(first, "quick", "slow")
     await crew.seen(second, "c", "d", "z", "x", "y")
     crew.hire("tools")

@@ -8,13 +8,13 @@ from typing import Any
 from doubles.models import ModelServer
 
 from activities.providers import ModelReply, ModelRequest
-from activities.providers.http_provider import Remote
+from activities.providers.http_provider import HttpProvider
 from activities.providers.transport import Limits
 
 KEY = "sk-canary-93f1c07e"
 QUICK = Limits(connect=2.0, first=1.0, idle=0.5)
 
-MakeRemote = Callable[..., Remote]
+MakeRemote = Callable[..., HttpProvider]
 
 
 @dataclass
@@ -22,7 +22,7 @@ class Bench:
     """A provider before a model server; `pieces` is the text as it was streamed, `said` the progress."""
 
     server: ModelServer
-    remote: Remote
+    remote: HttpProvider
     format: str
     pieces: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)

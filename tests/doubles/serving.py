@@ -13,7 +13,7 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
 from temporalio.worker import Worker, WorkflowRunner
 
-from activities.definitions import Host
+from activities.definitions import Activities
 from workers.workflow_sandbox import workflow_runner
 from workflows.agent_run import AgentRun
 from workflows.messages import queues
@@ -30,7 +30,7 @@ remembered_or_not = pytest.mark.parametrize("cached", [CACHED, 0], ids=["cached"
 @asynccontextmanager
 async def serving(
     client: Client,
-    host: Host,
+    host: Activities,
     *,
     cached: int = CACHED,
     workflows: Sequence[type] = (AgentRun,),

@@ -10,7 +10,7 @@ from typing import Any
 from doubles.serving import serving
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 
-from activities.definitions import Host, Places
+from activities.definitions import Activities, WorkerPaths
 from activities.toolbox import load_tools
 from starter.dev.binary import obtain
 from starter.dev.server import DevServer
@@ -46,8 +46,8 @@ async def staged(folder: Path) -> AsyncIterator[Stage]:
     await server.start()
     try:
         client = await connect(server.address)
-        places = Places(folder / "artifacts", folder / "cache", CORPUS, (), True)
-        host = Host(places, load_tools(["doubles.tools"]), identity="tests")
+        places = WorkerPaths(folder / "artifacts", folder / "cache", CORPUS, (), True)
+        host = Activities(places, load_tools(["doubles.tools"]), identity="tests")
         async with serving(client, host):
             yield Stage(client, server.ui_url or "", folder / "cache")
             async for run in client.list_workflows("ExecutionStatus = 'Running'"):

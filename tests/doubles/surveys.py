@@ -37,7 +37,7 @@ def survey(size: int, state: State) -> dict[str, Any]:
     nodes.append(call("report", "digest", args={"text": "$goal"}, needs=["all"] if sections else ends))
     plan: dict[str, Any] = {"goal": f"What do {pages} pages say?", "nodes": nodes}
     if size > FUSE_ABOVE:
-        plan["islands"] = [[name for gist in part for name in (gist.replace("gist", "page"), gist)] for part in parts]
+        plan["groups"] = [[name for gist in part for name in (gist.replace("gist", "page"), gist)] for part in parts]
     return {"goal": plan["goal"], "plan": plan, "on_failure": "fail" if state == "failed" else "park"}
 
 

@@ -22,7 +22,7 @@ from doubles.runs import call, until
 from doubles.serving import serving
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 
-from activities.definitions import Host, Places
+from activities.definitions import Activities, WorkerPaths
 from activities.llm.models import Models
 from activities.providers.settings import ModelSettings
 from activities.toolbox import load_tools
@@ -169,10 +169,10 @@ SHAPES: dict[str, Shape] = {
                    {"id": "j", "kind": "join", "inputs": ["slow", "fast"], "policy": "settled", "deadline": "500ms"}]},
         _to_the_end,
     ),
-    "islands": (
+    "groups": (
         {"nodes": [call("a"), call("b", needs=["a"]), call("c", needs=["b"]), call("x"), call("y", "fail"),
                    {"id": "j", "kind": "join", "inputs": ["c", "x", "y"], "policy": "settled"}],
-         "islands": [["a", "b", "c"], ["x", "y"]]},
+         "groups": [["a", "b", "c"], ["x", "y"]]},
         _to_the_end,
     ),
     "partial": (
@@ -309,12 +309,12 @@ async def main(names: list[str]) -> None:
         await server.start()
         try:
             client = await connect(server.address)
-            places = Places(place / "artifacts", place / "index", None, (), True)
+            places = WorkerPaths(place / "artifacts", place / "index", None, (), True)
             async with model_server() as model:
                 _script(model)
                 urls = {"OPENAI_BASE_URL": model.openai_url, "ANTHROPIC_BASE_URL": model.url}
                 models = Models.of(ModelSettings.read({**urls, "SENNIT_RATES": RATES}))
-                host = Host(places, load_tools(["doubles.tools"]), models, identity="recorder")
+                host = Activities(places, load_tools(["doubles.tools"]), models, identity="recorder")
                 async with serving(client, host):
                     for name in names or missing:
                         engine.DRAIN_EVENTS = 60 if name == "continued-as-new" else 20_000

@@ -54,8 +54,8 @@ async def test_a_scheduler_with_another_order_does_not_replay(monkeypatch: pytes
     """The mutant: ready nodes start in the opposite order. If this passed, the test above would prove nothing."""
     built = graph.Graph.__init__
 
-    def reversed_keys(self: graph.Graph, skeleton: graph.Skeleton) -> None:
-        built(self, skeleton)
+    def reversed_keys(self: graph.Graph, execution_plan: graph.ExecutionPlan) -> None:
+        built(self, execution_plan)
         self.keys = [(priority, -index, index) for priority, _, index in self.keys]
 
     monkeypatch.setattr(graph.Graph, "__init__", reversed_keys)

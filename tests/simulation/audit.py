@@ -1,13 +1,13 @@
 """What must hold of a run's state between any two events, worked out from scratch and compared with the counts."""
 
-from workflows.plan.scheduling.reset import begun
+from workflows.plan.scheduling.reset import has_started
 from workflows.plan.scheduling.state import (
+    AWAITING_FALLBACK,
     BLOCKED,
     CANCELLED,
-    DELEGATED,
     ENDED,
+    EXPANDED,
     FAILED,
-    OPENED,
     PENDING,
     RUNNING,
     SKIPPED,
@@ -50,7 +50,7 @@ def _check_totals(state: RunState) -> None:
         assert state.held[name] == (-1 if modes[0] else len(modes))
     assert all(count == 0 for name, count in state.held.items() if name not in held)
     for queue, rate in state.rates.items():
-        calling = [state.spec_of(unit) for unit in running if unit not in state.wishes]
+        calling = [state.spec_of(unit) for unit in running if unit not in state.expansion_requests]
         calls = [spec for spec in calling if spec.calls_model and spec.queue == queue]
         assert len(calls) == rate.running <= rate.limit
         late = [unit for _, _, unit in rate.waiting if state.queued[unit]]
@@ -60,7 +60,7 @@ def _check_totals(state: RunState) -> None:
 
 
 def _check_wishes(state: RunState) -> None:
-    for unit, wish in state.wishes.items():
+    for unit, wish in state.expansion_requests.items():
         if wish.approved:
             assert state.status[unit] == RUNNING or state.queued[unit]
         else:
@@ -70,18 +70,18 @@ def _check_wishes(state: RunState) -> None:
 def _check_node(state: RunState, node: int) -> None:
     spec, status = state.graph.specs[node], state.status[node]
     needs = [state.status[dep] for dep in spec.needs]
-    if status == PENDING and not begun(state, node):
+    if status == PENDING and not has_started(state, node):
         _check_pending(state, node, needs)
     elif status == BLOCKED:
-        host = state.graph.standin_for.get(node)
+        host = state.graph.fallback_for.get(node)
         assert FAILED in needs or BLOCKED in needs or (host is not None and state.status[host] == BLOCKED)
         assert SKIPPED not in needs
         assert CANCELLED not in needs
-    elif status == OPENED:
-        assert state.left[node] == sum(state.status[item] not in ENDED for item in state.items[node]) > 0
-    elif status == DELEGATED:
-        assert state.status[spec.instead] in (PENDING, RUNNING, WAITING, DELEGATED)
-    elif status == WAITING and node not in state.wishes:
+    elif status == EXPANDED:
+        assert state.open_inputs[node] == sum(state.status[item] not in ENDED for item in state.items[node]) > 0
+    elif status == AWAITING_FALLBACK:
+        assert state.status[spec.instead] in (PENDING, RUNNING, WAITING, AWAITING_FALLBACK)
+    elif status == WAITING and node not in state.expansion_requests:
         assert spec.kind == "gate" or spec.approval
         assert all(need == SUCCEEDED for need in needs)
 
@@ -91,19 +91,19 @@ def _check_pending(state: RunState, node: int, needs: list[int]) -> None:
     assert not any(need in LOST for need in needs), f"{spec.id} needs what is lost, and is neither blocked nor skipped"
     missing = sum(need not in ENDED for need in needs)
     missing += sum(state.status[dep] not in (*ENDED, BLOCKED) for dep in spec.watches)
-    host = state.graph.standin_for.get(node)
-    missing += host is not None and state.status[host] != DELEGATED
+    host = state.graph.fallback_for.get(node)
+    missing += host is not None and state.status[host] != AWAITING_FALLBACK
     if not state.begun:
         return
-    assert state.missing[node] == missing, f"{spec.id} waits for {missing}, counted {state.missing[node]}"
-    group = state.graph.island_of.get(node)
-    gathering = group is not None and not state.dissolved[group]
+    assert state.open_deps[node] == missing, f"{spec.id} waits for {missing}, counted {state.open_deps[node]}"
+    group = state.graph.group_of.get(node)
+    gathering = group is not None and not state.ungrouped[group]
     if not missing and not gathering:
-        assert state.queued[node] or state.armed[node], f"{spec.id} could go on, but nobody knows"
+        assert state.queued[node] or state.awaiting_inputs[node], f"{spec.id} could go on, but nobody knows"
     if state.queued[node] and not gathering:
         assert not missing
-    if spec.inputs and state.armed[node]:
+    if spec.inputs and state.awaiting_inputs[node]:
         inputs = [state.status[item] for item in spec.inputs]
         if not state.queued[node]:
-            assert state.left[node] == sum(item not in (*ENDED, BLOCKED) for item in inputs)
-            assert state.good[node] == inputs.count(SUCCEEDED)
+            assert state.open_inputs[node] == sum(item not in (*ENDED, BLOCKED) for item in inputs)
+            assert state.ok_inputs[node] == inputs.count(SUCCEEDED)

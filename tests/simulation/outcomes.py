@@ -29,7 +29,7 @@ def check_outcomes(state: RunState, world: World) -> None:
         if state.status[node] == CANCELLED:
             assert node not in state.graph.answers
             continue
-        host = state.graph.standin_for.get(node)
+        host = state.graph.fallback_for.get(node)
         if host is not None and state.status[host] == CANCELLED:
             continue
         expected = _after_error(state, node, _expected(state, world, node))
@@ -40,17 +40,17 @@ def check_outcomes(state: RunState, world: World) -> None:
 
 def _touched(state: RunState) -> dict[int, bool]:
     """Return the nodes a person gave up, and those that acted on their status before."""
-    given_up = {unit: True for unit, note in state.notes.items() if note[0] == "GivenUp"}
+    given_up = {unit: True for unit, note in state.notes.items() if note[0] == "Skipped"}
     nodes = {state.node_of(unit): True for unit in given_up}
     found = {unit: True for unit in given_up if not state.is_item(unit)}
     for node, spec in enumerate(state.graph.specs):
         if any(dep in nodes for dep in (*spec.watches, *spec.inputs)):
             found[node] = True
-        host = state.graph.standin_for.get(node)
+        host = state.graph.fallback_for.get(node)
         while host is not None:
             if host in found:
                 found[node] = True
-            host = state.graph.standin_for.get(host)
+            host = state.graph.fallback_for.get(host)
     return found
 
 
@@ -63,7 +63,7 @@ def _expected(state: RunState, world: World, node: int) -> int:
     needs = [_seen(state.status[need]) for need in spec.needs]
     if any(need != SUCCEEDED for need in needs):
         return SKIPPED
-    host = state.graph.standin_for.get(node)
+    host = state.graph.fallback_for.get(node)
     if host is not None and not _stood_in(state, host, node):
         return SKIPPED
     if spec.when is not None:
@@ -109,7 +109,7 @@ def _join(state: RunState, world: World, node: int) -> int:
     good = statuses.count(SUCCEEDED)
     if state.notes.get(node, ("",))[0] == "JoinDeadline":
         return BAD
-    if node in state.late and node in state.chosen:
+    if node in state.past_deadline and node in state.chosen:
         return SUCCEEDED if world.records[node][1].digest is not None else BAD
     wanted = {"all": len(spec.inputs), "settled": 0, "first": 1, "quorum": spec.quorum}[spec.policy]
     if good < wanted:
@@ -138,7 +138,7 @@ def _map(state: RunState, world: World, node: int) -> int:
 
 
 def _item(state: RunState, world: World, item: int) -> None:
-    if state.notes.get(item, ("",))[0] == "GivenUp":
+    if state.notes.get(item, ("",))[0] == "Skipped":
         return
     ended = _called(state, world, item)
     spec = state.spec_of(item)

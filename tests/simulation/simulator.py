@@ -15,25 +15,25 @@ from simulation.audit import check_structure
 from simulation.outcomes import check_outcomes
 from simulation.world import Activity, World, chance
 
-from workflows.plan.compile.graph import Graph, Skeleton, Spec
+from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
 from workflows.plan.scheduling.events import (
-    Answered,
+    ApprovalDecided,
     Ask,
-    Begun,
     Decision,
     End,
     Event,
-    GivenUp,
-    Grown,
-    Judged,
+    GateAnswered,
+    NodeEnded,
     Outcome,
     Park,
-    Retried,
-    Settled,
-    Stopped,
-    Ticked,
+    PlanExtended,
+    RetryRequested,
+    RunStarted,
+    SkipRequested,
+    StopRequested,
+    TimeAdvanced,
 )
-from workflows.plan.scheduling.extension import shifted
+from workflows.plan.scheduling.extension import renumbered
 from workflows.plan.scheduling.keeping import replaced
 from workflows.plan.scheduling.rates import Rate
 from workflows.plan.scheduling.snapshot import dump, load
@@ -59,7 +59,7 @@ class Habits:
     most: int = 14
     grows: int = 0
     replaces: int = 0
-    wishes: int = 0
+    expansion_requests: int = 0
 
 
 @dataclass
@@ -81,15 +81,15 @@ class Simulation:
 
     def __init__(self, seed: int, habits: Habits, *, order: int | None = None, other: bool = False) -> None:
         self.habits = habits
-        skeleton = Planner(Seeded(seed), least=4, most=habits.most, early=habits.early).plan()
-        changed, self.alike = another(skeleton, Seeded(seed))
+        execution_plan = Planner(Seeded(seed), least=4, most=habits.most, early=habits.early).plan()
+        changed, self.alike = another(execution_plan, Seeded(seed))
         self.others = [changed] if habits.replaces else []
-        self.pieces = pieces_of(skeleton) if habits.grows else [changed if other else skeleton]
+        self.pieces = pieces_of(execution_plan) if habits.grows else [changed if other else execution_plan]
         self.graph = Graph(self.pieces.pop(0))
         self.random = random.Random(seed if order is None else order)
         self.crashes = random.Random(seed + 1)
         self.state = RunState(self.graph, window=self.random.choice((1, 2, 4, 100)), park_for=1_000)
-        self.state.growing = bool(self.pieces)
+        self.state.streaming = bool(self.pieces)
         if seed % 3:  # what the provider of model calls takes a minute
             self.state.rates = {"": Rate(seed % 3)}
         self.world = World(seed, failing=habits.failing)
@@ -100,7 +100,7 @@ class Simulation:
 
     def run(self) -> Story:
         """Run to the end. Raises AssertionError when something does not hold."""
-        self._act(Begun())
+        self._act(RunStarted())
         while not self.state.ended:
             self.story.turns += 1
             assert self.story.turns < 2_000, "the run does not come to an end"
@@ -118,7 +118,7 @@ class Simulation:
             self.edits -= 1
             self._edit()
         elif draw > 100 - self.habits.stops:
-            self._act(Stopped("cancelled"))
+            self._act(StopRequested("cancelled"))
         elif self.calendar:
             self._next_end()
         elif self.state.status.count(WAITING):
@@ -127,17 +127,17 @@ class Simulation:
             due = self.state.next_due()
             assert due is not None, "nothing is in flight and nothing will ring"
             self.state.now = max(self.state.now, due)
-            self._act(Ticked())
+            self._act(TimeAdvanced())
 
-    def _grow(self, skeleton: Skeleton | None = None) -> None:
-        old, self.graph = len(self.graph.specs), Graph(skeleton or self.pieces.pop(0))
+    def _grow(self, execution_plan: ExecutionPlan | None = None) -> None:
+        old, self.graph = len(self.graph.specs), Graph(execution_plan or self.pieces.pop(0))
         added = len(self.graph.specs) - old
-        self.world.move(lambda unit: shifted(unit, old, added))
+        self.world.move(lambda unit: renumbered(unit, old, added))
         self.calendar = [
-            (at, number, tuple((shifted(unit, old, added), generation) for unit, generation in keys))
+            (at, number, tuple((renumbered(unit, old, added), generation) for unit, generation in keys))
             for at, number, keys in self.calendar
         ]
-        self._act(Grown(self.graph, more=bool(self.pieces)))
+        self._act(PlanExtended(self.graph, more=bool(self.pieces)))
 
     def _replace(self) -> None:
         """Go on with the other plan, as an engine does: only activities of one unit each have a new owner."""
@@ -155,22 +155,22 @@ class Simulation:
         self.calendar = sorted(
             (at, number, (keys[group[0]],)) for at, number, group in self.calendar if group[0] in keys
         )
-        self._act(Begun())
+        self._act(RunStarted())
 
     def _next_end(self) -> None:
         at, _, keys = self.calendar[0]
         due = self.state.next_due()
         if due is not None and due <= at:
             self.state.now = max(self.state.now, due)
-            self._act(Ticked())
+            self._act(TimeAdvanced())
             return
         heappop(self.calendar)
         self.state.now = max(self.state.now, at)
         for unit, generation, outcome in self.world.settle(self.state, keys):
             found = self._extended(unit, generation, outcome)
-            found = self.world.wish(self.state, keys, found, self.habits.wishes)
+            found = self.world.expansion_request(self.state, keys, found, self.habits.expansion_requests)
             self.world.deliver(self.state, unit, generation, found)
-            self._act(Settled(unit, generation, found))
+            self._act(NodeEnded(unit, generation, found))
 
     def _extended(self, unit: int, generation: int, outcome: Outcome) -> Outcome:
         """Return how the check of an approved wish ends: with another node in the plan, or with objections."""
@@ -179,9 +179,9 @@ class Simulation:
             return outcome
         if chance("objections", self.world.seed, self.state.path(unit)) < 30:
             return Outcome(again=True, attempts=0, objections=("it does not fit",))
-        specs, known = self.graph.specs, self.graph.skeleton
-        more = Spec(f"{self.state.path(unit)}_more{len(specs)}", "tool", needs=[unit], skip_on_error=True)
-        self._grow(Skeleton([*specs, more], known.answer, known.on_failure, known.islands))
+        specs, known = self.graph.specs, self.graph.execution_plan
+        more = NodeSpec(f"{self.state.path(unit)}_more{len(specs)}", "tool", needs=[unit], skip_on_error=True)
+        self._grow(ExecutionPlan([*specs, more], known.answer, known.on_failure, known.groups))
         return replace(outcome, attempts=0)
 
     def _answer(self, unit: int) -> None:
@@ -191,8 +191,8 @@ class Simulation:
 
     def _word(self, unit: int, number: int) -> Event:
         if self.state.spec_of(unit).kind == "gate":
-            return Answered(unit, number % 3)
-        return Judged(unit, number >= 15)
+            return GateAnswered(unit, number % 3)
+        return ApprovalDecided(unit, number >= 15)
 
     def _edit(self) -> None:
         unit = self.random.randrange(len(self.state.status))
@@ -201,19 +201,19 @@ class Simulation:
             self._retry(unit)
         elif kind == "give up":
             if self.random.random() < 0.3:
-                self._act(GivenUp(unit))
+                self._act(SkipRequested(unit))
         elif kind == "answer":
             if self.state.status[unit] == WAITING:
                 self._answer(unit)
         elif self.world.zombies:
             stale = self.random.choice(self.world.zombies)
-            self._act(Settled(*stale, self.world.outcome(self.state, stale[0], ("late",))))
+            self._act(NodeEnded(*stale, self.world.outcome(self.state, stale[0], ("late",))))
 
     def _retry(self, unit: int) -> None:
         path = self.state.path(unit)
         if self.random.random() < 0.7:
             self.world.versions[path] = self.world.versions.get(path, 0) + 1
-        self._act(Retried(unit))
+        self._act(RetryRequested(unit))
 
     def _act(self, event: Event) -> None:
         if self.crashes.random() * 100 < self.habits.crashes and not self.state.work:  # a plan is replaced in one event
@@ -234,7 +234,7 @@ class Simulation:
             assert self.state.status[decision.unit] == WAITING
         elif isinstance(decision, End):
             self.story.end = decision.status
-            if not isinstance(self.story.log[-1][1], Stopped):
+            if not isinstance(self.story.log[-1][1], StopRequested):
                 check_outcomes(self.state, self.world)
         elif isinstance(decision, Park):
             check_outcomes(self.state, self.world)
@@ -248,7 +248,7 @@ class Simulation:
             if self.random.random() < 0.8:
                 self._retry(unit)
             else:
-                self._act(GivenUp(unit))
+                self._act(SkipRequested(unit))
 
     def _crash(self) -> None:
         """The process dies between two events: all that is left is what was written down."""
@@ -268,11 +268,11 @@ class Simulation:
         )
 
 
-def another(skeleton: Skeleton, choices: Seeded) -> tuple[Skeleton, list[str]]:
+def another(execution_plan: ExecutionPlan, choices: Seeded) -> tuple[ExecutionPlan, list[str]]:
     """Return a plan that has some nodes in common with this one, in another order, and the ids of those calls."""
-    other = deepcopy(skeleton)
+    other = deepcopy(execution_plan)
     changed: dict[int, bool] = {}
-    for node in Graph(skeleton).order:
+    for node in Graph(execution_plan).order:
         spec = other.specs[node]
         named = choices.integer(0, 5) == 0
         spec.id += "x" if named else ""
@@ -281,26 +281,26 @@ def another(skeleton: Skeleton, choices: Seeded) -> tuple[Skeleton, list[str]]:
     return shuffled(other, choices), alike
 
 
-def pieces_of(skeleton: Skeleton) -> list[Skeleton]:
+def pieces_of(execution_plan: ExecutionPlan) -> list[ExecutionPlan]:
     """Return the plan as it would come from a planner that still writes: longer and longer beginnings of it.
 
     A stand-in comes together with the node it stands in for.
     """
     furthest, cuts = -1, []
-    hosts = {spec.instead: index for index, spec in enumerate(skeleton.specs)}
-    for index, spec in enumerate(skeleton.specs):
+    hosts = {spec.instead: index for index, spec in enumerate(execution_plan.specs)}
+    for index, spec in enumerate(execution_plan.specs):
         furthest = max(furthest, index, hosts.get(index, -1), *_named(spec))
         if furthest == index:
             cuts.append(index + 1)
-    cuts = [*cuts[:: max(1, len(cuts) // 3)], len(skeleton.specs)]
-    pieces: list[Skeleton] = []
-    islands: list[list[int]] = []
+    cuts = [*cuts[:: max(1, len(cuts) // 3)], len(execution_plan.specs)]
+    pieces: list[ExecutionPlan] = []
+    groups: list[list[int]] = []
     for start, end in pairwise([0, *dict.fromkeys(cuts)]):
-        islands = [*islands, *(group for group in skeleton.islands if all(start <= node < end for node in group))]
-        answer = skeleton.answer if end == len(skeleton.specs) else list(range(end))
-        pieces.append(Skeleton(skeleton.specs[:end], answer, skeleton.on_failure, islands))
+        groups = [*groups, *(group for group in execution_plan.groups if all(start <= node < end for node in group))]
+        answer = execution_plan.answer if end == len(execution_plan.specs) else list(range(end))
+        pieces.append(ExecutionPlan(execution_plan.specs[:end], answer, execution_plan.on_failure, groups))
     return pieces
 
 
-def _named(spec: Spec) -> list[int]:
+def _named(spec: NodeSpec) -> list[int]:
     return [-1, *spec.needs, *spec.watches, *spec.inputs, *spec.reads, spec.instead, *(spec.over or ())[:1]]

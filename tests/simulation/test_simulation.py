@@ -97,7 +97,7 @@ def test_wishes_for_more_nodes_change_nothing_else_whatever_people_say_to_them()
     habits = Habits(early=False, repairs=0)
     added = 0
     for seed in seeds(19)[:400]:
-        wishing = play(seed, Habits(**{**vars(habits), "wishes": 40, "crashes": 20}), order=1)
+        wishing = play(seed, Habits(**{**vars(habits), "expansion_requests": 40, "crashes": 20}), order=1)
         plain = play(seed, habits, order=2)
         added += len(wishing.statuses) - len(plain.statuses)
         assert wishing.end == plain.end, seed
@@ -108,7 +108,7 @@ def test_wishes_for_more_nodes_change_nothing_else_whatever_people_say_to_them()
 
 def test_whatever_people_do_while_wishes_wait_every_result_is_made_of_what_is_there() -> None:
     for seed in seeds(23)[:400]:
-        crashed = Habits(edits=30, stops=1, failing=20, wishes=50, crashes=20)
+        crashed = Habits(edits=30, stops=1, failing=20, expansion_requests=50, crashes=20)
         calm = Habits(**{**vars(crashed), "crashes": 0})
         one, two = play(seed, crashed), play(seed, calm)
         assert (one.end, one.statuses, one.digests) == (two.end, two.statuses, two.digests), seed

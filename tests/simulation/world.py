@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from zlib import crc32
 
-from workflows.plan.scheduling.events import Cancel, Decision, Extend, Outcome, Start, Wish
+from workflows.plan.scheduling.events import Cancel, Decision, Expand, ExpansionRequest, Outcome, Start
 from workflows.plan.scheduling.state import (
+    AWAITING_FALLBACK,
     BLOCKED,
-    DELEGATED,
     ENDED,
-    OPENED,
+    EXPANDED,
     RUNNING,
     SHOWN,
     SKIPPED,
@@ -60,9 +60,9 @@ class World:
         for decision in decisions:
             if isinstance(decision, Start):
                 started.append(self._start(state, decision.units))
-            elif isinstance(decision, Extend):
+            elif isinstance(decision, Expand):
                 key = decision.unit, state.generation[decision.unit]
-                assert state.wishes[decision.unit].approved
+                assert state.expansion_requests[decision.unit].approved
                 self.live[key] = self.wished[key]
                 started.append((key,))
             elif isinstance(decision, Cancel):
@@ -109,21 +109,24 @@ class World:
                 fresh[unit] = self._in_group(state, unit, inputs, units, fresh)
         return [(unit, generation, fresh.get(unit, Outcome(again=True))) for unit, generation in keys]
 
-    def wish(self, state: RunState, keys: Activity, outcome: Outcome, wishing: int) -> Outcome:
+    def expansion_request(self, state: RunState, keys: Activity, outcome: Outcome, wishing: int) -> Outcome:
         """Return an outcome as a wish for more nodes, for so many in a hundred models. None wishes twice in vain."""
         unit, key = keys[0][0], keys[0]
         plain = len(keys) == 1 and not state.is_item(unit) and state.spec_of(unit).kind in ("tool", "llm")
         if not plain or key not in self.live or key in self.wished or state.objections.get(unit):
             return outcome
-        if outcome.digest is None or chance("wishes", self.seed, state.path(unit), self.live[key]) >= wishing:
+        if (
+            outcome.digest is None
+            or chance("expansion_requests", self.seed, state.path(unit), self.live[key]) >= wishing
+        ):
             return outcome
         self.wished[key] = self.live[key]
-        return replace(outcome, wish=Wish(outcome.digest, 1))
+        return replace(outcome, expansion_request=ExpansionRequest(outcome.digest, 1))
 
     def deliver(self, state: RunState, unit: int, generation: int, outcome: Outcome) -> None:
         """Note that an outcome reaches the scheduler now."""
         inputs = self.live.pop((unit, generation), None)
-        if inputs is None or outcome.wish is not None or outcome.objections:
+        if inputs is None or outcome.expansion_request is not None or outcome.objections:
             return
         if outcome.again:
             self.used.pop(state.address(unit))
@@ -172,18 +175,18 @@ def check_may_start(state: RunState, unit: int, inside: dict[int, None]) -> None
     node = state.node_of(unit)
     spec, path = state.graph.specs[node], state.path(unit)
     if state.is_item(unit):
-        assert state.status[node] == OPENED
+        assert state.status[node] == EXPANDED
         assert unit in state.items[node]
     if not (spec.kind == "map" and unit == node):
         for need in spec.needs:
             assert need in inside or state.status[need] == SUCCEEDED, f"{path} starts without {need}"
         for dep in spec.watches if unit == node else ():
             assert dep in inside or state.status[dep] in (*ENDED, BLOCKED), f"{path} starts before {dep} has ended"
-    assert node not in state.graph.standin_for or state.status[state.graph.standin_for[node]] == DELEGATED
+    assert node not in state.graph.fallback_for or state.status[state.graph.fallback_for[node]] == AWAITING_FALLBACK
     assert not spec.approval or state.approved.get(node), f"{path} starts without approval"
     assert spec.kind != "gate" or node in state.answers
     if spec.inputs:
         assert all(state.status[item] == SUCCEEDED for item in state.chosen[node])
-    given_up = any(state.notes.get(dep, ("",))[0] == "GivenUp" for dep in spec.watches)
+    given_up = any(state.notes.get(dep, ("",))[0] == "Skipped" for dep in spec.watches)
     if len(inside) == 1 and spec.when is not None and spec.kind != "map" and not given_up:
         assert state.decide(spec.when)

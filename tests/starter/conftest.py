@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from starter.client.errors import Refused, Stop
-from starter.client.outcome import Ending
+from starter.client.errors import CliError, Refused
+from starter.client.outcome import RunOutcome
 from starter.dev.binary import obtain
 from starter.dev.server import DevServer
 from starter.terminal.console import Output, Terminal
@@ -102,14 +102,14 @@ class FakeRun:
         *views: RunView,
         takes: Sequence[str] = (),
         updates: int = 1,
-        end: Ending | None = None,
-        gone: Stop | None = None,
+        end: RunOutcome | None = None,
+        gone: CliError | None = None,
         last: RunView | None = None,
     ) -> None:
         self._views = views
         self._takes = takes
         self._missing = updates if takes else 0
-        self._end = end or Ending(report())
+        self._end = end or RunOutcome(report())
         self._gone = gone
         self._last = last
         self.over = asyncio.Event()
@@ -127,7 +127,7 @@ class FakeRun:
             self.over.set()
         await self.over.wait()
 
-    async def ending(self) -> Ending:
+    async def ending(self) -> RunOutcome:
         if self._gone:
             raise self._gone
         await self.over.wait()
@@ -150,9 +150,9 @@ def make_run() -> type[FakeRun]:
 
 
 @pytest.fixture
-def never_ending() -> Ending:
+def never_ending() -> RunOutcome:
     """The ending of a fake run that goes on until the test sets `over`."""
-    return Ending(RunReport(id="run-1", run_id="r", status="running"))
+    return RunOutcome(RunReport(id="run-1", run_id="r", status="running"))
 
 
 @pytest.fixture

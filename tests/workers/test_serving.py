@@ -21,7 +21,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from starter.dev.binary import obtain
 from starter.dev.server import DevServer
 from workflows.messages import queues
-from workflows.messages.contracts import PREPARE, TOOL, GroupReply, NodeCall, PrepareCall, Prepared
+from workflows.messages.contracts import PREPARE, TOOL, GroupReply, NodeCall, PrepareCall, PreparedRun
 from workflows.messages.converter import connect
 from workflows.messages.result import RunReport
 
@@ -59,10 +59,10 @@ class OneTool:
     async def run(self, folder: str) -> GroupReply:
         run = workflow.info().run_id
         node = {"id": "n", "kind": "tool", "tool": "wait_for_go", "args": {"path": folder}}
-        opened: Prepared = await workflow.execute_activity(
+        opened: PreparedRun = await workflow.execute_activity(
             PREPARE.name,
             PrepareCall(run=run, plan={"goal": "wait", "nodes": [node], "answer": "$n"}),
-            result_type=Prepared,
+            result_type=PreparedRun,
             task_queue=queues.TOOLS,
             start_to_close_timeout=timedelta(seconds=20),
         )

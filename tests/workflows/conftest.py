@@ -9,7 +9,7 @@ from doubles.models import ModelServer
 from doubles.serving import Start, serving, starting
 from temporalio.client import Client
 
-from activities.definitions import Host, Places
+from activities.definitions import Activities, WorkerPaths
 from activities.llm.models import Models
 from activities.providers.settings import ModelSettings
 from activities.toolbox import load_tools
@@ -25,18 +25,20 @@ async def model_server() -> AsyncIterator[ModelServer]:
 @pytest.fixture(params=["openai"])
 async def model_host(
     request: pytest.FixtureRequest, model_server: ModelServer, cache: Path, artifacts: Path, docs: Path
-) -> AsyncIterator[Host]:
+) -> AsyncIterator[Activities]:
     """The activities of a worker whose models are served by the test's model server."""
     where = {"openai": model_server.openai_url, "anthropic": model_server.url}[request.param]
     name = request.param.upper()
     settings = ModelSettings.read({f"{name}_BASE_URL": where, f"{name}_API_KEY": "any", "SENNIT_MODEL": request.param})
     served = Models.of(settings)
-    yield Host(Places(artifacts, cache, docs, (), True), load_tools(["doubles.tools"]), served, identity="tests")
+    yield Activities(
+        WorkerPaths(artifacts, cache, docs, (), True), load_tools(["doubles.tools"]), served, identity="tests"
+    )
     await served.close()
 
 
 @pytest.fixture
-async def begin(client: Client, model_host: Host, cached: int) -> AsyncIterator[Start]:
+async def begin(client: Client, model_host: Activities, cached: int) -> AsyncIterator[Start]:
     """Start a run on workers whose models are behind HTTP."""
     async with serving(client, model_host, cached=cached), starting(client) as start:
         yield start

@@ -168,7 +168,7 @@ async def test_an_island_runs_as_one_activity(start: Start) -> None:
         call("d", args={"value": "$b.value$c.value"}),
         call("e", args={"value": "$d.value"}),
     ]
-    handle = await start(plan={"nodes": nodes, "islands": [["a", "b", "c", "d", "e"]]})
+    handle = await start(plan={"nodes": nodes, "groups": [["a", "b", "c", "d", "e"]]})
     report = await handle.result()
     assert report["answer"] == {"value": "11"}
     history = await handle.fetch_history()

@@ -82,12 +82,12 @@ async def test_a_run_is_cancelled_before_its_plan_is_there(start: Start) -> None
 async def test_an_island_is_cancelled_and_keeps_what_had_ended(start: Start, cache: Path) -> None:
     nodes = [
         call("a", args={"value": 1}),
-        call("b", "hang", args={"name": "cancel-island"}, needs=["a"]),
-        call("c", "hang", args={"name": "cancel-island"}, needs=["a"]),
+        call("b", "hang", args={"name": "cancel-group"}, needs=["a"]),
+        call("c", "hang", args={"name": "cancel-group"}, needs=["a"]),
     ]
     nodes += [{"id": "j", "kind": "join", "inputs": ["b", "c"]}]
-    handle = await start(plan={"nodes": nodes, "islands": [["a", "b", "c"]]})
-    folder = cache / "cancel-island"
+    handle = await start(plan={"nodes": nodes, "groups": [["a", "b", "c"]]})
+    folder = cache / "cancel-group"
     await gone(lambda: len(list(folder.glob("*.begun"))) == 2, 20)
     assert await cancelled(handle) < SLOWEST
     await gone(lambda: len(list(folder.glob("*.cancelled"))) == 2, SLOWEST)

@@ -12,9 +12,9 @@ from temporalio import activity
 from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
 
 from activities.nodes import runner
-from activities.nodes.context import Made, Turn
+from activities.nodes.context import NodeContext, NodeOutput
 from activities.nodes.error_mapping import OutputRefused
-from activities.nodes.handlers import Kinds
+from activities.nodes.handlers import NodeHandlers
 from activities.nodes.replies import keep
 
 pytestmark = pytest.mark.server
@@ -130,14 +130,14 @@ async def test_writes_of_a_map_are_not_repeated_when_only_their_gathering_failed
             raise OutputRefused("the output has too many bytes")
         return await keep(*args, **options)
 
-    async def gathers(kinds: Kinds, turn: Turn) -> Made:
+    async def gathers(kinds: NodeHandlers, turn: NodeContext) -> NodeOutput:
         if turn.address.path == "w":
             await asyncio.sleep(0.6)
         return await run(kinds, turn)
 
-    run = Kinds.run
+    run = NodeHandlers.run
     monkeypatch.setattr(runner, "keep", keeps)
-    monkeypatch.setattr(Kinds, "run", gathers)
+    monkeypatch.setattr(NodeHandlers, "run", gathers)
     write = {"kind": "tool", "tool": "post", "args": {"text": "$item"}, "timeout": "500ms"}
     nodes = [call("l", args={"value": ["a", "b"]}), {"id": "w", "kind": "map", "over": "$l.value", "do": write}]
     handle = await start(plan={"nodes": nodes, "answer": "$w"}, approval="never")

@@ -15,7 +15,7 @@ def odd(kind: str, **fields: Any) -> dict[str, Any]:
     return call("a", "odd", args={"kind": kind}, **fields)
 
 
-@pytest.mark.parametrize("shape", ["answer", "inner", "island"])
+@pytest.mark.parametrize("shape", ["answer", "inner", "group"])
 @pytest.mark.parametrize(
     ("kind", "error"),
     [
@@ -31,12 +31,12 @@ def odd(kind: str, **fields: Any) -> dict[str, Any]:
 async def test_an_output_that_cannot_be_kept_fails_its_node_in_words(
     start: Start, kind: str, error: str, shape: str
 ) -> None:
-    nodes, islands = [odd(kind)], []
+    nodes, groups = [odd(kind)], []
     if shape != "answer":
         nodes += [call("b", args={"value": "$a"}), call("c", args={"value": 1})]
         nodes += [{"id": "j", "kind": "join", "inputs": ["b", "c"], "policy": "settled"}]
-        islands = [["a", "b"]] if shape == "island" else []
-    handle = await start(plan={"nodes": nodes, "islands": islands}, on_failure="partial")
+        groups = [["a", "b"]] if shape == "group" else []
+    handle = await start(plan={"nodes": nodes, "groups": groups}, on_failure="partial")
     report = await handle.result()
     line = report["nodes"][0]
     assert line["status"] == "failed"

@@ -126,7 +126,7 @@ async def test_a_node_given_up_lets_a_tolerant_join_go_on(start: Start) -> None:
     await until(handle, blocked)
     assert await insist(handle, "skip_node", {"node": "a"}) == "a is given up"
     report = await until_ended(handle)
-    assert lines(report)["a"]["error"] == "GivenUp: a person gave it up"
+    assert lines(report)["a"]["error"] == "Skipped: a person skipped it"
     assert {name: line["status"] for name, line in lines(report).items()}["b"] == "skipped"
 
 
@@ -231,7 +231,7 @@ async def test_a_group_member_that_failed_is_run_again_alone(start: Start, cache
         call("c", args={"value": "$a.value"}),
         {"id": "j", "kind": "join", "inputs": ["b", "c"]},
     ]
-    handle = await start(plan={"nodes": nodes, "islands": [["a", "b", "c"]]})
+    handle = await start(plan={"nodes": nodes, "groups": [["a", "b", "c"]]})
     await until(handle, blocked)
     (cache / "group-b").touch()
     await insist(handle, "retry_node", {"node": "b"})

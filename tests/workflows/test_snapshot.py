@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from workflows.plan.compile.graph import Graph, Skeleton, Spec
+from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
 from workflows.plan.scheduling.snapshot import dump, load
 from workflows.plan.scheduling.state import FAILED, SUCCEEDED, RunState
 
@@ -18,10 +18,10 @@ def state_of_ten_thousand(*, items: bool) -> RunState:
 
     chance = random.Random(7)
     if items:
-        specs = [Spec("list", "tool"), Spec("m", "map", over=(0, "items.length"), cap=NODES)]
+        specs = [NodeSpec("list", "tool"), NodeSpec("m", "map", over=(0, "items.length"), cap=NODES)]
     else:
-        specs = [Spec(f"node_{index}", "tool", needs=[index - 1] if index else []) for index in range(NODES)]
-    state = RunState(Graph(Skeleton(specs, [len(specs) - 1], "park")))
+        specs = [NodeSpec(f"node_{index}", "tool", needs=[index - 1] if index else []) for index in range(NODES)]
+    state = RunState(Graph(ExecutionPlan(specs, [len(specs) - 1], "park")))
     state.now = 1_795_000_000_000
     if items:
         maps.append(state, 1, NODES)

@@ -54,8 +54,8 @@ async def test_the_whole_window_starts_in_steps_that_a_transaction_can_hold(star
     first = [call(f"a{index}", args={"value": index}) for index in range(250)]
     everything = {"value": {node["id"]: f"${node['id']}.value" for node in first}}
     second = [call(f"b{index}", args=everything) for index in range(90)]
-    islands = [[node["id"] for node in first[start : start + 50]] for start in range(0, 250, 50)]
-    plan = {"nodes": [*first, *second], "islands": islands, "answer": "$b89.value.a249"}
+    groups = [[node["id"] for node in first[start : start + 50]] for start in range(0, 250, 50)]
+    plan = {"nodes": [*first, *second], "groups": groups, "answer": "$b89.value.a249"}
     handle = await start(plan_packed=pack_plan(plan), window=500)
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", 249)

@@ -40,7 +40,7 @@ class Layout:
 def after(graph: Graph) -> list[list[int]]:
     """Return for each node the nodes it comes after; a stand-in comes after the one it stands in for."""
     found = [[*deps, *spec.inputs] for deps, spec in zip(graph.deps, graph.specs, strict=True)]
-    for standin, host in graph.standin_for.items():
+    for standin, host in graph.fallback_for.items():
         found[standin].append(host)
     return found
 

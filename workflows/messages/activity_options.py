@@ -11,7 +11,7 @@ from temporalio.common import Priority, RetryPolicy
 from temporalio.workflow import ActivityCancellationType
 
 from workflows.messages import queues
-from workflows.plan.compile.graph import Spec
+from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.language.summary import for_bar
 
 HEARTBEAT = timedelta(seconds=10)
@@ -36,7 +36,7 @@ class Options(TypedDict, total=False):
     summary: str
 
 
-def node_options(specs: list[Spec], *, item: bool, own_work: bool) -> Options:
+def node_options(specs: list[NodeSpec], *, item: bool, own_work: bool) -> Options:
     """Return the options for one node or a group. `own_work` is false where only stored outputs are put together,
     around a sub-agent too: what fails there is the store, and what its run has cost is not to be lost for that.
     """
@@ -72,7 +72,7 @@ def service_options(summary: str, *, queue: str = queues.TOOLS, beats: bool = Fa
     return options
 
 
-def _attempts(specs: list[Spec]) -> int:
+def _attempts(specs: list[NodeSpec]) -> int:
     """Return the most that Temporal may count; a model call counts its own attempts itself."""
     most = max(spec.attempts for spec in specs)
     return most + REFUSALS if specs[0].queue.startswith(queues.LLM_PREFIX) else most

@@ -50,8 +50,8 @@ class PrepareCall(Message):
     given: str = ""
 
 
-class Checked(Message):
-    """A plan's verdict: either a plan digest and its packed skeleton, or problems, one sentence each.
+class CheckResult(Message):
+    """A plan's verdict: either a plan digest and its packed execution_plan, or problems, one sentence each.
 
     `continues` says that the plan begins with all of its base as it was. If it does not, `kept` maps its nodes to those
     of its base that make the same calls on the same inputs. `facts` are those of old nodes that only the new plan asks
@@ -60,7 +60,7 @@ class Checked(Message):
     """
 
     plan: Digest = ""
-    skeleton: str = ""
+    execution_plan: str = ""
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     continues: bool = False
@@ -71,7 +71,7 @@ class Checked(Message):
     tokens: int = 0
 
 
-class Prepared(Message):
+class PreparedRun(Message):
     """`charter` is the artifact of all a run is bound to: catalogue, inputs, documents. A planner that `streams` sends
     the beginning of its plan while it writes the rest. `attributes` are the search attributes that the namespace has,
     `rates` the calls a minute of model queues for which somebody said how many they take.
@@ -80,7 +80,7 @@ class Prepared(Message):
     charter: Digest
     planner: str = ""
     streams: bool = False
-    checked: Checked | None = None
+    checked: CheckResult | None = None
     attributes: tuple[str, ...] = ()
     rates: dict[str, int] = Field(default_factory=dict)
 
@@ -99,23 +99,23 @@ class PlanCall(Message):
     stream: bool = False
 
 
-class Drafted(Message):
+class PlanDraft(Message):
     """The beginning of a plan, checked, as far as it is written: each one continues the last of the same attempt."""
 
     attempt: int
     plan: Digest
-    skeleton: str
+    execution_plan: str
 
 
-def drafted_in(request: Any = None, *more: Any) -> Drafted | None:
+def parse_draft(request: Any = None, *more: Any) -> PlanDraft | None:
     """Return the beginning of a plan in a signal's input, or None for an input of any other shape."""
     try:
-        return Drafted.model_validate(request) if not more else None
+        return PlanDraft.model_validate(request) if not more else None
     except ValidationError:
         return None
 
 
-class Planned(Message):
+class PlanResult(Message):
     """A planner's draft in the plan language, not yet checked.
 
     `said` is the planner's own text, where another attempt may mend it. `problems` are what the text itself has wrong:
@@ -145,7 +145,7 @@ class CheckCall(Message):
 
 
 class LoadCall(Message):
-    """Asks for the skeleton of a plan checked earlier in this run."""
+    """Asks for the execution_plan of a plan checked earlier in this run."""
 
     run: str
     plan: Digest
@@ -240,22 +240,22 @@ class Conclusion(Message):
     ref: Digest | None = None
 
 
-class Delegation(Message):
+class SubagentRequest(Message):
     """What a sub-agent is started with: a run request. What others said stays out of its goal, which names it."""
 
     request: dict[str, JsonValue]
 
 
-PREPARE = Call("prepare", PrepareCall, Prepared)
-PLAN = Call("plan", PlanCall, Planned)
-CHECK_PLAN = Call("check_plan", CheckCall, Checked)
-LOAD_PLAN = Call("load_plan", LoadCall, Checked)
+PREPARE = Call("prepare", PrepareCall, PreparedRun)
+PLAN = Call("plan", PlanCall, PlanResult)
+CHECK_PLAN = Call("check_plan", CheckCall, CheckResult)
+LOAD_PLAN = Call("load_plan", LoadCall, CheckResult)
 CONCLUDE = Call("conclude", ConcludeCall, Conclusion)
 TOOL = Call("tool", NodeCall, GroupReply)
 LLM = Call("llm", NodeCall, GroupReply)
 JOIN = Call("join", NodeCall, GroupReply)
 MAP = Call("map", NodeCall, GroupReply)
-DELEGATE = Call("delegate", NodeCall, Delegation)
+DELEGATE = Call("delegate", NodeCall, SubagentRequest)
 AGENT = Call("agent", NodeCall, GroupReply)
 GATE = Call("gate", NodeCall, GroupReply)
 GROUP = Call("group", NodeCall, GroupReply)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from workflows.messages.usage import Spent
 from workflows.plan.language.durations import Duration
 from workflows.plan.language.fields import fault_of
-from workflows.plan.language.json_checks import MAX_DEPTH, flaw
+from workflows.plan.language.json_checks import MAX_DEPTH, first_violation
 from workflows.plan.language.limits import Limits
 from workflows.plan.language.nodes import MAX_GOAL_BYTES, MAX_NODES, OnFailure
 from workflows.plan.language.packing import MAX_PACKED_BYTES
@@ -30,12 +30,12 @@ class Unreadable:
     """Stands for an input that is no JSON, or JSON nested deeper than 200 levels."""
 
 
-class Carry(BaseModel):
+class ContinuedState(BaseModel):
     """What one run hands to the next when it continues as new; never written by people."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    home: str
+    run_prefix: str
     charter: str
     plan: str
     snapshot: str
@@ -43,7 +43,7 @@ class Carry(BaseModel):
     replans: int = 0
     runs: int = 1
     attributes: tuple[str, ...] = ()
-    told: str = ""
+    last_reported: str = ""
 
 
 class RunRequest(BaseModel):
@@ -70,7 +70,7 @@ class RunRequest(BaseModel):
     tenant: str = ""
     given: str = Field(default="", max_length=200)
     depth: int = Field(default=0, strict=True, ge=0, le=100)
-    carry: Carry | None = None
+    carry: ContinuedState | None = None
 
 
 def parse_request(request: Any, *more: Any) -> RunRequest:
@@ -104,7 +104,7 @@ def parse_request(request: Any, *more: Any) -> RunRequest:
 
 def flaw_in(given: dict[Any, Any]) -> str | None:
     """Return what in an input JSON cannot carry, with its place: such a value would fail wherever it is sent next."""
-    found = flaw(given, depth=MAX_DEPTH + 2)
+    found = first_violation(given, depth=MAX_DEPTH + 2)
     return f"{named(place_of(found[0]) or 'input')}: {found[1]}" if found is not None else None
 
 

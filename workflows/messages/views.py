@@ -41,7 +41,7 @@ class SubagentView(Message):
 
     name: str
     run: str
-    stuck: bool = False
+    is_blocked: bool = False
     blocked: tuple[BlockedOn, ...] = Field(default=(), max_length=MOST_PASSED_ON)
 
 

@@ -15,12 +15,12 @@ from temporalio import workflow
 from workflows.messages.activity_options import as_keywords, node_options
 from workflows.messages.contracts import AGENT, GATE, GROUP, JOIN, LLM, MAP, TOOL, Call, GroupReply, NodeCall, NodeReply
 from workflows.plan.language.limits import worded
-from workflows.plan.scheduling.events import Outcome, Settled
+from workflows.plan.scheduling.events import NodeEnded, Outcome
 from workflows.plan.scheduling.state import ENDED, RUNNING, RunState
 from workflows.run.node_calls import Units, node_call, weight
 from workflows.run.outcomes import ends_of
 from workflows.run.subagent import run_subagent
-from workflows.run.subagent_status import Relay
+from workflows.run.subagent_status import SubagentStatus
 
 MOST_STARTS = 500
 MOST_BYTES = 1024 * 1024
@@ -43,13 +43,13 @@ Handle = asyncio.Task[GroupReply]
 
 
 @dataclass(slots=True, eq=False)
-class Flight:
+class InFlight:
     """One activity under way: the units it runs, in which generations, and who is told of its end."""
 
     units: Units
     generations: Units
     handle: Handle
-    fanout: "Fanout"
+    fanout: "Dispatcher"
 
     @property
     def keys(self) -> list[tuple[int, int]]:
@@ -57,32 +57,32 @@ class Flight:
         return list(zip(self.units, self.generations, strict=True))
 
 
-class Fanout:
+class Dispatcher:
     """The activities in flight of one run. `wake` is called as each one ends; `settled` then tells how."""
 
-    def __init__(self, state: RunState, run: str, plan: str, wake: Callable[[], None], relay: Relay) -> None:
+    def __init__(self, state: RunState, run: str, plan: str, wake: Callable[[], None], relay: SubagentStatus) -> None:
         self._state = state
         self._run = run
         self._plan = plan
         self._wake = wake
-        self._relay = relay
-        self._flights: dict[tuple[int, int], Flight] = {}
-        self._ended: deque[Flight] = deque()
+        self._subagent_status = relay
+        self._flights: dict[tuple[int, int], InFlight] = {}
+        self._ended: deque[InFlight] = deque()
         self._waiting: deque[tuple[Units, Units]] = deque()
-        self._put_back: list[Settled] = []
+        self._put_back: list[NodeEnded] = []
         self.started = 0
-        self.inherited: dict[str, Any] = {}
+        self.child_defaults: dict[str, Any] = {}
         self.replans = 0
         self._task = -1
         self._starts = 0
         self._bytes = 0
 
-    def afresh(self, state: RunState, plan: str, kept: Mapping[int, int]) -> "Fanout":
+    def afresh(self, state: RunState, plan: str, kept: Mapping[int, int]) -> "Dispatcher":
         """Return one for another plan of the same run: it has those `lone` flights whose units are `kept`, by their new
         numbers and generations. What else this one started is forgotten.
         """
-        other = Fanout(state, self._run, plan, self._wake, self._relay)
-        other.inherited, other.replans = self.inherited, self.replans
+        other = Dispatcher(state, self._run, plan, self._wake, self._subagent_status)
+        other.child_defaults, other.replans = self.child_defaults, self.replans
         for flight in [flight for unit, flight in self.lone.items() if unit in kept]:
             unit = kept[flight.units[0]]
             flight.units, flight.generations, flight.fanout = (unit,), (state.generation[unit],), other
@@ -93,7 +93,7 @@ class Fanout:
         return other
 
     @property
-    def lone(self) -> dict[int, Flight]:
+    def lone(self) -> dict[int, InFlight]:
         """The flights of one unit each whose end has not been told yet, by unit."""
         flights = (*self._ended, *self._flights.values())
         now = self._state.generation
@@ -130,7 +130,7 @@ class Fanout:
             if len(live) == len(units):
                 self._start(units)
             elif live:  # a member of the group was called off meanwhile: the others start alone
-                self._put_back += [Settled(*key, Outcome(attempts=0, again=True)) for key in live]
+                self._put_back += [NodeEnded(*key, Outcome(attempts=0, again=True)) for key in live]
                 self._wake()
 
     def _still_wanted(self, unit: int, generation: int) -> bool:
@@ -138,7 +138,7 @@ class Fanout:
 
     def _start(self, units: Units) -> None:
         state = self._state
-        call = self._told(node_call(state, self._run, self._plan, units), units[0])
+        call = self._with_limits(node_call(state, self._run, self._plan, units), units[0])
         self._starts += 1
         self.started += 1
         self._bytes += weight(call)
@@ -153,8 +153,8 @@ class Fanout:
         options.setdefault("summary", self._summary(units, name, spec.summary))
         handle: Handle
         if kind == "agent":
-            given = {**self.inherited, "budget": self._part(first)}
-            handle = asyncio.create_task(run_subagent(call, name, options, given, self._relay))
+            given = {**self.child_defaults, "budget": self._part(first)}
+            handle = asyncio.create_task(run_subagent(call, name, options, given, self._subagent_status))
         else:
             handle = workflow.start_activity(
                 contract.name, call, activity_id=name, result_type=contract.gives, **as_keywords(options)
@@ -162,7 +162,7 @@ class Fanout:
         self._follow(units, handle)
 
     def _follow(self, units: Units, handle: Handle) -> None:
-        flight = Flight(units, tuple(self._state.generation[unit] for unit in units), handle, self)
+        flight = InFlight(units, tuple(self._state.generation[unit] for unit in units), handle, self)
         self._flights.update(dict.fromkeys(flight.keys, flight))
         handle.add_done_callback(lambda _: flight.fanout._done(flight))
 
@@ -181,7 +181,7 @@ class Fanout:
         others = [each for each in agents if each != unit and state.status[each] not in ENDED]
         return 1 + sum((other, state.generation[other]) not in self._flights for other in others)
 
-    def _told(self, call: NodeCall, unit: int) -> NodeCall:
+    def _with_limits(self, call: NodeCall, unit: int) -> NodeCall:
         """Tell a model what the budget has left for it, and the one whose output is the answer how often it may ask for
         more nodes, and what was wrong when it did.
         """
@@ -200,7 +200,7 @@ class Fanout:
             return " ".join([name, *(self._state.path(unit) for unit in units)])[:120]
         return f"{name} {summary.partition(' ')[2]}"[:120]
 
-    def _done(self, flight: Flight) -> None:
+    def _done(self, flight: InFlight) -> None:
         for key in flight.keys:
             self._flights.pop(key, None)
         self._ended.append(flight)
@@ -212,14 +212,16 @@ class Fanout:
         if flight is not None and not flight.handle.done():
             flight.handle.cancel()
 
-    def settled(self) -> list[tuple[Settled, NodeReply | None]]:
+    def settled(self) -> list[tuple[NodeEnded, NodeReply | None]]:
         """Return what has ended since the last call, in order, each with the reply where there is one."""
-        found: list[tuple[Settled, NodeReply | None]] = [(event, None) for event in self._put_back]
+        found: list[tuple[NodeEnded, NodeReply | None]] = [(event, None) for event in self._put_back]
         self._put_back.clear()
         while self._ended:
             flight = self._ended.popleft()
             ends = ends_of(flight.handle, len(flight.units))
-            found += [(Settled(*key, outcome), reply) for key, (outcome, reply) in zip(flight.keys, ends, strict=True)]
+            found += [
+                (NodeEnded(*key, outcome), reply) for key, (outcome, reply) in zip(flight.keys, ends, strict=True)
+            ]
         return found
 
     def renumber(self, move: Callable[[int], int], plan: str) -> None:

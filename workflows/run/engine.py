@@ -10,40 +10,40 @@ from typing import Any
 
 from temporalio import workflow
 
-from workflows.messages.contracts import Checked, NodeReply
+from workflows.messages.contracts import CheckResult, NodeReply
 from workflows.messages.result import RunStatus
 from workflows.messages.updates import Update
 from workflows.messages.usage import Spent
 from workflows.messages.views import SubagentView
-from workflows.plan.compile.graph import Graph, Skeleton
+from workflows.plan.compile.graph import ExecutionPlan, Graph
 from workflows.plan.language.limits import Limits
 from workflows.plan.scheduling.budget import Amounts
 from workflows.plan.scheduling.events import (
-    Begun,
+    BudgetRaised,
     Cancel,
-    Charged,
+    CostCharged,
     Decision,
     End,
     EndStatus,
     Event,
-    Extend,
-    Grown,
-    Raised,
-    Settled,
+    Expand,
+    NodeEnded,
+    PlanExtended,
+    RunStarted,
     Start,
-    Stopped,
-    Ticked,
+    StopRequested,
+    TimeAdvanced,
 )
-from workflows.plan.scheduling.extension import shifted
+from workflows.plan.scheduling.extension import renumbered
 from workflows.plan.scheduling.keeping import replaced
 from workflows.plan.scheduling.state import OVERTIME, RUNNING, RunState
 from workflows.plan.scheduling.step import step
-from workflows.run.dispatcher import Fanout
-from workflows.run.extension import Extender
-from workflows.run.setup import Opening
-from workflows.run.subagent_status import Relay
-from workflows.run.timer import Alarm, milliseconds
-from workflows.run.update_rules import objection, unfit
+from workflows.run.dispatcher import Dispatcher
+from workflows.run.extension import PlanExtender
+from workflows.run.setup import RunSetup
+from workflows.run.subagent_status import SubagentStatus
+from workflows.run.timer import DeadlineTimer, milliseconds
+from workflows.run.update_rules import never_valid, rejection
 
 DRAIN_EVENTS = 20_000
 DRAIN_BYTES = 20 * 1024 * 1024
@@ -56,7 +56,9 @@ REFUSALS_WAKE = "refusals-wake"
 class Engine:
     """One run's scheduler with its activities. `changed` is called after every batch of events."""
 
-    def __init__(self, state: RunState, opening: Opening, relay: Relay, plan: str, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, state: RunState, opening: RunSetup, relay: SubagentStatus, plan: str, changed: Callable[[], None]
+    ) -> None:
         self.state = state
         self.plan = plan
         self.replies: dict[int, NodeReply] = {}
@@ -67,10 +69,10 @@ class Engine:
         self._changed = changed
         self.relay = relay
         self._awake = False
-        self._alarm = Alarm(self.wake)
-        self.extender = Extender(self, opening)
+        self._alarm = DeadlineTimer(self.wake)
+        self.extender = PlanExtender(self, opening)
         self._broken: BaseException | None = None
-        self._fanout = Fanout(state, opening.home, plan, self.wake, relay)
+        self._dispatcher = Dispatcher(state, opening.run_prefix, plan, self.wake, relay)
 
     def post(self, event: Event) -> None:
         """Take an event from outside at once, so that the next update is checked against what it changed."""
@@ -87,47 +89,47 @@ class Engine:
         """The run's status as people see it: blocked too when all that runs are sub-agents that are."""
         if self.status is not None:
             return self.status
-        waiting = self.state.waiting or self.below
+        waiting = self.state.waiting or self.blocked_children
         return "blocked" if self.state.parked or (waiting and not self.moving) else "running"
 
     @property
     def moving(self) -> int:
         """How many nodes run and may go on by themselves: all but sub-agents that are blocked."""
-        return self.state.running - sum(view.stuck for view in self.below.values())
+        return self.state.running - sum(view.is_blocked for view in self.blocked_children.values())
 
     @property
-    def below(self) -> dict[int, SubagentView]:
+    def blocked_children(self) -> dict[int, SubagentView]:
         """What the sub-agents that run now wait for, by their nodes."""
-        return self.relay.below(self.state)
+        return self.relay.blocked_children(self.state)
 
     @property
     def started(self) -> int:
         """How many activities were started so far."""
-        return self._fanout.started
+        return self._dispatcher.started
 
     def inline_answer(self) -> tuple[Any, str] | None:
         """Return (value, digest) of the answering node when this run still has both."""
-        nodes = self.state.graph.skeleton.answer
+        nodes = self.state.graph.execution_plan.answer
         reply = self.replies.get(nodes[0]) if nodes else None
         return (reply.value, reply.ref or "") if reply is not None and reply.has_value else None
 
     @property
     def quiet(self) -> bool:
         """Whether nothing is in flight: the only instants at which a run may continue as new."""
-        busy = self._fanout.busy or self.extender.busy or self.relay.busy
-        return not (busy or self.state.running or self.state.growing) and workflow.all_handlers_finished()
+        busy = self._dispatcher.busy or self.extender.busy or self.relay.busy
+        return not (busy or self.state.running or self.state.streaming) and workflow.all_handlers_finished()
 
-    def objection(self, update: Update) -> str | None:
+    def rejection(self, update: Update) -> str | None:
         """Return why the update cannot be taken now; None when it can."""
-        return f"the run has ended: {self.status}" if self.status is not None else objection(self.state, update)
+        return f"the run has ended: {self.status}" if self.status is not None else rejection(self.state, update)
 
-    def hopeless(self, update: Update) -> str | None:
+    def final_rejection(self, update: Update) -> str | None:
         """Return why the update cannot be taken, now or when what is in flight has ended, which it may have already."""
-        if self.status is None and (self.extender.busy or self.state.growing):
+        if self.status is None and (self.extender.busy or self.state.streaming):
             return None
-        if self.status is None and (self._fanout.busy or self.state.deadlines):
-            return unfit(self.state, update)
-        return self.objection(update)
+        if self.status is None and (self._dispatcher.busy or self.state.deadlines):
+            return never_valid(self.state, update)
+        return self.rejection(update)
 
     async def run(self) -> bool:
         """Work until the run ends (True) or is to continue as new (False). Raises what `fail` was given."""
@@ -146,7 +148,7 @@ class Engine:
         self._awake = False
         self.state.now = milliseconds()
         self._drain()
-        for event, reply in self._fanout.settled():
+        for event, reply in self._dispatcher.settled():
             if reply is not None and self.state.generation[event.unit] == event.generation:
                 self._note(event.unit, reply)
                 if reply.more and self.expects(event):
@@ -155,78 +157,78 @@ class Engine:
             self._carry_out(step(self.state, event))
         due = self.state.next_due()
         if due is not None and due <= self.state.now:
-            self._carry_out(step(self.state, Ticked()))
-        self._fanout.start_waiting()
+            self._carry_out(step(self.state, TimeAdvanced()))
+        self._dispatcher.start_waiting()
         self._changed()
 
-    def expects(self, event: Settled) -> bool:
+    def expects(self, event: NodeEnded) -> bool:
         """Whether the run goes on and this unit's end is still open: nothing has called it off or begun it anew."""
         unit, state = event.unit, self.state
         running = unit < len(state.status) and state.status[unit] == RUNNING
         return self.status is None and running and state.generation[unit] == event.generation
 
-    def begins(self, longer: Skeleton) -> bool:
+    def begins(self, longer: ExecutionPlan) -> bool:
         """Whether a plan begins with the nodes of this one, and has more."""
         own = [spec.id for spec in self.state.graph.specs]
         return len(longer.specs) > len(own) and [spec.id for spec in longer.specs[: len(own)]] == own
 
-    def grow(self, checked: Checked, *, more: bool = False) -> None:
+    def grow(self, checked: CheckResult, *, more: bool = False) -> None:
         """Go on with a longer plan, unless the run has ended. `more` says that it is not the whole yet."""
         if self.status is not None:
             return
-        graph = Graph(Skeleton.unpack(checked.skeleton))
+        graph = Graph(ExecutionPlan.unpack(checked.execution_plan))
         old, added = len(self.state.graph.specs), len(graph.specs) - len(self.state.graph.specs)
         self.plan = checked.plan
-        self._fanout.renumber(lambda unit: shifted(unit, old, added), checked.plan)
-        self.replies = {shifted(unit, old, added): reply for unit, reply in self.replies.items()}
-        self.post(Grown(graph, {graph.by_id[name]: dict(facts) for name, facts in checked.facts.items()}, more))
+        self._dispatcher.renumber(lambda unit: renumbered(unit, old, added), checked.plan)
+        self.replies = {renumbered(unit, old, added): reply for unit, reply in self.replies.items()}
+        self.post(PlanExtended(graph, {graph.by_id[name]: dict(facts) for name, facts in checked.facts.items()}, more))
 
-    def begin_again(self, checked: Checked) -> None:
+    def begin_again(self, checked: CheckResult) -> None:
         """Go on with another plan. What both do alike stays as it is, succeeded or under way; the rest is dropped."""
-        old, graph = self.state, Graph(Skeleton.unpack(checked.skeleton))
+        old, graph = self.state, Graph(ExecutionPlan.unpack(checked.execution_plan))
         alike = {graph.by_id[name]: old.graph.by_id[was] for name, was in checked.kept.items()}
-        lone = self._fanout.lone
+        lone = self._dispatcher.lone
         alike = {node: was for node, was in alike.items() if old.status[was] != RUNNING or was in lone}
         facts = {graph.by_id[name]: dict(found) for name, found in checked.facts.items()}
         self.state, kept = replaced(old, graph, alike, facts)
         for unit in [unit for unit in range(len(old.status)) if unit not in kept]:
             if old.status[unit] == RUNNING:
-                self._fanout.cancel(unit, old.generation[unit])
+                self._dispatcher.cancel(unit, old.generation[unit])
             if old.status[unit] == RUNNING or old.attempts[unit]:
                 self.wasted.append(self.replies.get(unit))
         self.plan = checked.plan
         self.replies = {kept[unit]: reply for unit, reply in self.replies.items() if unit in kept}
-        self._fanout = self._fanout.afresh(self.state, checked.plan, kept)
-        self.post(Begun())
+        self._dispatcher = self._dispatcher.afresh(self.state, checked.plan, kept)
+        self.post(RunStarted())
 
     @property
     def replans(self) -> int:
         """How often the model whose output is the answer may still ask for more nodes."""
-        return self._fanout.replans
+        return self._dispatcher.replans
 
     def allow_replans(self, times: int) -> None:
         """Let the model whose output is the answer ask for more nodes so many times."""
-        self._fanout.replans = times
+        self._dispatcher.replans = times
 
-    def bequeath(self, inherited: dict[str, Any]) -> None:
+    def set_child_defaults(self, inherited: dict[str, Any]) -> None:
         """Set the fields of a request that all sub-agents have from this run."""
-        self._fanout.inherited = inherited
+        self._dispatcher.child_defaults = inherited
 
     def limit(self, limits: Limits) -> None:
         """Set what the run may spend, from now on and in all."""
-        self.post(Raised(limits.amounts()))
+        self.post(BudgetRaised(limits.amounts()))
         if limits.time is not None:
             self.state.deadlines[OVERTIME] = self.state.now + round(limits.time * 1000)
 
     def charge(self, spent: Spent) -> None:
         """Book what was spent outside the nodes."""
-        self.post(Charged(Amounts(spent.input_tokens + spent.output_tokens, spent.cost, spent.calls)))
+        self.post(CostCharged(Amounts(spent.input_tokens + spent.output_tokens, spent.cost, spent.calls)))
 
     def fail(self, error: BaseException) -> None:
         """End `run` with this error, and cancel what runs. A run that has ended already stays as it ended."""
         if self.status is None:
             self._broken = error
-            self.post(Stopped("failed"))
+            self.post(StopRequested("failed"))
 
     def _note(self, unit: int, reply: NodeReply) -> None:
         """Remember a reply for queries and the answer, and count what it used."""
@@ -237,11 +239,11 @@ class Engine:
     def _carry_out(self, decisions: list[Decision]) -> None:
         for decision in decisions:
             if isinstance(decision, Start):
-                self._fanout.start(decision.units)
-            elif isinstance(decision, Extend):
+                self._dispatcher.start(decision.units)
+            elif isinstance(decision, Expand):
                 self.extender.resume(decision.unit)
             elif isinstance(decision, Cancel):
-                self._fanout.cancel(decision.unit, decision.generation)
+                self._dispatcher.cancel(decision.unit, decision.generation)
             elif isinstance(decision, End):
                 self.status = decision.status
 
@@ -258,7 +260,7 @@ class Engine:
 
     async def _rest(self) -> None:
         """Wait for something to arrive, for the earliest deadline, or for the next workflow task to start more."""
-        if self._fanout.held_up:
+        if self._dispatcher.held_up:
             await workflow.sleep(timedelta(milliseconds=1), summary="starting more nodes")
             return
         self._alarm.set(self.state)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from workflows.messages.contracts import Checked, NodeReply
-from workflows.plan.compile.graph import Skeleton
-from workflows.plan.scheduling.events import Outcome, Settled, Wish
-from workflows.plan.scheduling.expansion import needs_approval, wish_of
+from workflows.messages.contracts import CheckResult, NodeReply
+from workflows.plan.compile.graph import ExecutionPlan
+from workflows.plan.scheduling.events import ExpansionRequest, NodeEnded, Outcome
+from workflows.plan.scheduling.expansion import needs_approval, request_of
 from workflows.plan.scheduling.state import RUNNING, SUCCEEDED
 from workflows.run.outcomes import outcome_of
-from workflows.run.setup import Adds, Opening
+from workflows.run.setup import Addition, RunSetup
 
 if TYPE_CHECKING:
     from workflows.run.engine import Engine
@@ -30,12 +30,12 @@ LETS_ON = "waiting-wishes-let-on"
 """The patch by which a wish that waits for what runs lets others add meanwhile: what runs may have to, to end."""
 
 
-class Extender:
+class PlanExtender:
     """What is about to be added to one engine's plan."""
 
-    def __init__(self, engine: "Engine", opening: Opening) -> None:
+    def __init__(self, engine: "Engine", opening: RunSetup) -> None:
         self._engine = engine
-        self._opening = opening
+        self._setup = opening
         self._turn = asyncio.Lock()
         self._tasks: dict[asyncio.Task[None], None] = {}
 
@@ -44,7 +44,7 @@ class Extender:
         """Whether nodes are about to be added."""
         return bool(self._tasks)
 
-    def take(self, event: Settled, reply: NodeReply) -> None:
+    def take(self, event: NodeEnded, reply: NodeReply) -> None:
         """Add what a model asked for, and only then let its node end."""
         task = asyncio.create_task(self._extend(event, reply))
         self._tasks[task] = None
@@ -53,8 +53,8 @@ class Extender:
     def resume(self, unit: int) -> None:
         """Add what a person has approved. The call that wished for it is counted already."""
         state = self._engine.state
-        reply = NodeReply(ref=state.wishes[unit].digest, size=state.size[unit], more="replan", attempt=0)
-        self.take(Settled(unit, state.generation[unit], Outcome()), reply)
+        reply = NodeReply(ref=state.expansion_requests[unit].digest, size=state.size[unit], more="replan", attempt=0)
+        self.take(NodeEnded(unit, state.generation[unit], Outcome()), reply)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         """What nobody expected is the run's: a node would wait for it for ever."""
@@ -63,7 +63,7 @@ class Extender:
         if error is not None:
             self._engine.fail(error)
 
-    async def check(self, draft: str, adds: Adds = "", unit: int = -1) -> Checked:
+    async def check(self, draft: str, adds: Addition = "", unit: int = -1) -> CheckResult:
         """Check a plan that continues this one, or what `unit` adds to it, until every fact that it asks for is known.
 
         What has ended is read here, and what starts later is asked; what runs was not, so its end is waited for. An
@@ -73,7 +73,7 @@ class Extender:
         while True:
             refs = self._outputs(draft, unit) if adds != "calls" else {}  # calls test nothing
             node = state.address(unit) if adds else ""
-            checked = await self._opening.check(draft, engine.plan, adds=adds, node=node, refs=refs)
+            checked = await self._setup.check(draft, engine.plan, adds=adds, node=node, refs=refs)
             asked = [state.graph.by_id[name] for name in checked.awaits]
             overtaken = await self._ends(asked, lets_on=unit >= 0)
             if not overtaken and not any(state.status[node] in (RUNNING, SUCCEEDED) for node in asked):
@@ -102,7 +102,7 @@ class Extender:
     def _none_run(self, nodes: list[int]) -> bool:
         return all(self._engine.state.status[node] != RUNNING for node in nodes)
 
-    async def _extend(self, event: Settled, reply: NodeReply) -> None:
+    async def _extend(self, event: NodeEnded, reply: NodeReply) -> None:
         """A model asked for more nodes: add them. Its own end is that of its next turn, or its wish for a replan.
 
         Nothing is added for a node that was called off meanwhile.
@@ -113,7 +113,7 @@ class Extender:
             checked = await self._extended(event.unit, reply)
             if not engine.expects(event):
                 return
-            if reply.more == "replan" and event.unit not in engine.state.wishes:
+            if reply.more == "replan" and event.unit not in engine.state.expansion_requests:
                 engine.allow_replans(max(0, engine.replans - 1))
             if checked.problems and reply.more == "calls":
                 outcome = Outcome(error=("ToolLoopFailed", checked.problems[0][:500]), spent=outcome.spent)
@@ -122,23 +122,23 @@ class Extender:
                     workflow.deprecate_patch(CHARGED)
                 outcome = replace(outcome, digest=None, again=True, objections=checked.problems)
             elif wish := self._to_approve(event.unit, reply, checked):
-                outcome = replace(outcome, wish=wish)
+                outcome = replace(outcome, expansion_request=wish)
             else:
                 engine.grow(checked)
                 outcome = replace(outcome, delegated=reply.more == "calls")
             engine.post(replace(event, outcome=outcome))
 
-    def _to_approve(self, unit: int, reply: NodeReply, checked: Checked) -> Wish | None:
+    def _to_approve(self, unit: int, reply: NodeReply, checked: CheckResult) -> ExpansionRequest | None:
         """Return the wish that a person has to approve before its nodes are added, or None."""
         state = self._engine.state
         if reply.more != "replan":
             return None
-        added = Skeleton.unpack(checked.skeleton).specs[len(state.graph.specs) :]
-        wish = wish_of(reply.ref or "", added, checked.why, checked.tokens)
+        added = ExecutionPlan.unpack(checked.execution_plan).specs[len(state.graph.specs) :]
+        wish = request_of(reply.ref or "", added, checked.why, checked.tokens)
         return wish if needs_approval(state, unit, wish) else None
 
-    async def _extended(self, unit: int, reply: NodeReply) -> Checked:
+    async def _extended(self, unit: int, reply: NodeReply) -> CheckResult:
         try:
             return await self.check(reply.ref or "", reply.more, unit)
         except ApplicationError as error:
-            return Checked(problems=(f"{error.type}: {error.message}",))
+            return CheckResult(problems=(f"{error.type}: {error.message}",))

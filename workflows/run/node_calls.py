@@ -3,7 +3,7 @@
 from typing import Any
 
 from workflows.messages.contracts import NodeCall
-from workflows.plan.compile.graph import Spec
+from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.scheduling.state import SHOWN, SUCCEEDED, RunState
 
 LOSS_CHARACTERS = 300
@@ -29,7 +29,7 @@ def node_call(state: RunState, run: str, plan: str, units: Units) -> NodeCall:
     return NodeCall(**fields)
 
 
-def _gathered(state: RunState, unit: int, spec: Spec, refs: dict[str, str]) -> dict[str, Any]:
+def _gathered(state: RunState, unit: int, spec: NodeSpec, refs: dict[str, str]) -> dict[str, Any]:
     """Return what a join, or a model that is told of others' ends, gets beside what it reads."""
     chosen = state.chosen[unit]
     found: dict[str, Any] = {"refs": refs | {state.path(node): state.digest[node] or "" for node in chosen}}

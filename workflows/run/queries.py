@@ -44,7 +44,7 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
         update={
             "counts": counts(state),
             "budget": ledger(state.budget),
-            "blocked": blocked_on(state, view.id, engine.below),
+            "blocked": blocked_on(state, view.id, engine.blocked_children),
             "nodes": tuple(nodes),
             "next": end if end < len(units) else None,
         }

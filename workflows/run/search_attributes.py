@@ -40,7 +40,7 @@ Value = str | int | float | None
 
 
 @dataclass(slots=True)
-class Attributes:
+class SearchAttributes:
     """The attributes of one run. `names` are those that its namespace has; with none, nothing is ever set.
 
     Every write is an event of the history, so a write carries only what differs from what the run has, and there is
@@ -88,7 +88,7 @@ class Attributes:
             workflow.upsert_search_attributes(changes)
 
     @property
-    def missing(self) -> str:
+    def open_deps(self) -> str:
         """What the board says when the namespace lacks attributes; empty when it has all."""
         lacking = [name for name in KEYS if name not in self.names]
         return f"\n\nNot in lists, for the namespace lacks it: {', '.join(lacking)} (`sennit setup`)" if lacking else ""

@@ -17,25 +17,25 @@ from workflows.messages.contracts import (
     PREPARE,
     Call,
     CheckCall,
-    Checked,
+    CheckResult,
     ConcludeCall,
     Conclusion,
     LoadCall,
     PlanCall,
-    Planned,
+    PlanResult,
     PrepareCall,
-    Prepared,
+    PreparedRun,
 )
 from workflows.messages.evidence import split_evidence
 from workflows.messages.queues import TOOLS
-from workflows.messages.request import Carry, RunRequest
+from workflows.messages.request import ContinuedState, RunRequest
 from workflows.messages.usage import Spent
 from workflows.plan.scheduling.state import SUCCEEDED, RunState
 from workflows.run.outcomes import failed_outcome, used_by
-from workflows.run.search_attributes import Attributes
+from workflows.run.search_attributes import SearchAttributes
 from workflows.views.report import usage_of
 
-Adds = Literal["", "replan", "calls"]
+Addition = Literal["", "replan", "calls"]
 REPAIRS = 2
 """How often a planner is shown what is wrong with its plan."""
 In = TypeVar("In", bound=BaseModel)
@@ -43,32 +43,32 @@ Out = TypeVar("Out", bound=BaseModel)
 
 
 @dataclass(slots=True)
-class Opening:
+class RunSetup:
     """How a run gets its plan, and more of it. `phase` and `spent` may be read while it goes on."""
 
-    home: str
+    run_prefix: str
     phase: str = "preparing"
     charter: str = ""
     spent: Spent = field(default_factory=Spent)
-    attributes: Attributes = field(default_factory=Attributes)
+    attributes: SearchAttributes = field(default_factory=SearchAttributes)
     rates: dict[str, int] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
 
-    async def load(self, carry: Carry) -> Checked:
+    async def load(self, carry: ContinuedState) -> CheckResult:
         """Return the plan that the last run of the chain worked on."""
         self.charter, self.spent, self.attributes.names = carry.charter, carry.usage, carry.attributes
-        return await self._do(LOAD_PLAN, LoadCall(run=self.home, plan=carry.plan), "load the plan")
+        return await self._do(LOAD_PLAN, LoadCall(run=self.run_prefix, plan=carry.plan), "load the plan")
 
-    async def prepare(self, request: RunRequest) -> Prepared:
+    async def prepare(self, request: RunRequest) -> PreparedRun:
         """Open the run; the request's own plan comes back checked. Raises ApplicationError."""
         self.attributes.tenant = request.tenant
         if request.given and workflow.info().parent is None:
             raise ApplicationError("given: only a sub-agent has it", type="InvalidRequest", non_retryable=True)
-        prepared = await self._do(PREPARE, PrepareCall(run=self.home, **_given(request)), "prepare the run")
+        prepared = await self._do(PREPARE, PrepareCall(run=self.run_prefix, **_given(request)), "prepare the run")
         self.charter, self.attributes.names, self.rates = prepared.charter, prepared.attributes, prepared.rates
         return prepared
 
-    async def ask(self, prepared: Prepared, check: Callable[[str], Awaitable[Checked]]) -> Checked:
+    async def ask(self, prepared: PreparedRun, check: Callable[[str], Awaitable[CheckResult]]) -> CheckResult:
         """Return a planner's plan, checked. Its problems go back to it at most twice, unless it writes no text that
         could be mended, or the same plan again.
 
@@ -76,21 +76,21 @@ class Opening:
         """
         self.phase = "planning"
         self.attributes.publish("running", self.phase, None, self.spent)
-        call = PlanCall(run=self.home, charter=self.charter, **({"stream": True} if prepared.streams else {}))
+        call = PlanCall(run=self.run_prefix, charter=self.charter, **({"stream": True} if prepared.streams else {}))
         for _ in range(1 + REPAIRS):
             planned = await self._planned(call, prepared.planner)
             self.spent = self.spent.plus((*planned.usage, 1))
             wrong = planned.problems
-            checked = Checked(problems=wrong) if wrong else await check(planned.draft)
+            checked = CheckResult(problems=wrong) if wrong else await check(planned.draft)
             if not checked.problems or not planned.said or planned.draft == call.draft:
                 break
             told = {"problems": checked.problems, "draft": planned.draft, "said": planned.said}
-            call = PlanCall(run=self.home, charter=self.charter, **told)
+            call = PlanCall(run=self.run_prefix, charter=self.charter, **told)
         if planned.warnings:
             checked = checked.model_copy(update={"warnings": (*planned.warnings, *checked.warnings)})
-        return sound(checked, "PlannerFailed", "the planner wrote no plan that can run: ")
+        return raise_if_invalid(checked, "PlannerFailed", "the planner wrote no plan that can run: ")
 
-    async def _planned(self, call: PlanCall, queue: str) -> Planned:
+    async def _planned(self, call: PlanCall, queue: str) -> PlanResult:
         try:
             return await self._do(PLAN, call, "plan the goal", queue=queue, beats=True)
         except ApplicationError as error:
@@ -99,10 +99,10 @@ class Opening:
             raise
 
     async def check(
-        self, draft: str, base: str = "", *, adds: Adds = "", node: str = "", refs: dict[str, str] | None = None
-    ) -> Checked:
+        self, draft: str, base: str = "", *, adds: Addition = "", node: str = "", refs: dict[str, str] | None = None
+    ) -> CheckResult:
         """Return the verdict on a draft. `base` and `refs` as in `CheckCall`."""
-        call = CheckCall(run=self.home, charter=self.charter, draft=draft)
+        call = CheckCall(run=self.run_prefix, charter=self.charter, draft=draft)
         if base:
             call = call.model_copy(update={"base": base, "adds": adds, "node": node, "refs": refs or {}})
         return await self._do(CHECK_PLAN, call, "check the plan")
@@ -112,7 +112,7 @@ class Opening:
         return await do(call, given, summary, times=count, **options)
 
 
-def sound(checked: Checked, otherwise: str = "InvalidPlan", told: str = "") -> Checked:
+def raise_if_invalid(checked: CheckResult, otherwise: str = "InvalidPlan", told: str = "") -> CheckResult:
     """Return a plan that has no problems. Raises ApplicationError of type `otherwise`; its text begins as `told`."""
     if checked.problems:
         problems = list(checked.problems)
@@ -120,25 +120,25 @@ def sound(checked: Checked, otherwise: str = "InvalidPlan", told: str = "") -> C
     return checked
 
 
-def costed(error: ApplicationError, spent: Spent) -> ApplicationError:
+def with_usage(error: ApplicationError, spent: Spent) -> ApplicationError:
     """Return a run's failure with what the run has used: who started it as a sub-agent pays for it."""
     told = ({"usage": usage_of(spent).model_dump()},) if any(spent) else ()
     return ApplicationError(error.message, *error.details, *told, type=error.type, non_retryable=error.non_retryable)
 
 
-async def conclude(state: RunState, home: str, plan: str, inline: tuple[Any, str] | None) -> Conclusion:
+async def conclude(state: RunState, run_prefix: str, plan: str, inline: tuple[Any, str] | None) -> Conclusion:
     """Return the answer: from the last node's own reply when that is all of it, else bound from the store.
 
     `inline` is (value, digest) of the answering node as this run remembers it.
     """
-    nodes = state.graph.skeleton.answer
+    nodes = state.graph.execution_plan.answer
     refs = {state.path(node): state.digest[node] or "" for node in nodes if state.status[node] == SUCCEEDED}
     if not refs:
         return Conclusion()
-    if inline is not None and state.graph.skeleton.direct and inline[1] in refs.values():
+    if inline is not None and state.graph.execution_plan.direct and inline[1] in refs.values():
         answer, evidence = split_evidence(inline[0])
         return Conclusion(answer=answer, evidence=evidence)
-    return await do(CONCLUDE, ConcludeCall(run=home, plan=plan, refs=refs), "conclude")
+    return await do(CONCLUDE, ConcludeCall(run=run_prefix, plan=plan, refs=refs), "conclude")
 
 
 async def do(

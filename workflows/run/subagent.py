@@ -10,13 +10,15 @@ from workflows.messages.activity_options import Options, as_keywords
 from workflows.messages.contracts import AGENT, DELEGATE, GroupReply, NodeCall
 from workflows.messages.queues import WORKFLOW
 from workflows.messages.request import RunRequest
-from workflows.run.subagent_status import Relay
+from workflows.run.subagent_status import SubagentStatus
 
 DEEPEST = 3
 """Sub-agents below a run; one further down is refused."""
 
 
-async def run_subagent(call: NodeCall, name: str, options: Options, given: dict[str, Any], relay: Relay) -> GroupReply:
+async def run_subagent(
+    call: NodeCall, name: str, options: Options, given: dict[str, Any], relay: SubagentStatus
+) -> GroupReply:
     """Bind the goal, run the child, keep its answer as the node's output. Raises what failed of these.
 
     The child is `<parent id>.<node>`, ends `partial` where it would park, and is asked to cancel when its parent ends.

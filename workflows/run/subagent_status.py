@@ -22,7 +22,7 @@ FIRST_EVENTS = 3
 """Of a run whose first workflow task is its first try."""
 
 
-class Relay:
+class SubagentStatus:
     """One run's place between its sub-agents and its parent. `wake` is called when there is something new.
 
     A sub-agent tells its parent when what it waits for changes, one signal at a time, so that none overtakes another;
@@ -34,7 +34,7 @@ class Relay:
     """
 
     def __init__(self, wake: Callable[[], None], told: str = "") -> None:
-        self.told: str | None = told
+        self.last_reported: str | None = told
         self._wake = wake
         self._telling: asyncio.Task[None] | None = None
         self._heard: dict[str, SubagentView] = {}
@@ -55,7 +55,7 @@ class Relay:
         if self._heard.pop(name, None):
             self._wake()
 
-    def hear(self, request: object = None, *more: object) -> None:
+    def receive(self, request: object = None, *more: object) -> None:
         """Take what a sub-agent says. Ignores what has another form."""
         try:
             view = SubagentView.model_validate(request)
@@ -79,23 +79,23 @@ class Relay:
                 found[unit] = name
         return dict(sorted(found.items()))
 
-    def below(self, state: RunState) -> dict[int, SubagentView]:
+    def blocked_children(self, state: RunState) -> dict[int, SubagentView]:
         """Return what the sub-agents that run now wait for by their node; those that wait for nothing are left out."""
         views = {unit: self._heard.get(name) for unit, name in self.running(state).items()}
         return {unit: view for unit, view in views.items() if view is not None and view.run == self._runs[view.name]}
 
     def lines(self, state: RunState, run: str) -> dict[int, str]:
         """Return what there is to say of the sub-agents that nodes of `run` run now, by node."""
-        names, below = self.running(state), self.below(state)
+        names, below = self.running(state), self.blocked_children(state)
         return {unit: f"run {run}.{name}{' waits for a person' * (unit in below)}" for unit, name in names.items()}
 
-    def tell(self, state: RunState, status: RunStatus) -> None:
+    def report(self, state: RunState, status: RunStatus) -> None:
         """Tell the parent, if there is one, what this run waits for and whether that holds all of it up.
 
         A run that is about to continue as new leaves it to the next: only that one starts what is ready.
         """
-        info, below = workflow.info(), self.below(state)
-        leaves = state.draining and not state.running and self.told is not None
+        info, below = workflow.info(), self.blocked_children(state)
+        leaves = state.draining and not state.running and self.last_reported is not None
         if info.parent is None or self._telling is not None or leaves:
             return
         waits = status in ("running", "blocked") and (state.waiting or below)
@@ -103,12 +103,12 @@ class Relay:
         view = SubagentView(
             name=info.workflow_id.removeprefix(f"{info.parent.workflow_id}."),
             run=info.first_execution_run_id,
-            stuck=status == "blocked",
-            blocked=tuple(passed_on(item, info.workflow_id) for item in blocked),
+            is_blocked=status == "blocked",
+            blocked=tuple(for_parent(item, info.workflow_id) for item in blocked),
         )
         mark = hashlib.sha256(view.model_dump_json().encode()).hexdigest()[:16] if blocked else ""
-        if mark != self.told and workflow.patched(TELLS):
-            self.told = mark
+        if mark != self.last_reported and workflow.patched(TELLS):
+            self.last_reported = mark
             self._telling = asyncio.create_task(self._tell(info.parent.workflow_id, view))
 
     async def _tell(self, parent: str, view: SubagentView) -> None:
@@ -119,7 +119,7 @@ class Relay:
         self._telling = None
         self._wake()
 
-    def mind_resets(self) -> None:
+    def resync_after_reset(self) -> None:
         """Tell the parent how it is now after a reset of this run, which may have told more than it remembers.
 
         A reset gives another seed; one to the first task does so before there is a workflow to be told.
@@ -130,11 +130,11 @@ class Relay:
             self._tell_again()
 
     def _tell_again(self) -> None:
-        self.told = None
+        self.last_reported = None
         self._wake()
 
 
-def passed_on(item: BlockedOn, run: str) -> BlockedOn:
+def for_parent(item: BlockedOn, run: str) -> BlockedOn:
     """Return an item as it is passed on: with the run that asks; what is too long for a signal is only named."""
     item = item if item.run else item.model_copy(update={"run": run})
     if len(item.model_dump_json()) <= ITEM_BYTES:

@@ -12,7 +12,7 @@ ENDS_FIRST = "ends-before-updates"
 """The patch that keeps updates apart from a task without commands, which a replay may join to the next one."""
 
 
-class Alarm:
+class DeadlineTimer:
     """Calls `wake` when a deadline has come."""
 
     def __init__(self, wake: Callable[[], None]) -> None:

@@ -22,11 +22,11 @@ from workflows.messages.updates import (
     Update,
     parse_update,
 )
-from workflows.plan.scheduling.events import GivenUp, Retried
+from workflows.plan.scheduling.events import RetryRequested, SkipRequested
 from workflows.run.engine import REFUSALS_WAKE, Engine
-from workflows.run.setup import Opening
+from workflows.run.setup import RunSetup
 from workflows.run.timer import ENDS_FIRST
-from workflows.run.update_rules import event_of, said
+from workflows.run.update_rules import confirmation, event_of
 
 WITH_CALLS = "skips-call-loops-off"
 """The patch of runs in which a model that is skipped takes the calls of its tool loop with it."""
@@ -37,11 +37,11 @@ GATHERS = "retries-gather"
 ABANDON = workflow.HandlerUnfinishedPolicy.ABANDON
 
 
-class Inbox:
+class UpdateHandlers:
     """The updates of a run. Each takes one JSON object of any shape, so that a wrong form cannot wedge the run."""
 
     _engine: Engine | None
-    _opening: Opening
+    _setup: RunSetup
 
     @workflow.update(name=RetryNode.name, description=RetryNode.about, unfinished_policy=ABANDON)
     async def retry_node(self, request: Any = None, *more: Any) -> str:
@@ -124,7 +124,7 @@ class Inbox:
         this task has not come to yet, the opening of the run too: `_take` looks again when it has.
         """
         update = parse_update(model, request, *more)
-        why_not = self._engine.hopeless(update) if self._engine is not None else None
+        why_not = self._engine.final_rejection(update) if self._engine is not None else None
         if why_not:
             raise InvalidUpdate(why_not)
 
@@ -140,19 +140,19 @@ class Inbox:
             await workflow.sleep(timedelta(milliseconds=1), summary=f"{model.name} after what ended before it")
         engine = self._engine
         if engine is None:
-            early = f"the run is still {self._opening.phase}; try again in a moment"
+            early = f"the run is still {self._setup.phase}; try again in a moment"
             raise ApplicationError(early, type="InvalidUpdate", non_retryable=True)
         engine.updates += 1
         if patient:
-            why_not = engine.objection(_as_admitted(update))
+            why_not = engine.rejection(_as_admitted(update))
             if why_not:
                 if workflow.patched(REFUSALS_WAKE):
                     engine.wake()
                 raise ApplicationError(why_not, type="InvalidUpdate", non_retryable=True)
-        told, event = said(engine.state, update), event_of(engine.state, update)
-        if isinstance(event, GivenUp):
+        told, event = confirmation(engine.state, update), event_of(engine.state, update)
+        if isinstance(event, SkipRequested):
             event.calls = workflow.patched(WITH_CALLS)
-        elif isinstance(event, Retried):
+        elif isinstance(event, RetryRequested):
             event.gathers = workflow.patched(GATHERS)
         engine.post(event)
         return told

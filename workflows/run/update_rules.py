@@ -1,12 +1,20 @@
 """Whether an update fits the run as it stands, what it becomes for the scheduler, and what is said of it."""
 
 from workflows.messages.updates import Answer, Approve, Finish, RaiseBudget, Reject, RetryNode, SkipNode, Update
-from workflows.plan.compile.graph import Spec
+from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.language import json_schema
 from workflows.plan.language.problems import place_of
 from workflows.plan.scheduling.budget import ledger
 from workflows.plan.scheduling.effects import repeated
-from workflows.plan.scheduling.events import Answered, Event, GivenUp, Judged, Raised, Retried, Stopped
+from workflows.plan.scheduling.events import (
+    ApprovalDecided,
+    BudgetRaised,
+    Event,
+    GateAnswered,
+    RetryRequested,
+    SkipRequested,
+    StopRequested,
+)
 from workflows.plan.scheduling.state import (
     CANCELLED,
     FAILED,
@@ -21,12 +29,12 @@ MAX_ANSWER_CHARACTERS = 64 * 1024
 _RETRIABLE = (SUCCEEDED, FAILED, SKIPPED, CANCELLED)
 
 
-def objection(state: RunState, update: Update) -> str | None:
+def rejection(state: RunState, update: Update) -> str | None:
     """Return why the update cannot be taken now, as a sentence that says what could; None when it can. Pure."""
-    return unfit(state, update) or untimely(state, update)
+    return never_valid(state, update) or not_now(state, update)
 
 
-def unfit(state: RunState, update: Update) -> str | None:
+def never_valid(state: RunState, update: Update) -> str | None:
     """Return why the update never fits this plan, however its nodes end; None when it may fit at some time. Pure."""
     if isinstance(update, Finish):
         return None
@@ -37,7 +45,7 @@ def unfit(state: RunState, update: Update) -> str | None:
     if node is None:
         return _unknown(name)
     spec = state.graph.specs[node]
-    if isinstance(update, RetryNode) and spec.lends:
+    if isinstance(update, RetryNode) and spec.is_fallback:
         return f"`{name}` stands in for another node; retry that one"
     gate = spec.kind == "gate"
     if isinstance(update, Answer):
@@ -45,7 +53,7 @@ def unfit(state: RunState, update: Update) -> str | None:
     return f"`{name}` is a gate: use answer" if gate and isinstance(update, Approve | Reject) else None
 
 
-def untimely(state: RunState, update: Update) -> str | None:
+def not_now(state: RunState, update: Update) -> str | None:
     """Return why an update that fits the plan cannot be taken now; None when it can. Pure."""
     if isinstance(update, Finish):
         return None
@@ -77,7 +85,7 @@ def _unknown(name: str) -> str:
 
 def _retry(state: RunState, unit: int, update: RetryNode) -> str | None:
     status = state.status[unit]
-    if unit in state.wishes and status == WAITING:
+    if unit in state.expansion_requests and status == WAITING:
         return f"`{update.node}` wishes for more nodes; reject asks its model again, approve adds them"
     if status not in _RETRIABLE:
         return f"`{update.node}` is {SHOWN[status]}; only a node that has ended can be run again"
@@ -94,12 +102,12 @@ def _skip(state: RunState, unit: int) -> str | None:
     return None
 
 
-def _answer(spec: Spec, update: Answer) -> str | None:
+def _answer(spec: NodeSpec, update: Answer) -> str | None:
     size = len(str(update.value))
     if size > MAX_ANSWER_CHARACTERS:
         return f"the answer has {size} characters; at most {MAX_ANSWER_CHARACTERS}"
     wanted = spec.schema
-    for where, sentence in json_schema.faults(update.value, wanted, ("value",)) if wanted else ():
+    for where, sentence in json_schema.violations(update.value, wanted, ("value",)) if wanted else ():
         return f"{place_of(where)}: {sentence}"
     return None
 
@@ -107,25 +115,25 @@ def _answer(spec: Spec, update: Answer) -> str | None:
 def event_of(state: RunState, update: Update) -> Event:
     """Return the scheduler's event for an admitted update."""
     if isinstance(update, Finish):
-        return Stopped("partial")
+        return StopRequested("partial")
     if isinstance(update, RaiseBudget):
-        return Raised(update.amounts())
+        return BudgetRaised(update.amounts())
     unit = state.find(getattr(update, "node", ""))
     if unit is None:
         raise ValueError("not admitted: no such node")
     if isinstance(update, RetryNode):
-        return Retried(unit)
+        return RetryRequested(unit)
     if isinstance(update, SkipNode):
-        return GivenUp(unit)
+        return SkipRequested(unit)
     if isinstance(update, Answer):
-        return Answered(unit, update.value)
-    return Judged(unit, isinstance(update, Approve), update.reason if isinstance(update, Reject) else "")
+        return GateAnswered(unit, update.value)
+    return ApprovalDecided(unit, isinstance(update, Approve), update.reason if isinstance(update, Reject) else "")
 
 
-def said(state: RunState, update: Update) -> str:
+def confirmation(state: RunState, update: Update) -> str:
     """Return the sentence an admitted update is answered with, from the state before it."""
     node = getattr(update, "node", "")
-    wish = state.wishes.get(state.graph.by_id.get(node, -1))
+    wish = state.expansion_requests.get(state.graph.by_id.get(node, -1))
     if wish is not None and isinstance(update, Approve | Reject):
         what = "are added" if isinstance(update, Approve) else "are refused, and its model is asked again"
         return f"the nodes that {node} asks for {what}"

@@ -19,7 +19,7 @@ from workflows.drawing.text import clip_name, plain
 from workflows.messages.views import BlockedOn, SubagentView
 from workflows.plan.compile.graph import Graph
 from workflows.plan.language.durations import duration_text
-from workflows.plan.scheduling.state import BLOCKED, ENDED, OPENED, SHOWN, RunState
+from workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, SHOWN, RunState
 from workflows.views.report import blocked_on, error_of, shown_units
 
 USUAL_SENT = 7_900
@@ -60,17 +60,19 @@ _STEPS = (
 )
 
 
-def board(state: RunState, *, run: str, title: str, below: Below | None = None, notes: Sequence[str] = ()) -> str:
+def board(
+    state: RunState, *, run: str, title: str, blocked_children: Below | None = None, notes: Sequence[str] = ()
+) -> str:
     """Return the board, at most 24 KB as sent: what is blocked and what to do, the picture, the nodes, `notes`.
 
-    `below` is what sub-agents wait for. Text from users is escaped: it can neither leave its place nor become markup.
+    `blocked_children` is what sub-agents wait for. Text from users is escaped: it cannot become markup.
     Notes are short Markdown of our own.
     """
-    below = below or {}
+    blocked_children = blocked_children or {}
     units = shown_units(state)
     statuses = [_status(state, unit) for unit in units]
     counts = {status: statuses.count(status) for status in _FIRST if status in statuses}
-    blocked = blocked_on(state, run, below)
+    blocked = blocked_on(state, run, blocked_children)
     sketch = _sketch_of(state.graph)
     head = _head(run, title, counts)
     ranked = sorted(
@@ -83,7 +85,10 @@ def board(state: RunState, *, run: str, title: str, below: Below | None = None, 
         if how != drawn or not svg:
             drawn, svg = how, picture(sketch, _marks(state, sketch, step), counts=counts, whole=step.whole)
         listed = [pair for pair in ranked if pair[1] in step.statuses]
-        asked, table = _questions(blocked, step.questions), _table(state, listed, below, len(units), step.rows)
+        asked, table = (
+            _questions(blocked, step.questions),
+            _table(state, listed, blocked_children, len(units), step.rows),
+        )
         text = "\n".join([*head, *asked, f"<div>{svg}</div>", "", *table, *notes])
         if sent(text) <= step.limit:
             break
@@ -171,7 +176,7 @@ def _what(summary: str) -> str:
 def _note(state: RunState, node: int) -> str:
     """Return what stands beside a node's name: how many items of a map have ended, or the time it took."""
     items = state.items.get(node, ())
-    if items and state.status[node] == OPENED:
+    if items and state.status[node] == EXPANDED:
         return f"{_ended(state, items)}/{len(items)}"
     return duration_text(state.millis[node]) if state.attempts[node] else ""
 
@@ -196,8 +201,10 @@ def _title(state: RunState, node: int, status: str) -> str:
     return plain(" · ".join(filter(None, told)), 200)
 
 
-def _table(state: RunState, listed: Sequence[tuple[int, str]], below: Below, total: int, most: int) -> list[str]:
-    rows = [_row(state, unit, status, below) for unit, status in listed[:most]]
+def _table(
+    state: RunState, listed: Sequence[tuple[int, str]], blocked_children: Below, total: int, most: int
+) -> list[str]:
+    rows = [_row(state, unit, status, blocked_children) for unit, status in listed[:most]]
     if not rows:
         return []
     if total > len(rows):
@@ -205,8 +212,8 @@ def _table(state: RunState, listed: Sequence[tuple[int, str]], below: Below, tot
     return [f"| node | {_SPACE}status | {_SPACE}time{_SPACE} | |", "|:--|:--|--:|:--|", *rows, ""]
 
 
-def _row(state: RunState, unit: int, status: str, below: Below) -> str:
-    waits = "its sub-agent waits" if unit in below else ""
+def _row(state: RunState, unit: int, status: str, blocked_children: Below) -> str:
+    waits = "its sub-agent waits" if unit in blocked_children else ""
     note = waits or error_of(state, unit) or ("" if state.is_item(unit) else _what(state.spec_of(unit).summary))
     name, time = clip_name(state.path(unit), 20), _time(state, unit).replace(" ", "\u00a0").replace(",\u00a0", ", ")
     cells = (f"`{name}`", _SPACE + status, f"{_SPACE}{time}{_SPACE}" if time else "", prose(note, 80, word=20))

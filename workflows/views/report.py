@@ -12,9 +12,9 @@ from workflows.messages.usage import Spent
 from workflows.messages.views import MOST_PASSED_ON, BlockedOn, NodeView, SubagentView
 from workflows.plan.language.limits import Limits, worded
 from workflows.plan.scheduling.budget import Budget, ledger
-from workflows.plan.scheduling.events import Wish
+from workflows.plan.scheduling.events import ExpansionRequest
 from workflows.plan.scheduling.state import SHOWN, WAITING, RunState
-from workflows.plan.scheduling.termination import unexcused
+from workflows.plan.scheduling.termination import blocking_failures
 
 REPORT_BYTES = 700_000
 SHORT_ERROR = 300
@@ -112,15 +112,15 @@ def blocked_on(state: RunState, run: str, below: Mapping[int, SubagentView]) -> 
     waiting = [unit for unit, status in enumerate(state.status) if status == WAITING]
     found = [_waiting(state, unit, run) for unit in waiting[:20]]
     if state.parked:
-        found += [_failed(state, unit, run) for unit in unexcused(state)[:20]]
-        found += [_short(state, state.budget, run)] if state.unpaid and state.budget is not None else []
+        found += [_failed(state, unit, run) for unit in blocking_failures(state)[:20]]
+        found += [_short(state, state.budget, run)] if state.waiting_budget and state.budget is not None else []
     passed_on = [(view.name, item) for view in below.values() for item in view.blocked][:MOST_PASSED_ON]
     return (*found, *(item.model_copy(update={"node": f"{name}.{item.node}"}) for name, item in passed_on))
 
 
 def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
     spec, path = state.spec_of(unit), state.path(unit)
-    wish = state.wishes.get(unit)
+    wish = state.expansion_requests.get(unit)
     if spec.kind == "gate":
         sample: JsonValue = _sample(spec.schema)
         given = sample if isinstance(sample, str) else json.dumps(sample)
@@ -139,7 +139,7 @@ def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
     )
 
 
-def _wished(wish: Wish) -> str:
+def _wished(wish: ExpansionRequest) -> str:
     """Return what a person is asked about a replan. How many nodes and why come first: boards cut long questions."""
     count = f"{wish.nodes:,} more nodes" if wish.nodes != 1 else "1 more node"
     cost = f", about {wish.tokens:,} tokens" if wish.tokens else ""
@@ -172,7 +172,7 @@ def _short(state: RunState, budget: Budget, run: str) -> BlockedOn:
     return BlockedOn(
         node="",
         why="budget",
-        question=f"{_spent(budget, budget.short() or budget.limits)}; {_ready(len(state.unpaid))}",
+        question=f"{_spent(budget, budget.short() or budget.limits)}; {_ready(len(state.waiting_budget))}",
         update="raise_budget",
         example=limits,
         command=shlex.join(

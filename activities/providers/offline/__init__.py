@@ -19,7 +19,7 @@ from activities.providers.offline.questions import NotUnderstood, Question, ques
 from activities.providers.offline.quoting import cited, nearest, summary, wanted_length
 from activities.providers.offline.sentences import Passage
 from workflows.messages.usage import Usage
-from workflows.plan.language.json_schema import faults
+from workflows.plan.language.json_schema import violations
 
 _EXAMPLES = (
     'look-up "How long is A?", compare "Which is longer, A or B, and by how much?", '
@@ -45,7 +45,7 @@ class Offline:
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Answer one call. Raises CannotPlan or OfflineCannot, neither of them retryable."""
         output = _SERVE.get(request.role, _work)(request)
-        for where, sentence in faults(output, request.output_schema) if request.output_schema else ():
+        for where, sentence in violations(output, request.output_schema) if request.output_schema else ():
             place = ".".join(map(str, where)) or "the output"
             raise OfflineCannot(f"the offline rules cannot fill this output_schema: {place} {sentence}; set a model")
         text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)

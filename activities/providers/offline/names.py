@@ -11,7 +11,7 @@ EXACT, CLOSE, NONE = 2, 1, 0
 WORD = re.compile(r"[^\W_]+")
 _ARTICLE = re.compile(r"(?:the|an?)\s+", re.IGNORECASE)
 # Common nouns that come and go with a name: "Everest", "Mount Everest"; "the Nile", "the river Nile".
-_DESIGNATORS = ("river", "mount", "mountain", "mt", "lake", "planet", "island", "city", "town", "element", "language")
+_DESIGNATORS = ("river", "mount", "mountain", "mt", "lake", "planet", "group", "city", "town", "element", "language")
 _CLASSES = ("tower", "bridge", "building", "sea", "ocean", "state", "street", "system", "project", "city")
 _PLAIN = {"ł": "l", "ø": "o", "đ": "d", "\u0131": "i", "ß": "s", "æ": "a"}
 _MOST = any_of(tuple(item.most for item in COMPARISONS.values()))

@@ -59,7 +59,7 @@ class Session:
         self._secrets = secrets
         self._env = secrets.filled(declared.env, f"mcpServers.{name}.env")
         self._headers = secrets.filled(declared.headers, f"mcpServers.{name}.headers")
-        self._opening = asyncio.Lock()
+        self._setup = asyncio.Lock()
         self._owner: asyncio.Task[None] | None = None
         self._client: Client | None = None
         self._over = asyncio.Event()
@@ -116,7 +116,7 @@ class Session:
             self._over.set()
 
     async def _open(self) -> Client:
-        async with self._opening:
+        async with self._setup:
             if self._client is not None and self._owner is not None and not self._owner.done():
                 return self._client
             pause = self._not_before - time.monotonic()
@@ -169,10 +169,10 @@ class Session:
     def _log(self) -> TextIO:
         """Return a file for what the server writes to stderr; its lines go to the log of this worker."""
         read, write = os.pipe()
-        threading.Thread(target=self._relay, args=(read,), name=f"mcp-{self.name}", daemon=True).start()
+        threading.Thread(target=self._subagent_status, args=(read,), name=f"mcp-{self.name}", daemon=True).start()
         return os.fdopen(write, "w")
 
-    def _relay(self, read: int) -> None:
+    def _subagent_status(self, read: int) -> None:
         with os.fdopen(read, errors="replace") as lines:
             while line := lines.readline(_LONGEST_LINE):
                 self._last = self._secrets.hidden(one_line(line))

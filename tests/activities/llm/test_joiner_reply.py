@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.llm.joiner_reply import Joined, ReplyFault, read_reply
+from activities.llm.joiner_reply import JoinerReply, UnreadableReply, read_reply
 from activities.prompts.results import Result
 from workflows.messages.evidence import split_evidence
 
@@ -25,7 +25,7 @@ RESULTS = {
 TOOLS: dict[str, Any] = {"search": {"properties": {"query": {}, "k": {}}}}
 
 
-def read(reply: Any) -> Joined:
+def read(reply: Any) -> JoinerReply:
     return read_reply(reply if isinstance(reply, str) else json.dumps(reply), RESULTS, TOOLS, ["n1", "n2", "n3", "n0"])
 
 
@@ -151,7 +151,7 @@ def test_new_lines_without_an_answer_get_one_over_all_results() -> None:
     ],
 )
 def test_what_is_neither_is_a_fault(reply: Any, told: str) -> None:
-    with pytest.raises(ReplyFault, match="joiner") as caught:
+    with pytest.raises(UnreadableReply, match="joiner") as caught:
         read(reply)
     assert told in str(caught.value)
 
@@ -168,7 +168,7 @@ JSON = st.recursive(
 def test_any_reply_is_an_answer_a_delta_or_a_fault(reply: str) -> None:
     try:
         joined = read(reply)
-    except ReplyFault:
+    except UnreadableReply:
         return
     assert (joined.output is None) != (joined.delta is None)
     if joined.output is not None:

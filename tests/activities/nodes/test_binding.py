@@ -11,7 +11,7 @@ import pytest
 from activities.nodes.binding import Binder, content_key, parse_address
 from activities.storage import run_context
 from activities.storage.directory import DirectoryStore
-from activities.storage.run_context import Library
+from activities.storage.run_context import ArtifactReader
 from workflows.messages.contracts import NodeCall
 from workflows.plan.language.nodes import MapNode
 from workflows.plan.language.parser import parse_plan
@@ -48,7 +48,7 @@ def each(over: str = "$a.items", as_: str = "item", **args: Any) -> MapNode:
     return node
 
 
-async def bound(library: Library, node: MapNode, digest: str, index: int) -> Any:
+async def bound(library: ArtifactReader, node: MapNode, digest: str, index: int) -> Any:
     address = parse_address(f"m[{index}]")
     call = NodeCall(run="run", plan="plan", nodes=(f"m[{index}]",))
     binder = Binder(library, HOME, CHECKED, call, {"a": digest})
@@ -57,7 +57,7 @@ async def bound(library: Library, node: MapNode, digest: str, index: int) -> Any
 
 
 async def test_the_items_of_a_map_read_their_list_once(store: Reads) -> None:
-    library = Library(store)
+    library = ArtifactReader(store)
     digest = await library.put(HOME, {"items": [{"n": index} for index in range(50)]})
     found = await asyncio.gather(*(bound(library, each(), digest, index) for index in range(50)))
     assert found == [{"value": {"n": index}} for index in range(50)]
@@ -65,7 +65,7 @@ async def test_the_items_of_a_map_read_their_list_once(store: Reads) -> None:
 
 
 async def test_who_changes_an_item_changes_it_for_nobody_else(store: Reads) -> None:
-    library = Library(store)
+    library = ArtifactReader(store)
     digest = await library.put(HOME, {"items": [{"n": 1}], "of": {"n": 2}})
     both = each(value="$item", whole="$a.of")
     for node in (each(), both, each()):
@@ -78,7 +78,7 @@ async def test_who_changes_an_item_changes_it_for_nobody_else(store: Reads) -> N
 
 async def test_only_so_much_is_kept(store: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_context, "_SHARED_BYTES", 100)
-    library = Library(store)
+    library = ArtifactReader(store)
     one, two, long = [await library.put(HOME, [text]) for text in ("1" * 40, "2" * 40, "3" * 200)]
     for digest in (one, two, one, two):
         await library.shared(HOME, digest)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from activities.nodes.effect_ledger import Ledger
+from activities.nodes.effect_ledger import EffectLedger
 from activities.storage.directory import DirectoryStore
 from activities.toolbox import ToolError
 from activities.toolbox.errors import ToolResultError, UnknownOutcome
@@ -16,8 +16,8 @@ Call = Callable[[], Awaitable[Any]]
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    return Ledger(DirectoryStore(tmp_path))
+def ledger(tmp_path: Path) -> EffectLedger:
+    return EffectLedger(DirectoryStore(tmp_path))
 
 
 def ends(error: BaseException) -> Call:
@@ -35,18 +35,18 @@ async def never() -> str:
     raise AssertionError("called a second time")
 
 
-async def enter(ledger: Ledger, call: Call, key: str = "run/n1/1") -> Any:
+async def enter(ledger: EffectLedger, call: Call, key: str = "run/n1/1") -> Any:
     return await ledger.enter("space/run", key, "post", call)
 
 
-async def test_after_a_success_the_intent_still_bars_the_way(ledger: Ledger) -> None:
+async def test_after_a_success_the_intent_still_bars_the_way(ledger: EffectLedger) -> None:
     assert await enter(ledger, fine) == "written"
     with pytest.raises(UnknownOutcome, match="post: an earlier attempt was cut off; whether it took effect"):
         await enter(ledger, never)
     assert await enter(ledger, fine, "run/n1/2") == "written"
 
 
-async def test_an_error_that_knows_nothing_was_done_leaves_the_way_free(ledger: Ledger) -> None:
+async def test_an_error_that_knows_nothing_was_done_leaves_the_way_free(ledger: EffectLedger) -> None:
     for _ in range(2):
         with pytest.raises(ToolError, match="busy") as failed:
             await enter(ledger, ends(ToolError("busy", retryable=True)))
@@ -63,7 +63,7 @@ async def test_an_error_that_knows_nothing_was_done_leaves_the_way_free(ledger: 
         (UnknownOutcome("cut off"), "cut off"),
     ],
 )
-async def test_an_error_that_does_not_know_is_final(ledger: Ledger, error: Exception, said: str) -> None:
+async def test_an_error_that_does_not_know_is_final(ledger: EffectLedger, error: Exception, said: str) -> None:
     with pytest.raises(UnknownOutcome, match=said) as unknown:
         await enter(ledger, ends(error))
     assert not unknown.value.retryable
@@ -71,14 +71,14 @@ async def test_an_error_that_does_not_know_is_final(ledger: Ledger, error: Excep
         await enter(ledger, never)
 
 
-async def test_a_cancelled_call_leaves_its_intent(ledger: Ledger) -> None:
+async def test_a_cancelled_call_leaves_its_intent(ledger: EffectLedger) -> None:
     with pytest.raises(asyncio.CancelledError):
         await enter(ledger, ends(asyncio.CancelledError()))
     with pytest.raises(UnknownOutcome):
         await enter(ledger, never)
 
 
-async def test_of_two_attempts_at_once_one_calls(ledger: Ledger) -> None:
+async def test_of_two_attempts_at_once_one_calls(ledger: EffectLedger) -> None:
     async def slow() -> str:
         await asyncio.sleep(0.1)
         return "written"

@@ -8,7 +8,7 @@ from doubles.model_bench import KEY, QUICK, Bench, MakeRemote
 from doubles.models import ModelServer, model_server
 
 from activities.providers.anthropic import Anthropic
-from activities.providers.http_provider import Remote
+from activities.providers.http_provider import HttpProvider
 from activities.providers.openai import OpenAI
 from activities.providers.settings import Server
 from activities.providers.transport import Limits
@@ -19,9 +19,9 @@ async def make_remote() -> AsyncIterator[MakeRemote]:
     """Make providers; they are closed at the end."""
     async with AsyncExitStack() as stack:
 
-        def make(format: str, url: str, key: str = KEY, limits: Limits = QUICK) -> Remote:  # noqa: A002
+        def make(format: str, url: str, key: str = KEY, limits: Limits = QUICK) -> HttpProvider:  # noqa: A002
             wire = OpenAI() if format == "openai" else Anthropic()
-            remote = Remote(wire, Server(format, url, key), limits)
+            remote = HttpProvider(wire, Server(format, url, key), limits)
             stack.push_async_callback(remote.close)
             return remote
 

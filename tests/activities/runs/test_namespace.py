@@ -7,13 +7,13 @@ import pytest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.runs.namespace import Visibility, usable
+from activities.runs.namespace import NamespaceAttributes, usable
 from workflows.run.search_attributes import KEYS
 
 
 @pytest.mark.server
 async def test_they_are_found_and_remembered(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    visibility = Visibility()
+    visibility = NamespaceAttributes()
     assert await visibility.attributes(client) == tuple(KEYS)
     monkeypatch.setattr(type(client), "operator_service", None)
     assert await visibility.attributes(client) == tuple(KEYS)
@@ -26,7 +26,7 @@ async def test_a_server_that_does_not_say_leaves_a_run_without(client: Client, m
 
     with monkeypatch.context() as patch:
         patch.setattr(client.operator_service, "list_search_attributes", refused)
-        visibility = Visibility()
+        visibility = NamespaceAttributes()
         assert await visibility.attributes(client) == ()
     assert await visibility.attributes(client) == tuple(KEYS), "a refusal is not remembered"
 

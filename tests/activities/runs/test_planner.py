@@ -14,11 +14,11 @@ from activities.llm.models import Models
 from activities.nodes.attempts import Attempts
 from activities.prompts.planner import MOST_NODES
 from activities.providers.settings import ModelSettings, Server
-from activities.runs.planner import Planning
+from activities.runs.planner import Planner
 from activities.storage.directory import DirectoryStore
-from activities.storage.run_context import Charter, Library
+from activities.storage.run_context import ArtifactReader, RunContext
 from activities.toolbox import load_tools
-from workflows.messages.contracts import PlanCall, Planned
+from workflows.messages.contracts import PlanCall, PlanResult
 
 HOME = "default/run"
 GOAL = "Which is longer, the Nile or the Amazon?"
@@ -33,7 +33,7 @@ class Desk:
     def __init__(self, place: Path, server: ModelServer, planner: str = "openai:test-model") -> None:
         self.server = server
         self.store = DirectoryStore(place)
-        self.library = Library(self.store)
+        self.library = ArtifactReader(self.store)
         self.models = Models.of(ModelSettings(servers={"openai": Server("openai", server.openai_url)}))
         self._planner = planner
 
@@ -43,16 +43,16 @@ class Desk:
         tools: tuple[str, ...] = ("search", "read"),
         on_nodes: Callable[[Nodes], Awaitable[None]] | None = None,
         **fields: Any,
-    ) -> Planned:
+    ) -> PlanResult:
         catalogue = [entry for entry in load_tools([]).catalogue() if entry["name"] in tools]
-        charter = Charter(
+        charter = RunContext(
             goal=GOAL, inputs={}, docs=None, approval="writes", catalogue=catalogue, models={"planner": [self._planner]}
         )
         call = PlanCall(run="run", charter=await self.library.keep(HOME, charter), **fields)
-        planning = Planning(self.store, self.library, self.models)
+        planning = Planner(self.store, self.library, self.models)
         return await planning.plan(HOME, call, Attempts(1, 0), on_nodes)
 
-    async def plan(self, planned: Planned) -> Any:
+    async def plan(self, planned: PlanResult) -> Any:
         return await self.library.value(HOME, planned.draft)
 
 

@@ -10,7 +10,7 @@ from doubles.runs import call
 from doubles.serving import serving
 from temporalio.client import Client
 
-from activities.definitions import Host, Places
+from activities.definitions import Activities, WorkerPaths
 from activities.sandbox.runner import NoSandbox, find_sandbox
 from activities.sandbox.tools import code_tools
 from activities.toolbox import Tool, ToolArgumentError, ToolContext, ToolError, load_tools
@@ -104,7 +104,7 @@ async def test_a_shell_command_runs_likewise(tools: dict[str, Tool], context: To
 async def test_a_plan_runs_code_on_the_sandbox_queue(client: Client, tmp_path: Path, tools: dict[str, Tool]) -> None:
     registry = load_tools(["doubles.tools"], (), tools.values())
     assert {each["name"]: each["queue"] for each in registry.catalogue()}["python"] == queues.SANDBOX
-    host = Host(Places(tmp_path / "a", tmp_path / "i", None, (), True), registry, identity="tests")
+    host = Activities(WorkerPaths(tmp_path / "a", tmp_path / "i", None, (), True), registry, identity="tests")
     shout = {"kind": "tool", "tool": "shell", "args": {"command": "printf x$(cat data.json)", "data": "$item.n"}}
     plan = {
         "nodes": [

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from activities.storage.artifacts import BodyMissing
 from activities.storage.directory import DirectoryStore
-from activities.storage.run_context import CheckedPlan, Library
+from activities.storage.run_context import ArtifactReader, StoredPlan
 from workflows.plan.checking.validation import parse_plan
 
 NODES = [
@@ -23,11 +23,11 @@ class Closed(DirectoryStore):
 
 async def test_a_plan_just_kept_is_not_parsed_again_and_the_same_as_if_it_were(tmp_path: Path) -> None:
     plan = parse_plan({"nodes": NODES, "inputs": {"q": {"type": "string", "default": "Q"}}, "answer": {"all": ["$c"]}})
-    checked = CheckedPlan(
-        charter="", goal="G", docs=None, inputs={"q": "Q"}, plan=plan, skeleton="", wanted={"a": ["items.length"]}
+    checked = StoredPlan(
+        charter="", goal="G", docs=None, inputs={"q": "Q"}, plan=plan, execution_plan="", wanted={"a": ["items.length"]}
     )
-    library = Library(Closed(tmp_path))
+    library = ArtifactReader(Closed(tmp_path))
     digest = await library.keep("ns/run", checked)
     kept = await library.plan("ns/run", digest)
-    assert repr(kept) == repr(await Library(DirectoryStore(tmp_path)).plan("ns/run", digest))
+    assert repr(kept) == repr(await ArtifactReader(DirectoryStore(tmp_path)).plan("ns/run", digest))
     assert kept.node("a").id == "a"

@@ -3,39 +3,39 @@
 from collections.abc import Sequence
 from typing import Any
 
-from workflows.plan.compile.graph import Graph, Skeleton, Spec
+from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
 from workflows.plan.language.nodes import OnFailure
 from workflows.plan.scheduling.events import (
-    Answered,
+    ApprovalDecided,
     Ask,
-    Begun,
     Cancel,
     Decision,
     End,
     EndStatus,
     Event,
-    Extend,
-    GivenUp,
-    Judged,
+    Expand,
+    ExpansionRequest,
+    GateAnswered,
+    NodeEnded,
     Outcome,
     Park,
-    Retried,
-    Settled,
+    RetryRequested,
+    RunStarted,
+    SkipRequested,
     Start,
-    Stopped,
-    Ticked,
-    Wish,
+    StopRequested,
+    TimeAdvanced,
 )
 from workflows.plan.scheduling.snapshot import dump, load
-from workflows.plan.scheduling.state import BLOCKED, DELEGATED, OPENED, SHOWN, RunState
+from workflows.plan.scheduling.state import AWAITING_FALLBACK, BLOCKED, EXPANDED, SHOWN, RunState
 from workflows.plan.scheduling.step import step
 
 Fields = dict[str, Any]
-STATUSES = {BLOCKED: "blocked", DELEGATED: "delegated", OPENED: "opened"}
+STATUSES = {BLOCKED: "blocked", AWAITING_FALLBACK: "delegated", EXPANDED: "opened"}
 
 
 def node(name: str, *needs: str, kind: str = "tool", **fields: Any) -> Fields:
-    """A node of a plan: what it needs, and fields of `Spec` with names for indices."""
+    """A node of a plan: what it needs, and fields of `NodeSpec` with names for indices."""
     return {"id": name, "kind": kind, "needs": list(needs), **fields}
 
 
@@ -70,81 +70,85 @@ class Play:
         *nodes: Fields,
         answer: str | Sequence[str] = (),
         on_failure: OnFailure = "park",
-        islands: Sequence[Sequence[str]] = (),
+        groups: Sequence[Sequence[str]] = (),
         window: int = 100,
     ) -> None:
         index = {fields["id"]: position for position, fields in enumerate(nodes)}
         answers = [answer] if isinstance(answer, str) else list(answer)
-        skeleton = Skeleton(
+        execution_plan = ExecutionPlan(
             [_spec(fields, index) for fields in nodes],
             [index[name] for name in answers],
             on_failure,
-            [[index[name] for name in group] for group in islands],
+            [[index[name] for name in group] for group in groups],
         )
-        self.graph = Graph(skeleton)
+        self.graph = Graph(execution_plan)
         self.state = RunState(self.graph, window=window, park_for=1_000_000)
         self.said: list[str] = []
 
     def begin(self) -> list[str]:
         """The plan is here."""
-        return self.act(Begun())
+        return self.act(RunStarted())
 
     def ok(self, *names: str, digest: str = "", **facts: Any) -> list[str]:
         """These units succeed, one after the other; the decisions on all of them."""
         out = []
         for name in names:
             unit = self.unit(name)
-            out += self.act(Settled(unit, self.state.generation[unit], Outcome(digest or f"of {name}", 1, facts)))
+            out += self.act(NodeEnded(unit, self.state.generation[unit], Outcome(digest or f"of {name}", 1, facts)))
         return out
 
     def fail(self, name: str, kind: str = "Boom") -> list[str]:
         """A unit fails."""
         return self.end(name, Outcome(error=(kind, "it broke")))
 
-    def wish(self, name: str, nodes: int = 9, **facts: Any) -> list[str]:
+    def expansion_request(self, name: str, nodes: int = 9, **facts: Any) -> list[str]:
         """A unit's model asks for so many more nodes, which a person has to approve."""
         made = Outcome(
-            f"of {name}", 7, facts, spent=(100, 10), wish=Wish(f"of {name}", nodes, "the page is gone", ("n4 nap",))
+            f"of {name}",
+            7,
+            facts,
+            spent=(100, 10),
+            expansion_request=ExpansionRequest(f"of {name}", nodes, "the page is gone", ("n4 nap",)),
         )
         return self.end(name, made)
 
     def end(self, name: str, outcome: Outcome) -> list[str]:
         """A unit ends with this outcome."""
         unit = self.unit(name)
-        return self.act(Settled(unit, self.state.generation[unit], outcome))
+        return self.act(NodeEnded(unit, self.state.generation[unit], outcome))
 
-    def late(self, name: str, generation: int) -> list[str]:
+    def past_deadline(self, name: str, generation: int) -> list[str]:
         """A result of an old generation arrives."""
-        return self.act(Settled(self.unit(name), generation, Outcome("late", 1)))
+        return self.act(NodeEnded(self.unit(name), generation, Outcome("late", 1)))
 
     def tick(self, millis: int) -> list[str]:
         """Time passes."""
         self.state.now += millis
-        return self.act(Ticked())
+        return self.act(TimeAdvanced())
 
     def answer(self, name: str, value: Any = "yes") -> list[str]:
         """A person answers a gate."""
-        return self.act(Answered(self.unit(name), value))
+        return self.act(GateAnswered(self.unit(name), value))
 
     def approve(self, name: str) -> list[str]:
         """A person approves a write, or a wish."""
-        return self.act(Judged(self.unit(name), True))
+        return self.act(ApprovalDecided(self.unit(name), True))
 
     def reject(self, name: str) -> list[str]:
         """A person rejects a write, or a wish."""
-        return self.act(Judged(self.unit(name), False, "no"))
+        return self.act(ApprovalDecided(self.unit(name), False, "no"))
 
     def retry(self, name: str) -> list[str]:
         """A person has a unit run again."""
-        return self.act(Retried(self.unit(name)))
+        return self.act(RetryRequested(self.unit(name)))
 
     def give_up(self, name: str) -> list[str]:
         """A person gives a unit up."""
-        return self.act(GivenUp(self.unit(name)))
+        return self.act(SkipRequested(self.unit(name)))
 
     def stop(self, status: EndStatus = "cancelled") -> list[str]:
         """The run is to end now."""
-        return self.act(Stopped(status))
+        return self.act(StopRequested(status))
 
     def act(self, event: Event) -> list[str]:
         """Take any event."""
@@ -183,7 +187,7 @@ class Play:
         state = self.state
         if isinstance(decision, Start):
             return "start " + "+".join(state.address(unit) for unit in decision.units)
-        if isinstance(decision, Extend):
+        if isinstance(decision, Expand):
             return f"extend {state.address(decision.unit)}"
         if isinstance(decision, Cancel):
             late = f"~{decision.generation}" if decision.generation > 1 else ""
@@ -196,7 +200,7 @@ class Play:
         return f"end {decision.status}"
 
 
-def _spec(fields: Fields, index: dict[str, int]) -> Spec:
+def _spec(fields: Fields, index: dict[str, int]) -> NodeSpec:
     named: Fields = {key: [index[name] for name in fields.get(key, ())] for key in ("needs", "watches", "inputs")}
     rest = {key: value for key, value in fields.items() if key not in named}
     if "instead" in rest:
@@ -207,7 +211,7 @@ def _spec(fields: Fields, index: dict[str, int]) -> Spec:
         rest["when"] = _placed(rest["when"], index)
         read = [at for at in _read(rest["when"]) if at not in named["watches"] and at not in named["needs"]]
         named["needs"] += list(dict.fromkeys(read))
-    return Spec(**named, **rest)
+    return NodeSpec(**named, **rest)
 
 
 def _placed(condition: Any, index: dict[str, int]) -> Any:

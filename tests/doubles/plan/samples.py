@@ -1,26 +1,26 @@
-"""Plans that keep every rule, the tools they call, and a driver that runs a skeleton to its end."""
+"""Plans that keep every rule, the tools they call, and a driver that runs a execution_plan to its end."""
 
 import copy
 from collections.abc import Callable
 from typing import Any
 
 from workflows.plan.checking.inputs import bind_inputs
-from workflows.plan.compile.compiler import Annotator
-from workflows.plan.compile.graph import Graph, Skeleton
+from workflows.plan.compile.compiler import PlanCompiler
+from workflows.plan.compile.graph import ExecutionPlan, Graph
 from workflows.plan.language import dependencies
 from workflows.plan.language.nodes import Plan
 from workflows.plan.language.parser import parse_plan
 from workflows.plan.scheduling.events import (
-    Answered,
+    ApprovalDecided,
     Ask,
-    Begun,
     Decision,
     End,
-    Judged,
+    GateAnswered,
+    NodeEnded,
     Outcome,
-    Settled,
+    RunStarted,
     Start,
-    Ticked,
+    TimeAdvanced,
 )
 from workflows.plan.scheduling.state import RunState
 from workflows.plan.scheduling.step import step
@@ -200,8 +200,8 @@ PLANS: dict[str, Data] = {
         goal="The Nile",
     ),
     "writes": plan(tool("n", "note", {"text": "x"}), tool("s", "save", {"text": "$n"})),
-    "islands": plan(
-        tool("a"), tool("b", needs=["a"]), tool("c", needs=["a"]), llm("d", "$b $c"), islands=[["a", "b", "c"]]
+    "groups": plan(
+        tool("a"), tool("b", needs=["a"]), tool("c", needs=["a"]), llm("d", "$b $c"), groups=[["a", "b", "c"]]
     ),
 }
 
@@ -211,19 +211,19 @@ def sample(name: str) -> Data:
     return copy.deepcopy(PLANS[name])
 
 
-def skeleton_of(plan: Plan, inputs: Data | None = None, **options: Any) -> Skeleton:
-    """Return the skeleton of a checked plan with the sample tools."""
+def skeleton_of(plan: Plan, inputs: Data | None = None, **options: Any) -> ExecutionPlan:
+    """Return the execution_plan of a checked plan with the sample tools."""
     chosen: Data = {"queues": lambda node: f"queue.{node.kind}", "approval": "writes", "keep": _keep} | options
     on_failure = chosen.pop("on_failure", None)
-    return Annotator(plan, TOOLS, inputs=bind_inputs(plan, inputs or {}), **chosen).skeleton(on_failure)
+    return PlanCompiler(plan, TOOLS, inputs=bind_inputs(plan, inputs or {}), **chosen).execution_plan(on_failure)
 
 
 def _keep(value: Any) -> tuple[str, int]:
     return f"digest of {value!r:.20}", 1
 
 
-def annotated(data: Data, inputs: Data | None = None, **options: Any) -> Skeleton:
-    """Return the skeleton of a plan given as JSON."""
+def annotated(data: Data, inputs: Data | None = None, **options: Any) -> ExecutionPlan:
+    """Return the execution_plan of a plan given as JSON."""
     return skeleton_of(parse_plan(data), inputs, **options)
 
 
@@ -233,14 +233,14 @@ def no_facts(_state: RunState, _unit: int) -> Data:
 
 
 class Drive:
-    """Runs a skeleton: every started unit succeeds at once, gates are answered, writes approved, time passes."""
+    """Runs a execution_plan: every started unit succeeds at once, gates are answered, writes approved, time passes."""
 
-    def __init__(self, skeleton: Skeleton, facts: Facts = no_facts) -> None:
-        self.state = RunState(Graph(skeleton))
+    def __init__(self, execution_plan: ExecutionPlan, facts: Facts = no_facts) -> None:
+        self.state = RunState(Graph(execution_plan))
         self.started: list[str] = []
         self.status = ""
         self._facts = facts
-        self._events: list[Any] = [Begun()]
+        self._events: list[Any] = [RunStarted()]
 
     def run(self) -> str:
         """Return how the run ended."""
@@ -249,7 +249,7 @@ class Drive:
                 due = self.state.next_due()
                 assert due is not None, "nothing runs, nothing waits, and the run has not ended"
                 self.state.now = max(self.state.now, due)
-                self._events.append(Ticked())
+                self._events.append(TimeAdvanced())
             for decision in step(self.state, self._events.pop(0)):
                 self._take(decision)
         return self.status
@@ -259,10 +259,10 @@ class Drive:
             for unit in decision.units:
                 self.started.append(self.state.path(unit))
                 outcome = Outcome(f"digest {unit}", 1, self._facts(self.state, unit))
-                self._events.append(Settled(unit, self.state.generation[unit], outcome))
+                self._events.append(NodeEnded(unit, self.state.generation[unit], outcome))
         elif isinstance(decision, Ask):
             gate = self.state.spec_of(decision.unit).kind == "gate"
-            self._events.append(Answered(decision.unit, "yes") if gate else Judged(decision.unit, True))
+            self._events.append(GateAnswered(decision.unit, "yes") if gate else ApprovalDecided(decision.unit, True))
         elif isinstance(decision, End):
             self.status = decision.status
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 from hypothesis import strategies as st
 
-from workflows.plan.compile.graph import Policy, Skeleton, Spec
+from workflows.plan.compile.graph import ExecutionPlan, NodeSpec, Policy
 from workflows.plan.language.nodes import OnFailure
 
 T = TypeVar("T")
@@ -67,17 +67,17 @@ class Planner:
         self._sizes = least, most
         self._early = early
         self._trouble = trouble
-        self._specs: list[Spec] = []
+        self._specs: list[NodeSpec] = []
         self._usable: list[int] = []
         self._hidden = 0
 
-    def plan(self) -> Skeleton:
+    def plan(self) -> ExecutionPlan:
         """Return a plan that keeps every rule of the plan language."""
         for _ in range(self._choices.integer(*self._sizes)):
             self._node()
         answer = self._some(self._usable, 1, 2)
-        skeleton = Skeleton(self._specs, answer, self._choices.pick(ENDINGS), self._islands())
-        return shuffled(skeleton, self._choices)
+        execution_plan = ExecutionPlan(self._specs, answer, self._choices.pick(ENDINGS), self._islands())
+        return shuffled(execution_plan, self._choices)
 
     def _chance(self, percent: int) -> bool:
         return self._choices.integer(0, 99) >= 100 - percent
@@ -102,12 +102,12 @@ class Planner:
     def _standin(self, depth: int = 0) -> int:
         deeper = self._standin(depth + 1) if depth < 2 and self._chance(15) else -1
         spec = self._spec("tool")
-        spec.lends, spec.instead = True, deeper
+        spec.is_fallback, spec.instead = True, deeper
         self._specs.append(spec)
         return len(self._specs) - 1
 
-    def _spec(self, kind: Any) -> Spec:
-        spec = Spec(f"n{len(self._specs)}", kind, rank=self._choices.integer(0, 2))
+    def _spec(self, kind: Any) -> NodeSpec:
+        spec = NodeSpec(f"n{len(self._specs)}", kind, rank=self._choices.integer(0, 2))
         spec.needs = self._some(self._usable, 0, 2) if kind != "join" or self._chance(30) else []
         spec.priority = self._choices.integer(2, 3)
         if self._trouble and self._chance(25):
@@ -126,13 +126,13 @@ class Planner:
             spec.locks = [(self._choices.pick(LOCKS), self._chance(50)) for _ in range(self._choices.integer(1, 2))]
         return spec
 
-    def _join(self, spec: Spec) -> None:
+    def _join(self, spec: NodeSpec) -> None:
         spec.inputs = self._some(self._usable, 1, 4)
         spec.policy = self._choices.pick(POLICIES if self._early else POLICIES[:2])
         spec.quorum = self._choices.integer(1, len(spec.inputs)) if spec.policy == "quorum" else 0
         spec.deadline = self._choices.integer(1, 60) if self._early and self._chance(40) else 0
 
-    def _map(self, spec: Spec) -> None:
+    def _map(self, spec: NodeSpec) -> None:
         source = self._choices.pick(self._usable)
         spec.needs = list(dict.fromkeys([*spec.needs, source]))
         spec.watches = [node for node in spec.watches if node != source]
@@ -141,7 +141,7 @@ class Planner:
             spec.item_skip = self._chance(50)
             spec.item_fallback = None if spec.item_skip else (f"instead of {spec.id}[]", 1, {})
 
-    def _condition(self, spec: Spec) -> None:
+    def _condition(self, spec: NodeSpec) -> None:
         if self._chance(50) and spec.needs:
             op, value = self._choices.pick((("ge", 2), ("lt", 5), ("exists", None), ("eq", "text")))
             spec.when = {"ref": "", "op": op, "value": value, "at": [self._choices.pick(spec.needs), "count"]}
@@ -156,7 +156,7 @@ class Planner:
             spec.when = {self._choices.pick(("and", "or")): tests}
             spec.when = {"not": spec.when} if self._chance(30) else spec.when
 
-    def _on_error(self, spec: Spec) -> None:
+    def _on_error(self, spec: NodeSpec) -> None:
         choice = self._choices.integer(1, 10)
         spec.skip_on_error = choice == 1
         spec.fallback = (f"instead of {spec.id}", 1, {"count": 3, "items.length": 2}) if choice == 2 else None
@@ -165,7 +165,7 @@ class Planner:
         fit = [
             index
             for index, spec in enumerate(self._specs)
-            if spec.kind == "tool" and not (spec.locks or spec.approval or spec.instead >= 0 or spec.lends)
+            if spec.kind == "tool" and not (spec.locks or spec.approval or spec.instead >= 0 or spec.is_fallback)
         ]
         if not self._chance(40) or len(fit) < 2:
             return []
@@ -174,23 +174,23 @@ class Planner:
         return [group for group in (members, self._some(rest, 0, 3)) if len(group) > 1]
 
 
-def shuffled(skeleton: Skeleton, choices: Choices) -> Skeleton:
+def shuffled(execution_plan: ExecutionPlan, choices: Choices) -> ExecutionPlan:
     """Move the nodes about, so that the order in the plan says nothing about the order of running."""
-    count = len(skeleton.specs)
+    count = len(execution_plan.specs)
     places = list(range(count))
     for index in range(count - 1, 0, -1):
         other = choices.integer(0, index) if index % 2 else index
         places[index], places[other] = places[other], places[index]
     moved: list[Any] = [None] * count
-    for index, spec in enumerate(skeleton.specs):
+    for index, spec in enumerate(execution_plan.specs):
         moved[places[index]] = spec
         for name in ("needs", "watches", "inputs"):
             setattr(spec, name, [places[node] for node in getattr(spec, name)])
         spec.instead = places[spec.instead] if spec.instead >= 0 else -1
         spec.over = (places[spec.over[0]], spec.over[1]) if spec.over else None
         spec.when = _moved(spec.when, places)
-    islands = [[places[node] for node in group] for group in skeleton.islands]
-    return Skeleton(moved, [places[node] for node in skeleton.answer], skeleton.on_failure, islands)
+    groups = [[places[node] for node in group] for group in execution_plan.groups]
+    return ExecutionPlan(moved, [places[node] for node in execution_plan.answer], execution_plan.on_failure, groups)
 
 
 def _moved(condition: Any, places: list[int]) -> Any:
@@ -204,6 +204,6 @@ def _moved(condition: Any, places: list[int]) -> Any:
 
 
 @st.composite
-def skeletons(draw: st.DrawFn, *, most: int = 12, early: bool = True, trouble: bool = True) -> Skeleton:
+def execution_plans(draw: st.DrawFn, *, most: int = 12, early: bool = True, trouble: bool = True) -> ExecutionPlan:
     """Plans of every kind. Without `trouble` nothing can fail or be skipped by its own plan."""
     return Planner(Drawn(draw), most=most, early=early, trouble=trouble).plan()

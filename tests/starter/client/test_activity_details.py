@@ -13,10 +13,10 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from starter.client.activity_details import closely, why_silent
+from starter.client.activity_details import activity_details, why_silent
 from starter.client.client import Sennit
 from starter.client.connection import local_place
-from starter.client.errors import Silent
+from starter.client.errors import NoAnswer
 from workflows.messages.views import NodeView, RunView
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(60)]
@@ -67,7 +67,7 @@ async def begin(client: Client) -> AsyncIterator[Callable[[str], Awaitable[RunVi
 
 async def seen(client: Client, view: RunView, told: str) -> NodeView:
     async with asyncio.timeout(20):
-        while told not in (node := (await closely(client, view)).nodes[0]).preview:
+        while told not in (node := (await activity_details(client, view)).nodes[0]).preview:
             await asyncio.sleep(0.1)
     return node
 
@@ -100,12 +100,12 @@ async def test_a_run_without_workers_says_so(client: Client, monkeypatch: pytest
     monkeypatch.setattr("starter.client.client.WORKFLOW", "never-served")
     monkeypatch.setattr("starter.client.run.QUERY_TIMEOUT", timedelta(seconds=1))
     run = await Sennit(client, local_place("127.0.0.1:1", None)).start(goal="x")
-    with pytest.raises(Silent, match="no worker serves never-served; the run waits for one: sennit worker workflow"):
+    with pytest.raises(NoAnswer, match="no worker serves never-served; the run waits for one: sennit worker workflow"):
         await run.view()
 
 
 async def test_what_the_server_does_not_say_leaves_the_view_as_it_was(client: Client) -> None:
     nodes = (NodeView(id="n1", kind="tool", status="running"),)
     view = RunView(id="nobody", run_id="r", status="running", phase="running", nodes=nodes)
-    assert await closely(client, view) == view
+    assert await activity_details(client, view) == view
     assert await why_silent(client, "nobody") is None

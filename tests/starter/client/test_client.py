@@ -14,7 +14,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from starter.client.client import Sennit
 from starter.client.connection import local_place
-from starter.client.errors import Refused, Silent
+from starter.client.errors import NoAnswer, Refused
 from workflows.messages.queues import WORKFLOW
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(60)]
@@ -200,9 +200,9 @@ async def test_without_a_worker_a_run_is_silent_but_its_end_is_known(
     monkeypatch.setattr("starter.client.run.UPDATE_TIMEOUT", 1.0)
     sennit = Sennit(client, local_place("127.0.0.1:1", None))
     run = await sennit.start(goal="wait", id="alone")
-    with pytest.raises(Silent):
+    with pytest.raises(NoAnswer):
         await run.view()
-    with pytest.raises(Silent, match="no worker took the update"):
+    with pytest.raises(NoAnswer, match="no worker took the update"):
         await run.update("answer", node="n1", value="x")
     said: list[str] = []
     async for _ in run.watch(on_silence=lambda text: _end(said, text, sennit)):

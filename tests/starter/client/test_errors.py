@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from starter.client.errors import Exit, Refused, Silent, Stop, Unreachable, exit_of
+from starter.client.errors import CliError, Exit, NoAnswer, Refused, Unreachable, exit_of
 from workflows.messages.result import RunStatus
 
 
@@ -13,8 +13,8 @@ def test_every_status_of_a_run_has_its_exit_code() -> None:
     assert codes == {"done": 0, "partial": 3, "failed": 1, "cancelled": 1, "running": 4, "blocked": 4}
 
 
-@pytest.mark.parametrize(("kind", "code"), [(Stop, 1), (Refused, 2), (Silent, 4), (Unreachable, 5)])
-def test_every_way_to_stop_has_its_exit_code(kind: type[Stop], code: int) -> None:
+@pytest.mark.parametrize(("kind", "code"), [(CliError, 1), (Refused, 2), (NoAnswer, 4), (Unreachable, 5)])
+def test_every_way_to_stop_has_its_exit_code(kind: type[CliError], code: int) -> None:
     assert kind("why").code == code
 
 

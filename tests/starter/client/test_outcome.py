@@ -7,24 +7,24 @@ from temporalio.exceptions import ApplicationError, CancelledError, TerminatedEr
 from temporalio.exceptions import TimeoutError as RunTimeout
 
 from starter.client.errors import Refused
-from starter.client.outcome import ending_of_failure, ending_of_result
+from starter.client.outcome import outcome_of_failure, outcome_of_result
 
 REPORT = {"id": "a", "run_id": "b", "status": "failed", "problem": "n1 failed"}
 
 
 def end(cause: BaseException) -> tuple[str, str | None, int]:
-    ending = ending_of_failure("a", "b", cause)
+    ending = outcome_of_failure("a", "b", cause)
     return ending.report.status, ending.report.problem, ending.code
 
 
 def test_a_result_is_a_report() -> None:
-    assert ending_of_result("a", {**REPORT, "status": "done"}).code == 0
+    assert outcome_of_result("a", {**REPORT, "status": "done"}).code == 0
 
 
 @pytest.mark.parametrize("result", [None, 7, [], {"status": "odd"}, {**REPORT, "more": 1}])
 def test_another_result_is_no_run_of_ours(result: Any) -> None:
     with pytest.raises(Refused, match="a is not a run of this Sennit"):
-        ending_of_result("a", result)
+        outcome_of_result("a", result)
 
 
 @pytest.mark.parametrize(

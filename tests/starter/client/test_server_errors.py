@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from temporalio.service import RPCError, RPCStatusCode
 
-from starter.client.errors import Refused, Silent, Stop, Unreachable
+from starter.client.errors import CliError, NoAnswer, Refused, Unreachable
 from starter.client.server_errors import cause_of, meaning, patiently, unless_gone
 
 
@@ -18,15 +18,15 @@ def failure(status: RPCStatusCode) -> RPCError:
     [
         (RPCStatusCode.NOT_FOUND, Refused),
         (RPCStatusCode.INVALID_ARGUMENT, Refused),
-        (RPCStatusCode.DEADLINE_EXCEEDED, Silent),
-        (RPCStatusCode.FAILED_PRECONDITION, Silent),
+        (RPCStatusCode.DEADLINE_EXCEEDED, NoAnswer),
+        (RPCStatusCode.FAILED_PRECONDITION, NoAnswer),
         (RPCStatusCode.PERMISSION_DENIED, Unreachable),
         (RPCStatusCode.UNAUTHENTICATED, Unreachable),
         (RPCStatusCode.UNAVAILABLE, Unreachable),
         (RPCStatusCode.DATA_LOSS, Unreachable),
     ],
 )
-def test_a_status_means_one_way_to_stop(status: RPCStatusCode, kind: type[Stop]) -> None:
+def test_a_status_means_one_way_to_stop(status: RPCStatusCode, kind: type[CliError]) -> None:
     stop = meaning(failure(status))
     assert type(stop) is kind
     assert "said so" in str(stop)
@@ -60,7 +60,9 @@ async def test_a_server_that_comes_back_is_waited_for() -> None:
     ("status", "patience", "kind"),
     [(RPCStatusCode.UNAVAILABLE, 0.0, Unreachable), (RPCStatusCode.NOT_FOUND, 30.0, Refused)],
 )
-async def test_what_does_not_pass_is_not_waited_for(status: RPCStatusCode, patience: float, kind: type[Stop]) -> None:
+async def test_what_does_not_pass_is_not_waited_for(
+    status: RPCStatusCode, patience: float, kind: type[CliError]
+) -> None:
     async def call() -> None:
         raise failure(status)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from starter.client.errors import Unreachable
-from starter.client.outcome import Ending
+from starter.client.outcome import RunOutcome
 from starter.terminal.follow import Following, Open
 from workflows.messages.result import RunReport
 from workflows.messages.views import BlockedOn, RunView
@@ -70,7 +70,7 @@ class Scripted:
 async def test_a_run_is_shown_until_it_is_over(make_run: Make, make_view: Make, make_node: Make) -> None:
     screen = Seen()
     ending = await Following(make_run(make_view(make_node("a"))), screen).follow()
-    assert isinstance(ending, Ending)
+    assert isinstance(ending, RunOutcome)
     assert screen.log == ["show running", "over done"]
 
 
@@ -87,21 +87,21 @@ async def test_on_a_pipe_a_gate_beside_running_nodes_is_only_told(
 ) -> None:
     screen = Seen()
     run = make_run(make_view(blocked=[make_gate("a")]), make_view())
-    assert isinstance(await Following(run, screen).follow(), Ending)
+    assert isinstance(await Following(run, screen).follow(), RunOutcome)
     assert screen.log.count("blocked a") == 1
 
 
 async def test_with_wait_a_blocked_run_is_waited_for(make_run: Make, make_view: Make, make_gate: Make) -> None:
     screen = Seen()
     run = make_run(*[make_view(status="blocked", blocked=[make_gate("a")])] * 3)
-    assert isinstance(await Following(run, screen, wait=True).follow(), Ending)
+    assert isinstance(await Following(run, screen, wait=True).follow(), RunOutcome)
     assert screen.log.count("blocked a") == 1
 
 
 async def test_a_person_is_asked_and_what_they_type_is_sent(make_run: Make, make_view: Make, make_gate: Make) -> None:
     screen, person = Seen(), Scripted("yes")
     run = make_run(make_view(status="blocked", blocked=[make_gate("a")]), takes=["answer"])
-    assert isinstance(await Following(run, screen, person).follow(), Ending)
+    assert isinstance(await Following(run, screen, person).follow(), RunOutcome)
     assert run.updates == [("answer", {"node": "a", "value": "yes"})]
     assert "tell answer was applied" in screen.log
     assert screen.log.index("aside") < screen.log.index("tell answer was applied") < screen.log.index("back")
@@ -110,7 +110,7 @@ async def test_a_person_is_asked_and_what_they_type_is_sent(make_run: Make, make
 async def test_a_refused_answer_is_told_and_asked_for_again(make_run: Make, make_view: Make, make_gate: Make) -> None:
     screen, person = Seen(), Scripted("x", "y", "n no")
     run = make_run(make_view(status="blocked", blocked=[make_gate("a", "approve")]), takes=["reject"])
-    assert isinstance(await Following(run, screen, person).follow(), Ending)
+    assert isinstance(await Following(run, screen, person).follow(), RunOutcome)
     assert [name for name, _ in run.updates] == ["approve", "reject"]
     assert "tell approve does not fit" in screen.log
     assert len(person.asked) == 3
@@ -126,7 +126,7 @@ async def test_a_question_somebody_else_settled_is_withdrawn(make_run: Make, mak
     screen, person = Seen(), Scripted(silent=True)
     blocked = make_view(status="blocked", blocked=[make_gate("a")])
     ending = await Following(make_run(*[blocked] * 3, make_view()), screen, person).follow()
-    assert isinstance(ending, Ending)
+    assert isinstance(ending, RunOutcome)
     assert len(person.asked) == 1
     assert screen.log.index("back") < screen.log.index("show running")
 
@@ -134,11 +134,13 @@ async def test_a_question_somebody_else_settled_is_withdrawn(make_run: Make, mak
 async def test_a_run_that_blocks_again_asks_again(make_run: Make, make_view: Make, make_gate: Make) -> None:
     blocked = make_view(status="blocked", blocked=[make_gate("a", "retry_node")])
     run = make_run(blocked, takes=["retry_node"], updates=3)
-    assert isinstance(await Following(run, Seen(), Scripted("r", "r", "r")).follow(), Ending)
+    assert isinstance(await Following(run, Seen(), Scripted("r", "r", "r")).follow(), RunOutcome)
     assert len(run.updates) == 3
 
 
-async def test_patience_has_an_end_and_the_run_goes_on(make_run: Make, make_view: Make, never_ending: Ending) -> None:
+async def test_patience_has_an_end_and_the_run_goes_on(
+    make_run: Make, make_view: Make, never_ending: RunOutcome
+) -> None:
     run = make_run(make_view(), end=never_ending)
     left = await Following(run, Seen()).follow(0.05)
     assert left == Open(make_view())
@@ -161,6 +163,6 @@ async def test_a_run_too_quick_to_be_seen_is_looked_at_once_more(
     screen = Seen()
     run = make_run(last=make_view(make_node("a", "succeeded"), status="cancelled"))
     ending = await Following(run, screen).follow()
-    assert isinstance(ending, Ending)
+    assert isinstance(ending, RunOutcome)
     assert [node.id for node in ending.report.nodes] == ["a"]
     assert screen.log == ["show cancelled", "over done"]

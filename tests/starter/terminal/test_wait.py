@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from starter.client.errors import Exit, Unreachable
-from starter.client.outcome import Ending
+from starter.client.outcome import RunOutcome
 from starter.terminal.wait import attend, detach, screen_for
 
 Make = Callable[..., Any]
@@ -19,7 +19,7 @@ async def test_the_answer_is_on_stdout_and_the_rest_on_stderr(
     make_terminal: Make, make_run: Make, make_view: Make, make_report: Make, status: str, code: int
 ) -> None:
     terminal = make_terminal()
-    run = make_run(make_view(), end=Ending(make_report(status)))
+    run = make_run(make_view(), end=RunOutcome(make_report(status)))
     assert await attend(run, terminal) == code
     assert terminal.out.getvalue() == "42\n"
     assert terminal.err.getvalue().splitlines()[:2] == ["run run-1", "ui  http://localhost:8233/r"]
@@ -29,7 +29,7 @@ async def test_a_refused_run_exits_2_with_its_problems(
     make_terminal: Make, make_run: Make, make_view: Make, make_report: Make
 ) -> None:
     terminal = make_terminal()
-    end = Ending(make_report("failed", answer=None, problem="nodes[0]: no"), "InvalidPlan")
+    end = RunOutcome(make_report("failed", answer=None, problem="nodes[0]: no"), "InvalidPlan")
     assert await attend(make_run(make_view(), end=end), terminal) == Exit.USAGE
     assert "  nodes[0]: no" in terminal.err.getvalue().splitlines()
     assert terminal.out.getvalue() == ""
@@ -47,7 +47,7 @@ async def test_output_none_leaves_stdout_empty(
 async def test_json_is_the_report(make_terminal: Make, make_run: Make, make_view: Make, make_report: Make) -> None:
     terminal = make_terminal("json")
     report = make_report(ui_url="http://ui", answer={"a": [1]})
-    await attend(make_run(make_view(), end=Ending(report)), terminal)
+    await attend(make_run(make_view(), end=RunOutcome(report)), terminal)
     assert json.loads(terminal.out.getvalue()) == report.model_dump(mode="json")
     assert terminal.out.getvalue().count("\n") == 1
 
@@ -72,7 +72,7 @@ async def test_a_blocked_run_on_a_pipe_shows_question_and_commands_and_exits_4(
 
 
 async def test_the_end_of_patience_exits_4_also_before_anything_was_seen(
-    make_terminal: Make, make_run: Make, make_view: Make, never_ending: Ending
+    make_terminal: Make, make_run: Make, make_view: Make, never_ending: RunOutcome
 ) -> None:
     for views in ((), (make_view(),)):
         terminal = make_terminal("json")
@@ -82,7 +82,7 @@ async def test_the_end_of_patience_exits_4_also_before_anything_was_seen(
 
 
 async def test_an_interrupt_says_how_to_come_back(
-    make_terminal: Make, make_run: Make, make_view: Make, never_ending: Ending
+    make_terminal: Make, make_run: Make, make_view: Make, never_ending: RunOutcome
 ) -> None:
     terminal = make_terminal()
     run = make_run(make_view(), end=never_ending)

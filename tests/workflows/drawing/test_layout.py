@@ -73,7 +73,7 @@ def test_long_edges_into_one_node_share_a_lane() -> None:
 
 
 def test_a_stand_in_comes_after_the_one_it_stands_in_for() -> None:
-    play = Play(node("a", instead="z"), join("j", "a"), node("z", lends=True), answer="j")
+    play = Play(node("a", instead="z"), join("j", "a"), node("z", is_fallback=True), answer="j")
     assert after(play.graph) == [[], [0], [0]]
 
 

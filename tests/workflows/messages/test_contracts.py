@@ -9,11 +9,11 @@ from typing import Any, get_type_hints
 import pytest
 from temporalio import activity, workflow
 
-from activities.definitions import Host, Places
+from activities.definitions import Activities, WorkerPaths
 from activities.toolbox import load_tools
 from workflows.agent_run import AgentRun
 from workflows.messages.contracts import CALLS, Call, Message
-from workflows.messages.request import Carry, RunRequest
+from workflows.messages.request import ContinuedState, RunRequest
 from workflows.messages.result import RunReport
 from workflows.messages.updates import NOT_BUILT, UPDATES, Update, parse_update
 from workflows.run.queries import HELP
@@ -25,7 +25,7 @@ DEFINITION = workflow._Definition.must_from_class(AgentRun)
 @pytest.fixture
 def served(tmp_path: Path) -> dict[str, Callable[..., Any]]:
     """Every activity that a worker registers, by the name Temporal knows."""
-    host = Host(Places(tmp_path / "a", tmp_path / "i", None, (), True), load_tools([]), identity="test")
+    host = Activities(WorkerPaths(tmp_path / "a", tmp_path / "i", None, (), True), load_tools([]), identity="test")
     found: dict[str, Callable[..., Any]] = {}
     for function in (*host.tools(), *host.llm()):
         name = activity._Definition.must_from_callable(function).name
@@ -62,7 +62,7 @@ def test_messages_are_frozen_and_strict(model: type[Message]) -> None:
     assert model.model_config["extra"] == "forbid"
 
 
-@pytest.mark.parametrize("model", [RunRequest, Carry, RunReport, *UPDATES], ids=lambda model: model.__name__)
+@pytest.mark.parametrize("model", [RunRequest, ContinuedState, RunReport, *UPDATES], ids=lambda model: model.__name__)
 def test_what_people_write_and_read_is_frozen_and_strict(model: type[RunRequest]) -> None:
     assert model.model_config["frozen"]
     assert model.model_config["extra"] == "forbid"

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from doubles.plan.play import Fields, Play, node, when
 
-from workflows.messages.contracts import Checked, GroupReply, NodeReply
-from workflows.plan.scheduling.events import GivenUp, Judged, Outcome, Retried, Settled
+from workflows.messages.contracts import CheckResult, GroupReply, NodeReply
+from workflows.plan.scheduling.events import ApprovalDecided, NodeEnded, Outcome, RetryRequested, SkipRequested
 from workflows.plan.scheduling.state import OVERTIME, RUNNING, SUCCEEDED, WAITING, RunState
 from workflows.run import engine as engines
 from workflows.run import extension as extenders
-from workflows.run.dispatcher import Fanout
+from workflows.run.dispatcher import Dispatcher
 from workflows.run.engine import Engine
-from workflows.run.subagent_status import Relay
+from workflows.run.subagent_status import SubagentStatus
 
 WISH = NodeReply(ref="wish", more="replan")
 CALLS = NodeReply(ref="said", more="calls")
@@ -25,15 +25,15 @@ A = node("a", kind="llm")
 class Checks:
     """`check_plan`: answers with `found` when `now` is set; `refs` are those it was given last."""
 
-    home = "home"
+    run_prefix = "home"
 
-    def __init__(self, *found: Checked | Exception) -> None:
+    def __init__(self, *found: CheckResult | Exception) -> None:
         self.found = list(found)
         self.now = asyncio.Event()
         self.refs: list[dict[str, str]] = []
         self.asked: list[tuple[str, str]] = []
 
-    async def check(self, draft: str, base: str, *, adds: str, node: str, refs: dict[str, str]) -> Checked:
+    async def check(self, draft: str, base: str, *, adds: str, node: str, refs: dict[str, str]) -> CheckResult:
         self.refs.append(refs)
         self.asked.append((draft, base))
         await self.now.wait()
@@ -55,18 +55,18 @@ def outside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extenders, "workflow", SimpleNamespace(wait_condition=hold, patched=bool))
     monkeypatch.setattr(Engine, "_drain", lambda _: None)
     for name in ("start", "start_waiting"):
-        monkeypatch.setattr(Fanout, name, lambda *_: None)
+        monkeypatch.setattr(Dispatcher, name, lambda *_: None)
 
 
-def longer(*nodes: Fields, answer: str = "a", **fields: Any) -> Checked:
+def longer(*nodes: Fields, answer: str = "a", **fields: Any) -> CheckResult:
     fields = {"plan": "p1", "continues": True, **fields}
-    return Checked(skeleton=Play(*nodes, answer=answer).graph.skeleton.pack(), **fields)
+    return CheckResult(execution_plan=Play(*nodes, answer=answer).graph.execution_plan.pack(), **fields)
 
 
 def begun(checks: Checks, *nodes: Fields, answer: str = "a") -> Engine:
     run = Play(*nodes, answer=answer)
     run.begin()
-    engine = Engine(run.state, checks, Relay(print), "p0", lambda: None)  # type: ignore[arg-type]
+    engine = Engine(run.state, checks, SubagentStatus(print), "p0", lambda: None)  # type: ignore[arg-type]
     engine.allow_replans(1)
     return engine
 
@@ -81,11 +81,11 @@ def statuses(state: RunState) -> dict[str, int]:
 
 
 async def test_nothing_is_added_for_a_node_that_was_given_up_while_its_calls_were_checked() -> None:
-    checks = Checks(longer(node("a", kind="llm", instead="b"), node("b", kind="llm", lends=True)))
+    checks = Checks(longer(node("a", kind="llm", instead="b"), node("b", kind="llm", is_fallback=True)))
     engine = begun(checks, A, node("c"))
-    engine.extender.take(Settled(0, 1, Outcome()), CALLS)
+    engine.extender.take(NodeEnded(0, 1, Outcome()), CALLS)
     await settle()
-    engine.post(GivenUp(0))
+    engine.post(SkipRequested(0))
     checks.now.set()
     await settle()
     assert not engine.extender.busy
@@ -95,11 +95,11 @@ async def test_nothing_is_added_for_a_node_that_was_given_up_while_its_calls_wer
 async def test_a_node_that_ran_again_meanwhile_may_add_in_its_turn() -> None:
     checks = Checks(longer(A, node("c"), node("b")), longer(A, node("c"), node("b")))
     engine = begun(checks, A, node("c"))
-    engine.extender.take(Settled(0, 1, Outcome()), WISH)
+    engine.extender.take(NodeEnded(0, 1, Outcome()), WISH)
     await settle()
-    engine.post(GivenUp(0))
-    engine.post(Retried(0))
-    engine.extender.take(Settled(0, 2, Outcome()), WISH)
+    engine.post(SkipRequested(0))
+    engine.post(RetryRequested(0))
+    engine.extender.take(NodeEnded(0, 2, Outcome()), WISH)
     checks.now.set()
     await settle()
     assert not engine.extender.busy
@@ -110,7 +110,7 @@ async def test_a_node_that_ran_again_meanwhile_may_add_in_its_turn() -> None:
 async def test_what_nobody_expected_ends_the_run() -> None:
     checks = Checks(RuntimeError("boom"))
     engine = begun(checks, A)
-    engine.extender.take(Settled(0, 1, Outcome()), WISH)
+    engine.extender.take(NodeEnded(0, 1, Outcome()), WISH)
     checks.now.set()
     await settle()
     assert engine.status == "failed"
@@ -121,7 +121,7 @@ async def test_what_nobody_expected_ends_the_run() -> None:
 async def test_a_wish_for_more_nodes_may_test_itself() -> None:
     checks = Checks(longer(A, node("b", **when("a.count")), facts={"a": {"count": None}}))
     engine = begun(checks, A)
-    engine.extender.take(Settled(0, 1, Outcome()), WISH)
+    engine.extender.take(NodeEnded(0, 1, Outcome()), WISH)
     checks.now.set()
     await settle()
     assert checks.refs == [{"a": "wish"}]
@@ -132,8 +132,8 @@ async def test_only_what_runs_is_waited_for() -> None:
     """A node that starts later is asked for its facts then; one behind a failure would never come."""
     checks = Checks(longer(A, node("f"), node("later", "f"), awaits=("later",)))
     engine = begun(checks, A, node("f"), node("later", "f"))
-    engine.post(Settled(1, 1, Outcome(error=("Boom", "it broke"))))
-    engine.extender.take(Settled(0, 1, Outcome()), WISH)
+    engine.post(NodeEnded(1, 1, Outcome(error=("Boom", "it broke"))))
+    engine.extender.take(NodeEnded(0, 1, Outcome()), WISH)
     checks.now.set()
     await settle()
     assert not engine.extender.busy
@@ -141,7 +141,7 @@ async def test_only_what_runs_is_waited_for() -> None:
 
 async def test_a_wish_that_waits_for_a_loop_lets_the_loop_go_on() -> None:
     """The call of the loop is added while the wish waits, and the wish is checked against the plan with that call."""
-    loop = node("f", kind="llm", instead="f_t2"), node("f_t2", kind="llm", lends=True)
+    loop = node("f", kind="llm", instead="f_t2"), node("f_t2", kind="llm", is_fallback=True)
     wished = node("b", **when("f.count"))
     checks = Checks(
         longer(A, node("f", kind="llm"), wished, awaits=("f",)),
@@ -150,10 +150,10 @@ async def test_a_wish_that_waits_for_a_loop_lets_the_loop_go_on() -> None:
     )
     engine = begun(checks, A, node("f", kind="llm"))
     checks.now.set()
-    engine.extender.take(Settled(0, 1, Outcome()), WISH)
+    engine.extender.take(NodeEnded(0, 1, Outcome()), WISH)
     await settle()
     assert checks.asked == [("wish", "p0")], "it waits for the end of f"
-    engine.extender.take(Settled(1, 1, Outcome()), CALLS)
+    engine.extender.take(NodeEnded(1, 1, Outcome()), CALLS)
     await settle()
     assert not engine.extender.busy
     assert checks.asked == [("wish", "p0"), ("said", "p0"), ("wish", "p2")]
@@ -171,7 +171,7 @@ async def test_a_plan_in_the_place_of_its_beginning_keeps_the_time_limit() -> No
 def fly(engine: Engine, *units: int) -> asyncio.Future[GroupReply]:
     """Put an activity of these units in flight; the test ends it."""
     handle: asyncio.Future[GroupReply] = asyncio.get_running_loop().create_future()
-    engine._fanout._follow(units, handle)  # type: ignore[arg-type]
+    engine._dispatcher._follow(units, handle)  # type: ignore[arg-type]
     return handle
 
 
@@ -193,18 +193,18 @@ async def test_what_runs_or_has_just_ended_settles_the_node_that_another_plan_ha
     assert engine.replies[1].ref == "A"
     assert tuple(engine.usage) == (5, 7, 9, 2)
     assert engine.wasted == [None] * 3
-    assert not engine._fanout.busy
+    assert not engine._dispatcher.busy
 
 
-async def waiting(*found: Checked | Exception) -> tuple[Engine, Checks]:
+async def waiting(*found: CheckResult | Exception) -> tuple[Engine, Checks]:
     """A run whose joiner's wish for `b` waits, with what comes of the checks after that."""
     checks = Checks(longer(A, node("c"), node("b"), why="it is gone", tokens=70), *found)
     engine = begun(checks, A, node("c"))
     engine.state.approve_above = 0
     checks.now.set()
-    engine.extender.take(Settled(0, 1, Outcome()), WISH)
+    engine.extender.take(NodeEnded(0, 1, Outcome()), WISH)
     await settle()
-    wish = engine.state.wishes[0]
+    wish = engine.state.expansion_requests[0]
     assert (wish.digest, wish.nodes, wish.why, wish.tokens) == ("wish", 1, "it is gone", 70)
     assert (engine.state.status[0], engine.replans) == (WAITING, 0)
     assert engine.quiet or engine.state.running, "it may continue as new meanwhile"
@@ -215,7 +215,7 @@ async def test_an_approved_wish_is_checked_against_the_plan_as_it_is_then() -> N
     grown = (A, node("c"), node("c_t1", "c"))
     engine, checks = await waiting(longer(*grown, node("b"), plan="p2"))
     engine.grow(longer(*grown))
-    engine.post(Judged(0, True))
+    engine.post(ApprovalDecided(0, True))
     assert engine.state.status[0] == RUNNING
     await settle()
     assert checks.asked == [("wish", "p0"), ("wish", "p1")]
@@ -225,19 +225,19 @@ async def test_an_approved_wish_is_checked_against_the_plan_as_it_is_then() -> N
 
 
 async def test_a_wish_that_does_not_fit_any_more_goes_back_to_its_model() -> None:
-    engine, _ = await waiting(Checked(problems=("there is no node n9",)))
-    engine.post(Judged(0, True))
+    engine, _ = await waiting(CheckResult(problems=("there is no node n9",)))
+    engine.post(ApprovalDecided(0, True))
     await settle()
     assert engine.state.objections == {0: ("there is no node n9",)}
-    assert (engine.state.status[0], engine.state.wishes) == (RUNNING, {})
+    assert (engine.state.status[0], engine.state.expansion_requests) == (RUNNING, {})
 
 
 async def test_an_approved_wish_of_a_node_that_is_given_up_while_it_is_checked_adds_nothing() -> None:
     engine, checks = await waiting(longer(A, node("c"), node("b")))
     checks.now.clear()
-    engine.post(Judged(0, True))
+    engine.post(ApprovalDecided(0, True))
     await settle()
-    engine.post(GivenUp(0))
+    engine.post(SkipRequested(0))
     checks.now.set()
     await settle()
     assert not engine.extender.busy

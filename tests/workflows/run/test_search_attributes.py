@@ -11,7 +11,7 @@ from doubles.runs import call, insist, until
 from doubles.serving import remembered_or_not
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 
-from activities.definitions import Host
+from activities.definitions import Activities
 from workflows.run import engine, search_attributes
 from workflows.run.search_attributes import KEYS
 
@@ -150,7 +150,7 @@ async def test_progress_is_written_on_the_way_but_not_often(start: Start, monkey
 
 
 async def test_without_attributes_in_the_namespace_nothing_is_written(
-    start: Start, host: Host, monkeypatch: pytest.MonkeyPatch
+    start: Start, host: Activities, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def none(client: Client) -> tuple[str, ...]:
         return ()

@@ -22,7 +22,7 @@ from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import UnsandboxedWorkflowRunner
 
-from activities.definitions import Host
+from activities.definitions import Activities
 from starter.client.client import Sennit
 from starter.client.connection import local_place
 from workflows.agent_run import AgentRun
@@ -136,7 +136,7 @@ async def test_only_its_own_sub_agents_are_heard(begin: Start, model_server: Mod
     handle = await begin(plan={"nodes": nodes, "answer": "$sub"})
     view = await until(handle, lambda view: asked(view) == ["sub.g"])
     item = view["blocked"][0] | {"node": "x"}
-    told = {"name": "sub", "run": "another", "stuck": True, "blocked": [item]}
+    told = {"name": "sub", "run": "another", "is_blocked": True, "blocked": [item]}
     strays: list[Any] = [
         None,
         [],
@@ -246,7 +246,7 @@ class Leaver:
         )  # fmt: skip
 
 
-async def test_one_whose_parent_is_over_goes_on(client: Client, host: Host, cached: int) -> None:
+async def test_one_whose_parent_is_over_goes_on(client: Client, host: Activities, cached: int) -> None:
     request = {"plan": {"nodes": [call("a", args={"seconds": 1}), gate(needs=["a"])], "answer": "$g"}, "depth": 1}
     runner = UnsandboxedWorkflowRunner()
     async with serving(client, host, cached=cached, workflows=(AgentRun, Leaver), runner=runner):

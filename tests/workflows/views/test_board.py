@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from doubles.plan.play import Play, each, gate, join, node
-from doubles.plan.strategies import skeletons
+from doubles.plan.strategies import execution_plans
 from doubles.svg import Drawing
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -67,7 +67,7 @@ def test_what_a_person_must_do_comes_first_and_can_be_pasted() -> None:
 def test_a_large_replan_tells_how_much_it_adds_and_why() -> None:
     play = Play(node("j", kind="llm"), answer="j")
     play.begin()
-    play.wish("j", nodes=1_200)
+    play.expansion_request("j", nodes=1_200)
     text = shown(play)
     assert "**j wants more nodes:** may it add 1,200 more nodes? the page is gone&#58; n4 nap; and 1,199 more" in text
     assert '→ Send an Update: `approve` with `{"node": "j"}`' in text
@@ -155,7 +155,7 @@ def below(*names: str, run: str = f"{RUN}.sub", question: str = "May this run?")
 def test_what_a_sub_agent_waits_for_is_sent_to_its_run() -> None:
     play = Play(node("sub", kind="agent"), node("b"), answer=["sub", "b"])
     play.begin()
-    text = shown(play, below=below("n3"))
+    text = shown(play, blocked_children=below("n3"))
     assert text.index("**sub.n3 needs approval:**") < text.index("<svg")
     assert f"→ in the [run of its sub-agent](namespaces/{{namespace}}/workflows/{RUN}.sub):" in text
     assert '`approve` with `{"node": "n3"}`' in text
@@ -170,7 +170,7 @@ def test_what_sub_agents_wait_for_makes_no_board_too_long() -> None:
     play.begin()
     names = [f"n{number}" for number in range(20)]
     for run in (RUN, HOSTILE.replace("\ud800", "") * 9):
-        text = shown(play, below=below(*names, run=run, question=HOSTILE * 900))
+        text = shown(play, blocked_children=below(*names, run=run, question=HOSTILE * 900))
         assert sent(text) <= MOST_SENT
         assert not re.search(r"[<>{}]", re.sub(r"\]\(namespaces/\S+\)", "", outside(text)))
 
@@ -192,14 +192,14 @@ def test_text_from_anybody_is_shown_as_it_is_and_marks_nothing_up(text: str) -> 
 
 @settings(max_examples=150)
 @given(
-    skeletons(),
+    execution_plans(),
     st.randoms(use_true_random=False),
     st.lists(st.sampled_from([HOSTILE, "W" * 500, "é\n" * 99, "ok"]), min_size=1),
 )
-def test_whatever_a_run_holds_the_board_is_whole(skeleton: Any, chance: random.Random, texts: list[str]) -> None:
-    for spec in skeleton.specs:
+def test_whatever_a_run_holds_the_board_is_whole(execution_plan: Any, chance: random.Random, texts: list[str]) -> None:
+    for spec in execution_plan.specs:
         spec.summary, spec.question = f"{spec.id} {chance.choice(texts)} <- n1", chance.choice(texts)
-    state = RunState(Graph(skeleton))
+    state = RunState(Graph(execution_plan))
     fill(state, chance, texts)
     text = board(state, run=chance.choice([RUN, HOSTILE.replace("\ud800", "")]), title=chance.choice(texts))
     assert drawing(text).clashes() == []

@@ -9,7 +9,7 @@ from temporalio.client import WorkflowHandle
 from temporalio.converter import default
 
 from workflows.messages.views import BlockedOn
-from workflows.run.subagent_status import passed_on
+from workflows.run.subagent_status import for_parent
 from workflows.views import report as reporting
 
 pytestmark = pytest.mark.server
@@ -58,6 +58,6 @@ def test_what_is_too_long_to_be_passed_on_is_only_named() -> None:
     item = BlockedOn(
         node="g", why="gate", question="?" * 9_000, update="answer", example={"node": "g"}, command="sennit"
     )
-    short = passed_on(item, "agent-x.sub")
+    short = for_parent(item, "agent-x.sub")
     assert (len(short.question), short.command, short.run) == (501, "sennit status agent-x.sub", "agent-x.sub")
-    assert passed_on(short, "agent-x") == short, "the run that asks stays the same on the way up"
+    assert for_parent(short, "agent-x") == short, "the run that asks stays the same on the way up"

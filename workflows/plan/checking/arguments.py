@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
-from workflows.plan.checking.symbols import Scope
+from workflows.plan.checking.symbols import SymbolTable
 from workflows.plan.language import dependencies, json_schema
 from workflows.plan.language.nodes import MapNode, Node, ToolCall
 from workflows.plan.language.problems import Problem, Where, listed, named, nearest
 from workflows.plan.language.references import parse_reference, references_in
 
 
-def argument_problems(scope: Scope, node: Node, where: Where) -> Iterator[Problem]:
+def argument_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
     """Yield what is wrong with a node's call: unknown tool, unknown or missing or mistyped arguments.
 
     Nothing without a catalogue.
@@ -30,18 +30,18 @@ def argument_problems(scope: Scope, node: Node, where: Where) -> Iterator[Proble
     def on_text(place: Where, text: str, part: json_schema.Schema) -> Iterator[json_schema.Fault] | None:
         return _text_faults(scope, node, place, text, part, defs)
 
-    for place, sentence in json_schema.faults(work.args, wanted, on_text=on_text):
+    for place, sentence in json_schema.violations(work.args, wanted, on_text=on_text):
         at: Where = ("args", *place) if "args" in work.model_fields_set else ()
         yield Problem("argument", (*inside, *at), f"{work.tool}: {sentence}")
 
 
 def _text_faults(
-    scope: Scope, node: Node, place: Where, text: str, wanted: json_schema.Schema, defs: dict[str, Any]
+    scope: SymbolTable, node: Node, place: Where, text: str, wanted: json_schema.Schema, defs: dict[str, Any]
 ) -> Iterator[json_schema.Fault] | None:
     """Take over strings with references: a whole one keeps its type, inside text it becomes text."""
     if "$" not in text or next(references_in(text), None) is None:
         if len(text) > json_schema.PATTERN_CHARACTERS and "pattern" in wanted:
-            return json_schema.faults(text, {**wanted, "pattern": None, "$defs": defs}, place)
+            return json_schema.violations(text, {**wanted, "pattern": None, "$defs": defs}, place)
         return None
     whole = parse_reference(text)
     if whole is not None:

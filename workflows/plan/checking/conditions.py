@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from workflows.plan.checking.symbols import Scope
+from workflows.plan.checking.symbols import SymbolTable
 from workflows.plan.language.conditions import AllOf, AnyOf, Condition, Not, Test
 from workflows.plan.language.json_schema import type_of
 from workflows.plan.language.nodes import Node
@@ -26,7 +26,7 @@ def placed_tests(condition: Condition, where: Where) -> Iterator[tuple[Where, Te
             yield from placed_tests(part, (*where, name, index))
 
 
-def condition_problems(scope: Scope, node: Node, where: Where) -> Iterator[Problem]:
+def condition_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
     """Yield what is wrong with a node's `when`."""
     if node.when is None:
         return
@@ -48,7 +48,7 @@ def condition_problems(scope: Scope, node: Node, where: Where) -> Iterator[Probl
                 yield Problem("condition", place, sentence)
 
 
-def _value(scope: Scope, test: Test) -> str | None:
+def _value(scope: SymbolTable, test: Test) -> str | None:
     """Return why a test's constant is none it can compare with."""
     given, value, op = "value" in test.model_fields_set, test.value, test.op
     if op == "exists":
@@ -79,7 +79,7 @@ def _status(test: Test, name: str, place: Where) -> Iterator[Problem]:
             yield Problem("condition", (*place, "value"), told)
 
 
-def _types(scope: Scope, test: Test, reference: Reference) -> str | None:
+def _types(scope: SymbolTable, test: Test, reference: Reference) -> str | None:
     """Return why a value of the reference's type can never be compared so."""
     have = scope.outputs.types_at(reference)
     if not have or test.op == "exists":

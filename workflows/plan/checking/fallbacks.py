@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from workflows.plan.checking.dag import first_cycle, path_text
-from workflows.plan.checking.symbols import Scope
+from workflows.plan.checking.symbols import SymbolTable
 from workflows.plan.language import dependencies
 from workflows.plan.language.problems import Problem
 from workflows.plan.language.references import references_in
 
 
-def standin_problems(scope: Scope) -> Iterator[Problem]:
+def fallback_problems(scope: SymbolTable) -> Iterator[Problem]:
     """Yield what keeps a stand-in from standing in for one node, and only for that, when it has failed."""
     plan = scope.plan
     hosts: dict[str, str] = {}
@@ -21,7 +21,7 @@ def standin_problems(scope: Scope) -> Iterator[Problem]:
     }
     answering = {reference.node: "answer" for reference in references_in(plan.answer)}
     for index, node in enumerate(plan.nodes):
-        standin = dependencies.standin_of(node)
+        standin = dependencies.fallback_of(node)
         if standin is None or standin == node.id:
             continue
         where = ("nodes", index, "on_error", "instead")
@@ -35,7 +35,7 @@ def standin_problems(scope: Scope) -> Iterator[Problem]:
     yield from _never(scope, hosts)
 
 
-def _never(scope: Scope, hosts: dict[str, str]) -> Iterator[Problem]:
+def _never(scope: SymbolTable, hosts: dict[str, str]) -> Iterator[Problem]:
     """A stand-in ends after its node has run, so what the node waits for must not wait for that end."""
     if not hosts:
         return

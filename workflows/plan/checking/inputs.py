@@ -7,7 +7,7 @@ from workflows.plan.checking.conditions import placed_tests
 from workflows.plan.checking.output_types import schema_of_input
 from workflows.plan.language import json_schema
 from workflows.plan.language.facts import FactTooLarge, facts_of
-from workflows.plan.language.json_checks import flaw
+from workflows.plan.language.json_checks import first_violation
 from workflows.plan.language.nodes import MapNode, Plan
 from workflows.plan.language.problems import Problem, listed, named, nearest
 from workflows.plan.language.references import BindError, parse_reference, resolve
@@ -31,7 +31,7 @@ def input_problems(plan: Plan, given: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _each(plan: Plan, given: dict[str, Any]) -> Iterator[Problem]:
-    found = flaw(given)
+    found = first_violation(given)
     if found is not None:
         yield Problem("input", ("inputs", *found[0]), found[1])
         return
@@ -43,7 +43,7 @@ def _each(plan: Plan, given: dict[str, Any]) -> Iterator[Problem]:
         if name not in given and "default" not in spec.model_fields_set:
             yield Problem("input", ("inputs", name), f"input `{name}` is missing; give it with --input {name}=...")
         elif name in given:
-            for path, sentence in json_schema.faults(given[name], schema_of_input(spec)):
+            for path, sentence in json_schema.violations(given[name], schema_of_input(spec)):
                 yield Problem("input", ("inputs", name, *path), sentence)
 
 

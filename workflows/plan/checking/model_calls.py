@@ -4,7 +4,7 @@ call with further turns cannot be.
 
 from collections.abc import Iterator
 
-from workflows.plan.checking.symbols import Scope
+from workflows.plan.checking.symbols import SymbolTable
 from workflows.plan.language import dependencies
 from workflows.plan.language.nodes import AgentCall, Instead, MapNode, ModelCall, Node
 from workflows.plan.language.problems import Problem, Where, listed, named, nearest
@@ -18,7 +18,7 @@ def model_problems(node: Node, index: int, models: tuple[str, ...]) -> Iterator[
         yield Problem("model", ("nodes", index, *(("do",) if isinstance(node, MapNode) else ()), "model"), told)
 
 
-def turn_problems(scope: Scope, node: Node, where: Where) -> Iterator[Problem]:
+def turn_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
     """Yield what is wrong with the tools that a model or a sub-agent may use, and with a model's further turns."""
     work = dependencies.work_of(node)
     inside: Where = (*where, "do") if isinstance(node, MapNode) else where

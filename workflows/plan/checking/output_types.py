@@ -21,7 +21,7 @@ Tools = dict[str, dict[str, Any]]
 Found = tuple[json_schema.Schema | None, str | None]
 
 
-class Outputs:
+class OutputTypes:
     """The schemas of a plan's outputs and inputs, with those of the tools where a catalogue is known."""
 
     def __init__(self, plan: Plan, tools: Tools) -> None:

@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from workflows.plan.checking.output_types import Outputs, Tools
+from workflows.plan.checking.output_types import OutputTypes, Tools
 from workflows.plan.language.dependencies import links_of
 from workflows.plan.language.nodes import RESERVED_IDS, MapNode, Node, Plan
 from workflows.plan.language.problems import Problem, Where, listed, named, nearest
 from workflows.plan.language.references import Reference, parse_reference
 
 
-class Scope:
+class SymbolTable:
     """The names of one plan: `known` maps ids to the first node with it, `used` counts them, `links` has the edges.
 
     `tools` is None when no catalogue is known.
@@ -24,7 +24,7 @@ class Scope:
         self.used = Counter(node.id for node in plan.nodes)
         self.tools = tools
         self.links = [links_of(node) for node in plan.nodes]
-        self.outputs = Outputs(plan, tools or {})
+        self.outputs = OutputTypes(plan, tools or {})
 
     def named(self, name: str, node: Node | None, where: Where) -> Iterator[Problem]:
         """Yield the problem of an id that must be another node's."""

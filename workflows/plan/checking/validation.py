@@ -6,14 +6,14 @@ from typing import Any
 from workflows.plan.checking.arguments import argument_problems
 from workflows.plan.checking.conditions import condition_problems
 from workflows.plan.checking.dag import first_cycle, path_text
-from workflows.plan.checking.fallbacks import standin_problems
-from workflows.plan.checking.groups import island_problems
+from workflows.plan.checking.fallbacks import fallback_problems
+from workflows.plan.checking.groups import group_problems
 from workflows.plan.checking.model_calls import model_problems, turn_problems
 from workflows.plan.checking.schemas import unknown_keywords
-from workflows.plan.checking.symbols import Scope
+from workflows.plan.checking.symbols import SymbolTable
 from workflows.plan.language import dependencies
 from workflows.plan.language.facts import FACTS_A_NODE, FactTooLarge, facts_of
-from workflows.plan.language.json_schema import faults
+from workflows.plan.language.json_schema import violations
 from workflows.plan.language.nodes import (
     RESERVED_IDS,
     Fallback,
@@ -45,7 +45,7 @@ def problems_of(
     Without a catalogue tools and their arguments are not checked; without `models` model names are not.
     """
     tools = {tool["name"]: tool for tool in catalogue} if catalogue is not None else None
-    scope = Scope(plan, tools)
+    scope = SymbolTable(plan, tools)
     seen: dict[Problem, None] = {}
     for problem in _problems(scope, models):
         seen[problem] = None
@@ -54,7 +54,7 @@ def problems_of(
     return list(seen)
 
 
-def _problems(scope: Scope, models: tuple[str, ...] | None) -> Iterator[Problem]:
+def _problems(scope: SymbolTable, models: tuple[str, ...] | None) -> Iterator[Problem]:
     plan = scope.plan
     yield from _inputs(plan)
     sound = True
@@ -72,11 +72,11 @@ def _problems(scope: Scope, models: tuple[str, ...] | None) -> Iterator[Problem]
     elif sound:
         yield from _end(plan)
     yield from _facts(scope)
-    yield from standin_problems(scope)
-    yield from island_problems(scope)
+    yield from fallback_problems(scope)
+    yield from group_problems(scope)
 
 
-def _node(scope: Scope, node: Node, index: int) -> Iterator[Problem]:
+def _node(scope: SymbolTable, node: Node, index: int) -> Iterator[Problem]:
     where: Where = ("nodes", index)
     yield from _id(scope, node, index)
     for position, name in enumerate(node.needs):
@@ -97,7 +97,7 @@ def _node(scope: Scope, node: Node, index: int) -> Iterator[Problem]:
     yield from _on_error(scope, node, where)
 
 
-def _id(scope: Scope, node: Node, index: int) -> Iterator[Problem]:
+def _id(scope: SymbolTable, node: Node, index: int) -> Iterator[Problem]:
     place: Where = ("nodes", index, "id")
     if node.id in RESERVED_IDS:
         yield Problem("reserved_id", place, f"`{node.id}` is reserved; choose another id")
@@ -112,7 +112,7 @@ def _malformed(text: str, where: Where) -> Iterator[Problem]:
         yield Problem("reference", where, f"{shown(found)} is no reference; write ${{node.path}}, or `$$` for a dollar")
 
 
-def _gathers(scope: Scope, node: Node, where: Where) -> Iterator[Problem]:
+def _gathers(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
     first: dict[str, int] = {}
     for position, name in enumerate(dependencies.inputs_of(node)):
         yield from scope.named(name, node, (*where, "inputs", position))
@@ -128,7 +128,7 @@ def _quorum(node: JoinNode, where: Where) -> Iterator[Problem]:
         yield Problem("arity", (*where, "policy", "quorum"), told)
 
 
-def _map(scope: Scope, node: MapNode, where: Where) -> Iterator[Problem]:
+def _map(scope: SymbolTable, node: MapNode, where: Where) -> Iterator[Problem]:
     over = parse_reference(node.over)
     if over is None:
         yield Problem("reference", (*where, "over"), f"{shown(node.over)} is no reference; write `$node.items`")
@@ -167,7 +167,7 @@ def _locks(node: Node, where: Where) -> Iterator[Problem]:
             yield Problem("locks", (*where, *inside, "locks", position), told)
 
 
-def _on_error(scope: Scope, node: Node, where: Where) -> Iterator[Problem]:
+def _on_error(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
     if isinstance(node.on_error, Instead):
         name, place = node.on_error.instead, (*where, "on_error", "instead")
         if name == node.id:
@@ -188,7 +188,7 @@ def _on_error(scope: Scope, node: Node, where: Where) -> Iterator[Problem]:
 def _inputs(plan: Plan) -> Iterator[Problem]:
     for name, spec in plan.inputs.items():
         if spec.default is not None:
-            for path, sentence in faults(spec.default, {"type": spec.type}):
+            for path, sentence in violations(spec.default, {"type": spec.type}):
                 yield Problem("input", ("inputs", name, "default", *path), sentence)
 
 
@@ -199,7 +199,7 @@ def _end(plan: Plan) -> Iterator[Problem]:
         yield Problem("answer", (), told)
 
 
-def _answer(scope: Scope) -> Iterator[Problem]:
+def _answer(scope: SymbolTable) -> Iterator[Problem]:
     held = False
     for place, text in dependencies.marked_texts(scope.plan.answer, ("answer",)):
         yield from _malformed(text, place)
@@ -210,7 +210,7 @@ def _answer(scope: Scope) -> Iterator[Problem]:
         yield Problem("answer", ("answer",), "`answer` holds no reference; write `$node`")
 
 
-def _cycle(scope: Scope) -> Iterator[Problem]:
+def _cycle(scope: SymbolTable) -> Iterator[Problem]:
     """Yield one cycle of several nodes, if any, named as a path; or that there are too many edges."""
     nodes, known = scope.plan.nodes, scope.known
     after = [
@@ -229,7 +229,7 @@ def _cycle(scope: Scope) -> Iterator[Problem]:
         yield Problem("cycle", ("nodes", path[0]), told)
 
 
-def _facts(scope: Scope) -> Iterator[Problem]:
+def _facts(scope: SymbolTable) -> Iterator[Problem]:
     for name, wanted in dependencies.facts_wanted(scope.plan).items():
         index = scope.known.get(name)
         if index is None:

@@ -1,11 +1,11 @@
-"""A validated plan to the skeleton that the scheduler works on: edges by index, queues, times, effects, summaries."""
+"""From a checked plan to the execution plan of the scheduler: edges by index, queues, times, effects, summaries."""
 
 from collections.abc import Callable, Iterator
 from math import ceil
 from typing import Any, Literal
 
 from workflows.plan.compile.forecast import ranks
-from workflows.plan.compile.graph import Policy, Skeleton, Spec
+from workflows.plan.compile.graph import ExecutionPlan, NodeSpec, Policy
 from workflows.plan.compile.resource_locks import locks_of
 from workflows.plan.language import dependencies
 from workflows.plan.language.conditions import Condition, ConditionError, Test, holds, tests_of
@@ -47,7 +47,7 @@ READ_ATTEMPTS = 4
 WRITE_ATTEMPTS = 2
 
 
-class Annotator:
+class PlanCompiler:
     """Annotates one plan that has passed every check.
 
     `docs` is the run's folder of documents, `inputs` are the bound inputs, `goal` the run's where it is not the
@@ -78,14 +78,14 @@ class Annotator:
         self._wanted = dependencies.facts_wanted(plan)
         self._locks = locks_of(plan, tools, docs)
 
-    def skeleton(self, on_failure: OnFailure | None) -> Skeleton:
-        """Return the skeleton. `on_failure` of the request wins over the plan's."""
+    def execution_plan(self, on_failure: OnFailure | None) -> ExecutionPlan:
+        """Return the execution_plan. `on_failure` of the request wins over the plan's."""
         links = [dependencies.links_of(node) for node in self._plan.nodes]
         specs = [self._spec(node, each) for node, each in zip(self._plan.nodes, links, strict=True)]
         for spec, rank in zip(specs, ranks(self._plan, links), strict=True):
             spec.rank = rank
             if spec.instead >= 0:
-                specs[spec.instead].lends = True
+                specs[spec.instead].is_fallback = True
         self._turns(specs)
         answer = dependencies.answer_of(self._plan)
         named = [reference.node for reference in references_in(answer)]
@@ -94,21 +94,21 @@ class Annotator:
         direct = whole is not None and not whole.path and len(nodes) == 1
         if direct:
             specs[nodes[0]].keeps = True
-        islands = [[self._index[name] for name in members] for members in self._plan.islands]
-        return Skeleton(specs, nodes, on_failure or self._plan.on_failure or "park", islands, direct)
+        groups = [[self._index[name] for name in members] for members in self._plan.groups]
+        return ExecutionPlan(specs, nodes, on_failure or self._plan.on_failure or "park", groups, direct)
 
-    def _turns(self, specs: list[Spec]) -> None:
+    def _turns(self, specs: list[NodeSpec]) -> None:
         """A turn of a tool loop stands in for the turn before; of a loop that ran again only the last one does."""
         for index, node in enumerate(self._plan.nodes):
             turn = dependencies.turn_of(node)
             if turn is not None:
                 host = specs[self._index[turn.node]]
                 if host.instead >= 0:
-                    specs[host.instead].lends = False
-                host.instead, specs[index].lends = index, True
+                    specs[host.instead].is_fallback = False
+                host.instead, specs[index].is_fallback = index, True
 
-    def _spec(self, node: Node, links: dependencies.Links) -> Spec:
-        spec = Spec(node.id, node.kind, summary=summary_of(node, links), queue=self._queues(node))
+    def _spec(self, node: Node, links: dependencies.Links) -> NodeSpec:
+        spec = NodeSpec(node.id, node.kind, summary=summary_of(node, links), queue=self._queues(node))
         spec.needs = self._indices(links.needs)
         spec.watches = self._indices(links.watches)
         spec.inputs = self._indices(links.inputs)
@@ -133,7 +133,7 @@ class Annotator:
     def _indices(self, names: list[str]) -> list[int]:
         return [self._index[name] for name in names]
 
-    def _work(self, spec: Spec, work: ToolCall | ModelCall | AgentCall) -> None:
+    def _work(self, spec: NodeSpec, work: ToolCall | ModelCall | AgentCall) -> None:
         tool = self._tools.get(work.tool, {}) if isinstance(work, ToolCall) else {}
         if isinstance(work, ToolCall):
             spec.effect = tool.get("effect", "read")
@@ -158,7 +158,7 @@ class Annotator:
         names = self._tools if work.tools is None else work.tools
         return "write" if any(self._tools.get(name, {}).get("effect") == "write" for name in names) else "read"
 
-    def _on_error(self, spec: Spec, node: Node) -> None:
+    def _on_error(self, spec: NodeSpec, node: Node) -> None:
         spec.skip_on_error = node.on_error == "skip"
         if isinstance(node.on_error, Fallback):
             spec.fallback = self._fallback(node.on_error.fallback, self._wanted.get(node.id, []))
@@ -169,7 +169,7 @@ class Annotator:
         digest, size = self._keep(value)
         return digest, size, facts_of(value, wanted)
 
-    def _map(self, spec: Spec, node: MapNode) -> None:
+    def _map(self, spec: NodeSpec, node: MapNode) -> None:
         spec.cap, spec.item_kind = node.max_items, node.do.kind
         over = parse_reference(node.over)
         if over is not None and over.node in self._index:
@@ -185,7 +185,7 @@ class Annotator:
             return -1
         return len(found) if isinstance(found, list) else -1
 
-    def _item_on_error(self, spec: Spec, work: Work) -> None:
+    def _item_on_error(self, spec: NodeSpec, work: Work) -> None:
         spec.item_skip = work.on_error == "skip"
         if isinstance(work.on_error, Fallback):
             spec.item_fallback = self._fallback(work.on_error.fallback, [])
@@ -225,7 +225,7 @@ class Annotator:
             data["at"] = [own, test.ref]
 
 
-def _join(spec: Spec, node: JoinNode) -> None:
+def _join(spec: NodeSpec, node: JoinNode) -> None:
     policy: Policy = "quorum" if isinstance(node.policy, Quorum) else node.policy
     spec.policy = policy
     if isinstance(node.policy, Quorum):

@@ -1,6 +1,6 @@
 """The plan as the scheduler sees it: annotated nodes by index, and the edges among them.
 
-`check_plan` builds a skeleton from a validated plan, an activity hands it over packed, and `Graph` adds what is
+`check_plan` builds a execution_plan from a validated plan, an activity hands it over packed, and `Graph` adds what is
 derived. Nothing here changes while a run goes on.
 """
 
@@ -24,7 +24,7 @@ Policy = Literal["all", "settled", "first", "quorum"]
 
 
 @dataclass(slots=True)
-class Spec:
+class NodeSpec:
     """One node with its annotations. Indices are positions in the plan; times are milliseconds.
 
     `needs` must succeed, `watches` only have to end (a condition reads their status), `inputs` are those of
@@ -54,7 +54,7 @@ class Spec:
     skip_on_error: bool = False
     fallback: tuple[str, int, dict[str, Any]] | None = None
     instead: int = -1
-    lends: bool = False
+    is_fallback: bool = False
     policy: Policy = "all"
     quorum: int = 0
     deadline: int = 0
@@ -81,39 +81,39 @@ class Spec:
         return self.kind == "llm" or (self.kind == "map" and self.item_kind == "llm")
 
 
-_DEFAULTS = asdict(Spec("", "tool")) | {"id": None, "kind": None}
-_NAMES = [item.name for item in fields(Spec)]
+_DEFAULTS = asdict(NodeSpec("", "tool")) | {"id": None, "kind": None}
+_NAMES = [item.name for item in fields(NodeSpec)]
 
 
 @dataclass(slots=True)
-class Skeleton:
+class ExecutionPlan:
     """A checked plan without its arguments."""
 
-    specs: list[Spec]
+    specs: list[NodeSpec]
     answer: list[int]
     on_failure: OnFailure = "park"
-    islands: list[list[int]] = field(default_factory=list)
+    groups: list[list[int]] = field(default_factory=list)
     direct: bool = False
 
     def pack(self) -> str:
-        """Return the skeleton as compressed text, which `unpack` reads back."""
+        """Return the execution_plan as compressed text, which `unpack` reads back."""
         rows = [
             {name: value for name in _NAMES if (value := getattr(spec, name)) != _DEFAULTS[name]} for spec in self.specs
         ]
-        body = [rows, self.answer, self.on_failure, self.islands, self.direct]
+        body = [rows, self.answer, self.on_failure, self.groups, self.direct]
         return base64.b85encode(zlib.compress(json.dumps(body, separators=(",", ":")).encode(), 9)).decode()
 
     @classmethod
-    def unpack(cls, text: str) -> "Skeleton":
-        """Return the skeleton in `text`."""
+    def unpack(cls, text: str) -> "ExecutionPlan":
+        """Return the execution_plan in `text`."""
         rows, *rest = json.loads(zlib.decompressobj().decompress(base64.b85decode(text), MAX_UNPACKED_BYTES))
-        return cls([Spec(**row) for row in rows], *rest)
+        return cls([NodeSpec(**row) for row in rows], *rest)
 
 
-def skeleton_in(text: str) -> Skeleton | None:
-    """Return the skeleton in a text that may be anything, None if it is none."""
+def parse_execution_plan(text: str) -> ExecutionPlan | None:
+    """Return the execution_plan in a text that may be anything, None if it is none."""
     try:
-        found = Skeleton.unpack(text)
+        found = ExecutionPlan.unpack(text)
         _SHAPE.validate_python(asdict(found))
         graph = Graph(found)
     except (ValueError, TypeError, AttributeError, LookupError, RecursionError, zlib.error):
@@ -125,58 +125,58 @@ def skeleton_in(text: str) -> Skeleton | None:
     return found if whole else None
 
 
-_SHAPE = TypeAdapter(Skeleton)
+_SHAPE = TypeAdapter(ExecutionPlan)
 
 
 class Graph:
-    """A skeleton with its derived edges: who consumes whom, who joins whom, who belongs together."""
+    """A execution_plan with its derived edges: who consumes whom, who joins whom, who belongs together."""
 
     __slots__ = (
         "answers",
         "by_id",
         "consumers",
         "deps",
+        "execution_plan",
+        "fallback_for",
         "floor",
-        "island_of",
-        "islands",
+        "group_of",
+        "groups",
         "joins",
         "keys",
         "locks",
         "order",
         "place",
-        "skeleton",
         "sketch",
         "specs",
-        "standin_for",
         "timed",
     )
 
-    def __init__(self, skeleton: Skeleton) -> None:
-        specs = skeleton.specs
+    def __init__(self, execution_plan: ExecutionPlan) -> None:
+        specs = execution_plan.specs
         count = len(specs)
-        self.skeleton = skeleton
+        self.execution_plan = execution_plan
         self.specs = specs
         self.sketch: Any = None  # how it is drawn, once it has been
         self.by_id = {spec.id: index for index, spec in enumerate(specs)}
         self.deps = [spec.needs + spec.watches for spec in specs]
         self.consumers: list[list[int]] = [[] for _ in range(count)]
         self.joins: list[list[int]] = [[] for _ in range(count)]
-        self.standin_for: dict[int, int] = {}
+        self.fallback_for: dict[int, int] = {}
         self.timed: dict[int, list[int]] = {}
         self.keys = [(spec.priority, -spec.rank, index) for index, spec in enumerate(specs)]
         self.locks = [_locks(spec) for spec in specs]
-        self.answers = dict.fromkeys(skeleton.answer)
+        self.answers = dict.fromkeys(execution_plan.answer)
         for index, spec in enumerate(specs):
             self._link(index, spec)
-        self.islands = [tuple(members) for members in skeleton.islands]
-        self.island_of = {member: group for group, members in enumerate(self.islands) for member in members}
+        self.groups = [tuple(members) for members in execution_plan.groups]
+        self.group_of = {member: group for group, members in enumerate(self.groups) for member in members}
         self.floor = [self._inside(index) for index in range(count)]
         self.order = self._topological()
         self.place = [0] * count
         for position, node in enumerate(self.order):
             self.place[node] = position
 
-    def _link(self, index: int, spec: Spec) -> None:
+    def _link(self, index: int, spec: NodeSpec) -> None:
         for dep in self.deps[index]:
             self.consumers[dep].append(index)
         for dep in spec.inputs:
@@ -184,23 +184,23 @@ class Graph:
             if spec.deadline:
                 self.timed.setdefault(dep, []).append(index)
         if spec.instead >= 0:
-            self.standin_for[spec.instead] = index
+            self.fallback_for[spec.instead] = index
 
     def _inside(self, index: int) -> int:
-        """How many of a node's dependencies its own island covers."""
-        group = self.island_of.get(index)
+        """How many of a node's dependencies its own group covers."""
+        group = self.group_of.get(index)
         if group is None:
             return 0
-        return sum(self.island_of.get(dep) == group for dep in self.deps[index])
+        return sum(self.group_of.get(dep) == group for dep in self.deps[index])
 
     def behind(self, node: int) -> tuple[int, ...]:
         """Return those that read a node's end: consumers, joins, the node it stands in for."""
-        host = self.standin_for.get(node)
+        host = self.fallback_for.get(node)
         return (*self.consumers[node], *self.joins[node], *(() if host is None else (host,)))
 
     def _topological(self) -> list[int]:
         open_edges = [len(deps) + len(spec.inputs) for deps, spec in zip(self.deps, self.specs, strict=True)]
-        for host in self.standin_for.values():
+        for host in self.fallback_for.values():
             open_edges[host] += 1
         ready = deque(index for index, count in enumerate(open_edges) if not count)
         order = []
@@ -214,7 +214,7 @@ class Graph:
         return order
 
 
-def _locks(spec: Spec) -> list[tuple[str, bool]]:
+def _locks(spec: NodeSpec) -> list[tuple[str, bool]]:
     """A node's locks, each once: asked for twice, the exclusive one counts."""
     found: dict[str, bool] = {}
     for name, exclusive in spec.locks:

@@ -36,7 +36,7 @@ class Delta:
         )
 
     @property
-    def wish(self) -> dict[str, Any]:
+    def expansion_request(self) -> dict[str, Any]:
         """The output that asks for these nodes."""
         return {"replan": {"why": self.why, "nodes": list(self.nodes), "answer": self.answer}}
 
@@ -101,7 +101,7 @@ def same_plan(one: Plan, other: Plan) -> bool:
     return _calls(one).keys() == _calls(other).keys()
 
 
-def alike(base: Plan, plan: Plan) -> dict[str, str]:
+def matching_calls(base: Plan, plan: Plan) -> dict[str, str]:
     """Return for nodes of `plan` those of `base` that make the same call on the same inputs, whatever both are called.
 
     None is returned twice: a call that is planned twice is meant twice. Of several equal ones those that keep their ids

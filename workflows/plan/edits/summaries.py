@@ -11,7 +11,7 @@ from workflows.plan.language.model_context import Excerpt, Turn
 from workflows.plan.language.nodes import Estimate, JoinNode, LlmNode, Node, Plan
 
 
-def summarised(plan: Plan, name: str, generation: int, excerpts: Sequence[Excerpt]) -> Plan:
+def with_summaries(plan: Plan, name: str, generation: int, excerpts: Sequence[Excerpt]) -> Plan:
     """Return the plan with the summaries that the model call `name` wants, and the turn that reads them.
 
     One that fails ends no run: the turn is told how each of them ended.

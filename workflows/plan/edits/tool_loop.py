@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from workflows.plan.checking.arguments import argument_problems
-from workflows.plan.checking.symbols import Scope
+from workflows.plan.checking.symbols import SymbolTable
 from workflows.plan.language import dependencies
 from workflows.plan.language.model_context import Turn
 from workflows.plan.language.nodes import JoinNode, LlmNode, ModelCall, Node, Plan, ToolNode
@@ -25,7 +25,7 @@ READER = "read_output"
 """The tool by which a model reads on in those of its inputs that its prompt only begins."""
 
 
-def expanded(
+def expand_tool_calls(
     plan: Plan,
     name: str,
     generation: int,
@@ -44,7 +44,7 @@ def expanded(
     number = node.turn.number if node.turn is not None else 1
     stem = f"{stem_of(plan, node, generation)}t"
     allowed = (*node.tools, *([READER] if outputs else []))
-    scope = Scope(plan, {tool: tools[tool] for tool in allowed if tool in tools})
+    scope = SymbolTable(plan, {tool: tools[tool] for tool in allowed if tool in tools})
     made: list[Node] = []
     refused: dict[str, str] = {}
     for index, call in enumerate(calls):
@@ -96,7 +96,7 @@ def stem_of(plan: Plan, node: LlmNode, generation: int) -> str:
     return stem
 
 
-def _call(scope: Scope, name: str, call: dict[str, Any], outputs: Mapping[str, str]) -> ToolNode | str:
+def _call(scope: SymbolTable, name: str, call: dict[str, Any], outputs: Mapping[str, str]) -> ToolNode | str:
     """Return the node of one call, or why it is not made. Arguments are data: a `$` in them is text."""
     tool, arguments = call.get("name"), call.get("arguments")
     if not isinstance(arguments, dict):

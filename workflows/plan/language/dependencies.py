@@ -126,7 +126,7 @@ def links_of(node: Node) -> Links:
         elif status is not None:
             watched.append(status[0])
     watches = [name for name in dict.fromkeys(watched) if name not in needs]
-    return Links(list(needs), watches, inputs_of(node), list(reads), standin_of(node))
+    return Links(list(needs), watches, inputs_of(node), list(reads), fallback_of(node))
 
 
 def reads_of(node: Node) -> list[str]:
@@ -149,7 +149,7 @@ def inputs_of(node: Node) -> list[str]:
     return list(node.inputs) if isinstance(node, JoinNode | LlmNode) else []
 
 
-def standin_of(node: Node) -> str | None:
+def fallback_of(node: Node) -> str | None:
     """Return the node that runs when this one fails."""
     return node.on_error.instead if isinstance(node.on_error, Instead) else None
 
@@ -172,7 +172,7 @@ def facts_wanted(plan: Plan) -> dict[str, list[str]]:
         over = parse_reference(node.over) if isinstance(node, MapNode) else None
         if over is not None and over.node not in RESERVED_IDS:
             wanted.setdefault(over.node, []).append(length_fact(over))
-    standins = {node.id: standin for node in plan.nodes if (standin := standin_of(node))}
+    standins = {node.id: standin for node in plan.nodes if (standin := fallback_of(node))}
     for host, facts in [(name, list(facts)) for name, facts in wanted.items()]:
         seen: dict[str, None] = {}
         while (host := standins.get(host, "")) and host not in seen:

@@ -17,7 +17,7 @@ MAX_NUMBER_BITS = 1024
 _Trail = tuple["_Trail", str | int] | None
 
 
-def flaw(data: Any, *, depth: int = MAX_DEPTH) -> tuple[Where, str] | None:
+def first_violation(data: Any, *, depth: int = MAX_DEPTH) -> tuple[Where, str] | None:
     """Return (path, sentence) of the first value which plain JSON does not hold, None when there is none.
 
     At most `depth` levels and 1,000,000 values; needs no stack, so any nesting is judged, and data that contains

@@ -46,7 +46,7 @@ def _no_text(_where: Where, _text: str, _schema: Schema) -> None:
     return None
 
 
-def faults(value: Any, schema: Schema, where: Where = (), *, on_text: OnText = _no_text) -> Iterator[Fault]:
+def violations(value: Any, schema: Schema, where: Where = (), *, on_text: OnText = _no_text) -> Iterator[Fault]:
     """Yield (path, sentence) for everything in `value` that breaks `schema`.
 
     `on_text` may take over a string: it returns an iterator when the string holds references, else None.

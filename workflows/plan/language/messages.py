@@ -42,7 +42,7 @@ _EXAMPLES = {
     "context": "{tokens: 16000, over: summarise}",
     "locks": "[{name: repo, mode: exclusive}]",
     "needs": "[a, b]",
-    "islands": "[[a, b], [c, d]]",
+    "groups": "[[a, b], [c, d]]",
     "args": "{query: length of the Nile}",
     "do": "{kind: tool, tool: read, args: {path: $item.path}}",
     "nodes": "[{id: a, kind: tool, tool: search, args: {query: ...}}]",

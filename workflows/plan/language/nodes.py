@@ -251,11 +251,11 @@ def _short_goal(goal: str) -> str:
 
 
 class Plan(Frozen):
-    """A whole plan. `islands` lists nodes that one activity may run together."""
+    """A whole plan. `groups` lists nodes that one activity may run together."""
 
     goal: Annotated[str, AfterValidator(_short_goal)] | None = None
     inputs: dict[NodeId, InputSpec] = Field(default_factory=dict, max_length=100)
     nodes: tuple[Node, ...] = Field(min_length=1, max_length=MAX_NODES)
     answer: JsonValue = None
     on_failure: OnFailure | None = None
-    islands: tuple[tuple[NodeId, ...], ...] = ()
+    groups: tuple[tuple[NodeId, ...], ...] = ()

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from workflows.plan.language.json_checks import flaw
+from workflows.plan.language.json_checks import first_violation
 from workflows.plan.language.messages import KINDS, problem_of
 from workflows.plan.language.nodes import MAX_NODES, Plan
 from workflows.plan.language.problems import InvalidPlan, Problem, Where, shown
@@ -37,7 +37,7 @@ def _outline(data: Any) -> list[Problem]:
         return [
             Problem("too_many_nodes", ("nodes",), f"{len(nodes):,} nodes; at most {MAX_NODES:,}. Use a `map`"),
         ]
-    found = flaw(data)
+    found = first_violation(data)
     if found is not None:
         return [Problem("not_json", *found)]
     if not isinstance(nodes, list):

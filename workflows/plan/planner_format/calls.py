@@ -12,7 +12,7 @@ from workflows.plan.language import json_schema
 from workflows.plan.language.model_context import Over
 from workflows.plan.language.problems import listed, named, nearest
 from workflows.plan.language.references import Reference, as_text, parse_reference, path_text, references_in, rewrite
-from workflows.plan.planner_format.literals import Arguments, CallFault, read_arguments
+from workflows.plan.planner_format.literals import Arguments, CallError, read_arguments
 from workflows.plan.planner_format.tokens import Tokens, Unbalanced
 
 Node = dict[str, Any]
@@ -38,7 +38,7 @@ def node_of(name: str, node: str, given: Arguments, tools: Tools, before: Iterab
 def _tool_call(name: str, given: Arguments, tools: Tools) -> Node:
     wanted = tools.get(name)
     if wanted is None:
-        raise CallFault(f"there is no tool {named(name)}{nearest(name, tools) or f'; known: {listed(sorted(tools))}'}")
+        raise CallError(f"there is no tool {named(name)}{nearest(name, tools) or f'; known: {listed(sorted(tools))}'}")
     properties = wanted.get("properties")
     names = [str(each) for each in properties] if isinstance(properties, dict) else []
     ordered, by_name = given.ordered, dict(given.by_name)
@@ -46,12 +46,12 @@ def _tool_call(name: str, given: Arguments, tools: Tools) -> Node:
     if isinstance(only, dict) and (not names or all(name in (*names, *COMMON) for name in only)):
         ordered, by_name = [], dict(only)
     if len(ordered) > len(names):
-        raise CallFault(f"{name} takes {len(names)} arguments ({listed(names)}), not {len(ordered)}")
+        raise CallError(f"{name} takes {len(names)} arguments ({listed(names)}), not {len(ordered)}")
     fields = {field: by_name.pop(field) for field in COMMON if field in by_name and field not in names}
     by_place = dict(zip(names, ordered, strict=False))
     for field in by_place:
         if field in by_name:
-            raise CallFault(f"{named(field)} is given twice, by its place and by its name")
+            raise CallError(f"{named(field)} is given twice, by its place and by its name")
     return {"kind": "tool", "tool": name, "args": by_place | by_name, **_common(fields)}
 
 
@@ -68,7 +68,7 @@ def _model_call(given: Arguments) -> Node:
     else:
         parts += context if isinstance(context, list) else [context]
     if not parts:
-        raise CallFault('llm needs a prompt: llm("Compare $1 and $2")')
+        raise CallError('llm needs a prompt: llm("Compare $1 and $2")')
     if "schema" in fields:
         fields["output_schema"] = fields.pop("schema")
     return {"kind": "llm", "prompt": "\n\n".join(map(as_text, parts)), **_common(fields)}
@@ -77,7 +77,7 @@ def _model_call(given: Arguments) -> Node:
 def _agent(node: str, given: Arguments, _tools: Tools, _before: Iterable[str]) -> Node:
     fields = _fields(given, ("goal", "tools", "budget"))
     if len(given.ordered) + ("goal" in fields) != 1:
-        raise CallFault('agent takes one goal: agent("Find out when $1 was built", tools=["search"])')
+        raise CallError('agent takes one goal: agent("Find out when $1 was built", tools=["search"])')
     return {"id": node, "kind": "agent", "goal": as_text(fields.pop("goal", *given.ordered)), **_common(fields)}
 
 
@@ -85,7 +85,7 @@ def _map(node: str, given: Arguments, tools: Tools, _before: Iterable[str]) -> N
     fields = _fields(given, ("over", "do", "as", "max_items"))
     fields |= dict(zip(("over", "do"), given.ordered, strict=False))
     if len(given.ordered) > 2 or "over" not in fields or not isinstance(fields.get("do"), str):
-        raise CallFault("map takes a list and a call for each item: map($1.items, read(path=$item.path))")
+        raise CallError("map takes a list and a call for each item: map($1.items, read(path=$item.path))")
     return {"id": node, "kind": "map", **_common(fields), "do": _inner_call(fields["do"], tools)}
 
 
@@ -95,21 +95,21 @@ def _inner_call(text: str, tools: Tools) -> Node:
     try:
         end = tokens.take(text, found.end()) if found else None
     except Unbalanced as error:
-        raise CallFault(str(error)) from None
+        raise CallError(str(error)) from None
     if found is None or end is None or text[end:].strip():
-        raise CallFault(f"map needs a call for each item, such as read(path=$item.path), not {named(text)}")
+        raise CallError(f"map needs a call for each item, such as read(path=$item.path), not {named(text)}")
     given = read_arguments(tokens.found)
     if found[1].lower() == "llm":
         return _model_call(given)
     if found[1].lower() in FORMS:
-        raise CallFault(f"map can do a tool call or an llm call for each item, not {named(found[1])}")
+        raise CallError(f"map can do a tool call or an llm call for each item, not {named(found[1])}")
     return _tool_call(found[1], given, tools)
 
 
 def _gate(node: str, given: Arguments, _tools: Tools, _before: Iterable[str]) -> Node:
     fields = _fields(given, ("question", "schema"))
     if len(given.ordered) + ("question" in fields) != 1:
-        raise CallFault('gate takes one question: gate("May this be sent?")')
+        raise CallError('gate takes one question: gate("May this be sent?")')
     return {"id": node, "kind": "gate", "question": fields.pop("question", *given.ordered), **_common(fields)}
 
 
@@ -120,7 +120,7 @@ def _join(node: str, given: Arguments, tools: Tools, before: Iterable[str]) -> N
     fields = _fields(given, ("policy", "inputs", "deadline"))
     inputs = _named_in([given.ordered, fields.pop("inputs", [])])
     if not inputs:
-        raise CallFault('join needs the results to join: join($1, $2, policy="first")')
+        raise CallError('join needs the results to join: join($1, $2, policy="first")')
     return {"id": node, "kind": "join", "inputs": inputs, **_common(fields)}
 
 
@@ -131,7 +131,7 @@ def _answer(node: str, given: Arguments, _tools: Tools, before: Iterable[str]) -
     texts = [text for text in _texts([given.ordered, fields]) if parse_reference(text) is None]
     inputs = _named_in([given.ordered, fields]) or list(before)
     if not inputs:
-        raise CallFault("there is no result to answer from; write the calls before it")
+        raise CallError("there is no result to answer from; write the calls before it")
     told = " ".join(rewrite(text, _spoken) for text in texts).strip() or "$goal"
     return {"id": node, "kind": "llm", "role": "joiner", "prompt": told, "inputs": inputs, **_common(kept)}
 
@@ -146,7 +146,7 @@ def _spoken(reference: Reference) -> str | None:
 def _fields(given: Arguments, allowed: tuple[str, ...]) -> Node:
     for name in given.by_name:
         if name not in allowed and name not in COMMON:
-            raise CallFault(
+            raise CallError(
                 f"{named(name)} is no argument here{nearest(name, allowed) or f'; known: {listed(allowed)}'}"
             )
     return dict(given.by_name)

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from workflows.plan.language.json_checks import flaw
+from workflows.plan.language.json_checks import first_violation
 from workflows.plan.language.problems import place_of
 
 _BEGINS = re.compile(r"^[^\S\n]*[{\[]", re.MULTILINE)
@@ -20,7 +20,7 @@ def begins_json(row: str) -> bool:
     return text.startswith("{") or (text.startswith("[") and text[1:].lstrip()[:1] in ("", "{"))
 
 
-def json_in(text: str) -> tuple[Any, str]:
+def extract_json(text: str) -> tuple[Any, str]:
     """Return (value, text behind it) of the first JSON that begins a row. Raises NoJson; nothing else."""
     found = _BEGINS.search(text)
     if found is None:
@@ -31,7 +31,7 @@ def json_in(text: str) -> tuple[Any, str]:
         raise NoJson(f"the JSON breaks at line {error.lineno}, column {error.colno}: {error.msg}") from None
     except (ValueError, RecursionError):
         raise NoJson("the JSON holds a number or a nesting that is too large") from None
-    wrong = flaw(value)
+    wrong = first_violation(value)
     if wrong is not None:
         raise NoJson(f"{place_of(wrong[0]) or 'the JSON'} {wrong[1]}")
     return value, text[end:].strip().removeprefix("```").strip()

@@ -11,8 +11,15 @@ from collections.abc import Sequence
 
 from workflows.plan.language.problems import named, shown
 from workflows.plan.planner_format.calls import Node, Tools
-from workflows.plan.planner_format.json_text import NoJson, begins_json, json_in
-from workflows.plan.planner_format.plan_builder import Assembly, Event, LineError, LineNode, LineWarning, NumberedCall
+from workflows.plan.planner_format.json_text import NoJson, begins_json, extract_json
+from workflows.plan.planner_format.plan_builder import (
+    Event,
+    LineError,
+    LineNode,
+    LineWarning,
+    NumberedCall,
+    PlanBuilder,
+)
 from workflows.plan.planner_format.tokens import Unbalanced
 
 _LINE = re.compile(
@@ -41,7 +48,7 @@ class LineReader:
     """
 
     def __init__(self, tools: Tools, known: Sequence[str] = (), gathered: Sequence[str] = ()) -> None:
-        self._made = Assembly(tools, known, gathered)
+        self._made = PlanBuilder(tools, known, gathered)
         self._rest: list[str] = []
         self._json: list[str] | None = None
         self._plan: Node | None = None
@@ -205,7 +212,7 @@ class LineReader:
 
     def _read_json(self, text: str) -> None:
         try:
-            value, behind = json_in(text)
+            value, behind = extract_json(text)
         except NoJson as error:
             self._made.fail(f"the reply is no plan: {error}")
             return

@@ -14,7 +14,7 @@ _DECIMAL = re.compile(r"[+-]?(?:\d{1,300}\.\d{0,300}|\.\d{1,300}|\d{1,300}(?=[eE
 _NAME = re.compile(r"\s*([A-Za-z_][\w-]*)\s*\Z", re.ASCII)
 
 
-class CallFault(Exception):
+class CallError(Exception):
     """Arguments that cannot be read; the message says which and what to write."""
 
 
@@ -37,7 +37,7 @@ def read_arguments(tokens: Sequence[Token]) -> Arguments:
         if name is None:
             given.ordered.append(value)
         elif name in given.by_name:
-            raise CallFault(f"{named(name)} is given twice")
+            raise CallError(f"{named(name)} is given twice")
         else:
             given.by_name[name] = value
     return given

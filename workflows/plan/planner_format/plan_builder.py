@@ -9,7 +9,7 @@ from workflows.plan.language.problems import printable
 from workflows.plan.language.references import references_in
 from workflows.plan.planner_format.calls import FORMS, Node, Tools, node_of
 from workflows.plan.planner_format.line_references import numbers_in, with_ids
-from workflows.plan.planner_format.literals import Arguments, CallFault, read_arguments
+from workflows.plan.planner_format.literals import Arguments, CallError, read_arguments
 from workflows.plan.planner_format.tokens import Tokens
 
 
@@ -49,7 +49,7 @@ class NumberedCall:
     waits: int = 0
 
 
-class Assembly:
+class PlanBuilder:
     """The plan under construction. `last` is the highest number so far, `events` are what has not been told yet;
     `known` and `gathered` as in `LineReader`.
     """
@@ -109,7 +109,7 @@ class Assembly:
             return
         try:
             call.given = read_arguments(call.tokens.found)
-        except CallFault as error:
+        except CallError as error:
             self.fail(f"line {call.number}: {error}")
             return
         for number in _numbers(call):
@@ -147,7 +147,7 @@ class Assembly:
         given = Arguments(with_ids(call.given.ordered, self._id), with_ids(call.given.by_name, self._id))
         try:
             made = node_of(call.name, f"n{call.number}", given, self._tools, self._loose)
-        except CallFault as error:
+        except CallError as error:
             self.fail(f"{where}: {error}")
             return
         self._add(made, [reference.node for reference in references_in([given.ordered, given.by_name])])

@@ -1,19 +1,19 @@
 """How a node gets in: its condition, then the queue, a person, its inputs or its items."""
 
-from workflows.plan.compile.graph import Spec
+from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.language.conditions import ConditionError
 from workflows.plan.scheduling import cancellation, joins, maps, ready
-from workflows.plan.scheduling.completion import fail, lose, resume
-from workflows.plan.scheduling.state import BLOCKED, CANCELLED, FAILED, OPENED, PENDING, SKIPPED, WAITING, RunState
+from workflows.plan.scheduling.completion import end_without_value, fail, resume
+from workflows.plan.scheduling.state import BLOCKED, CANCELLED, EXPANDED, FAILED, PENDING, SKIPPED, WAITING, RunState
 
 
 def admit(state: RunState, node: int) -> None:
     """Everything the node depends on has ended well: decide its condition, then queue, ask, arm or open it."""
-    group = state.graph.island_of.get(node)
-    if group is not None and not state.dissolved[group]:
+    group = state.graph.group_of.get(node)
+    if group is not None and not state.ungrouped[group]:
         state.gather[group] -= 1
         if not state.gather[group]:
-            ready.queue(state, state.graph.islands[group][0])
+            ready.queue(state, state.graph.groups[group][0])
         return
     spec = state.graph.specs[node]
     if spec.when is not None:
@@ -23,15 +23,15 @@ def admit(state: RunState, node: int) -> None:
             fail(state, node, "ConditionError", str(error))
             return
         if not holds:
-            lose(state, node, SKIPPED, ("Skipped", "its condition was false"))
+            end_without_value(state, node, SKIPPED, ("Skipped", "its condition was false"))
             return
     enter(state, node, spec)
 
 
-def enter(state: RunState, node: int, spec: Spec) -> None:
+def enter(state: RunState, node: int, spec: NodeSpec) -> None:
     """The node's condition holds, and a person has said what there was to say, or is asked now."""
     if spec.inputs:
-        state.armed[node] = True
+        state.awaiting_inputs[node] = True
         consider(state, node)
     elif (spec.kind == "gate" and node not in state.answers) or (spec.approval and node not in state.approved):
         wait(state, node)
@@ -57,15 +57,15 @@ def clock(state: RunState, node: int) -> None:
     """A join's input has started, been asked or been opened: from the first of them on its deadline counts."""
     for join in state.graph.timed[node]:
         open_still = state.status[join] in (PENDING, BLOCKED) and not state.queued[join]
-        if open_still and join not in state.deadlines and not state.late.get(join):
+        if open_still and join not in state.deadlines and not state.past_deadline.get(join):
             state.deadlines[join] = state.now + state.graph.specs[join].deadline
 
 
 def expire(state: RunState, join: int) -> None:
     """A join's deadline: it closes with what is there or fails, now or as soon as it is admitted."""
     if state.status[join] in (PENDING, BLOCKED) and not state.queued[join]:
-        state.late[join] = True
-        if state.armed[join]:
+        state.past_deadline[join] = True
+        if state.awaiting_inputs[join]:
             consider(state, join)
 
 
@@ -74,22 +74,22 @@ def consider(state: RunState, join: int) -> None:
     if state.status[join] != PENDING or state.queued[join]:
         return
     spec = state.graph.specs[join]
-    ruling = joins.verdict(spec, state.left[join], state.good[join], state.late.get(join))
+    ruling = joins.outcome(spec, state.open_inputs[join], state.ok_inputs[join], state.past_deadline.get(join))
     if ruling == joins.WAIT:
         return
     state.deadlines.pop(join, None)
-    if join in state.late:
-        state.late[join] = False
+    if join in state.past_deadline:
+        state.past_deadline[join] = False
     if ruling == joins.CLOSE:
         state.chosen[join] = joins.winners(state, join)
         ready.queue(state, join)
-        if state.left[join]:
-            cancellation.unwant(state, join)
+        if state.open_inputs[join]:
+            cancellation.cancel_unneeded(state, join)
     elif ruling == joins.FAIL:
         fail(state, join, "JoinFailed", joins.reason(state, join), derived=True)
     else:
-        fail(state, join, "JoinDeadline", f"{state.good[join]} of {len(spec.inputs)} inputs were there in time")
-        cancellation.unwant(state, join)
+        fail(state, join, "JoinDeadline", f"{state.ok_inputs[join]} of {len(spec.inputs)} inputs were there in time")
+        cancellation.cancel_unneeded(state, join)
 
 
 def _open(state: RunState, node: int) -> None:
@@ -104,7 +104,7 @@ def _open(state: RunState, node: int) -> None:
     if not count:
         ready.queue(state, node)
         return
-    state.status[node] = OPENED
+    state.status[node] = EXPANDED
     resume(state, node)
 
 

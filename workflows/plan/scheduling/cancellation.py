@@ -4,23 +4,23 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 
 from workflows.plan.scheduling.completion import call_off, live
-from workflows.plan.scheduling.state import BLOCKED, CANCELLED, DELEGATED, FAILED, PENDING, SKIPPED, RunState
+from workflows.plan.scheduling.state import AWAITING_FALLBACK, BLOCKED, CANCELLED, FAILED, PENDING, SKIPPED, RunState
 
 _DECIDED = ("NotNeeded", "the join it feeds is already decided")
 _GIVEN_UP = ("NotNeeded", "what it was for was given up")
 
 
-def unwant(state: RunState, join: int) -> None:
+def cancel_unneeded(state: RunState, join: int) -> None:
     """The join is decided: call off its live inputs that nobody else wants, and what only they wanted."""
     _call_off(state, {join: True}, state.graph.specs[join].inputs, _DECIDED)
 
 
-def unwant_calls(state: RunState, given_up: list[int]) -> None:
+def cancel_calls(state: RunState, given_up: list[int]) -> None:
     """These stand-ins and their nodes were given up: call off what only the stand-ins wanted, as the calls of a tool
     loop, which the next turn reads.
     """
     graph = state.graph
-    gone = [node for node in given_up if node in graph.standin_for]
+    gone = [node for node in given_up if node in graph.fallback_for]
     wants = [other for node in gone for other in (*graph.deps[node], *graph.specs[node].inputs)]
     _call_off(state, dict.fromkeys(given_up, True), wants, _GIVEN_UP)
 
@@ -40,7 +40,7 @@ def _call_off(state: RunState, off: dict[int, bool], wants: Iterable[int], note:
         node = heappop(heap)[1]
         if node in off or not _open(state, node) or wanted(state, node, off):
             continue
-        gone = with_standins(state, node)
+        gone = with_fallbacks(state, node)
         off |= dict.fromkeys(gone, True)
         if state.status[node] != BLOCKED:
             call_off(state, node, CANCELLED, note)
@@ -51,10 +51,10 @@ def _call_off(state: RunState, off: dict[int, bool], wants: Iterable[int], note:
                     heappush(heap, (-graph.place[other], other))
 
 
-def with_standins(state: RunState, node: int) -> list[int]:
+def with_fallbacks(state: RunState, node: int) -> list[int]:
     """Return a node with the stand-in whose end it waits for, and that one's own: they are called off together."""
     found = [node]
-    while state.status[found[-1]] == DELEGATED:
+    while state.status[found[-1]] == AWAITING_FALLBACK:
         found.append(state.graph.specs[found[-1]].instead)
     return found
 
@@ -75,7 +75,7 @@ def wanted(state: RunState, node: int, off: dict[int, bool]) -> bool:
         return True
     if any(join not in off and _join_wants(state, join, node) for join in graph.joins[node]):
         return True
-    host = graph.standin_for.get(node)
+    host = graph.fallback_for.get(node)
     return host is not None and host not in off and _open(state, host)
 
 
@@ -85,4 +85,4 @@ def _join_wants(state: RunState, join: int, node: int) -> bool:
         return False
     if join in state.chosen:
         return node in state.chosen[join]
-    return status in (PENDING, BLOCKED) or (status == FAILED and join not in state.late)
+    return status in (PENDING, BLOCKED) or (status == FAILED and join not in state.past_deadline)

@@ -5,13 +5,13 @@ thousands of skips costs no stack and the order is explicit: first in, first out
 """
 
 from workflows.plan.scheduling import ready
-from workflows.plan.scheduling.events import Cancel, Outcome, Wish
+from workflows.plan.scheduling.events import Cancel, ExpansionRequest, Outcome
 from workflows.plan.scheduling.state import (
+    AWAITING_FALLBACK,
     BLOCKED,
     CANCELLED,
-    DELEGATED,
+    EXPANDED,
     FAILED,
-    OPENED,
     PENDING,
     RUNNING,
     SKIPPED,
@@ -25,16 +25,16 @@ NOT_NEEDED = ("NotNeeded", "the node it stands in for did not fail")
 
 def live(status: int) -> bool:
     """Whether a unit still does or may do something that can be called off."""
-    return status in (PENDING, RUNNING, WAITING, DELEGATED, OPENED)
+    return status in (PENDING, RUNNING, WAITING, AWAITING_FALLBACK, EXPANDED)
 
 
-def settle(state: RunState, unit: int, outcome: Outcome) -> None:
+def complete(state: RunState, unit: int, outcome: Outcome) -> None:
     """Take the outcome of a unit that no longer runs."""
-    state.wishes.pop(unit, None)
-    if outcome.wish is not None:
-        _hold(state, unit, outcome, outcome.wish)
+    state.expansion_requests.pop(unit, None)
+    if outcome.expansion_request is not None:
+        _hold(state, unit, outcome, outcome.expansion_request)
     elif outcome.delegated:
-        state.status[unit] = DELEGATED
+        state.status[unit] = AWAITING_FALLBACK
         state.mark(state.spec_of(unit).instead)
     elif outcome.digest is not None:
         succeed(state, unit, outcome)
@@ -43,14 +43,14 @@ def settle(state: RunState, unit: int, outcome: Outcome) -> None:
             state.objections[unit] = outcome.objections
         put_back(state, unit)
     elif outcome.skipped:
-        lose(state, unit, SKIPPED, ("Skipped", "its condition was false"))
+        end_without_value(state, unit, SKIPPED, ("Skipped", "its condition was false"))
     else:
         fail(state, unit, *(outcome.error or ("Failed", "no reason given")))
 
 
-def _hold(state: RunState, unit: int, outcome: Outcome, wish: Wish) -> None:
+def _hold(state: RunState, unit: int, outcome: Outcome, wish: ExpansionRequest) -> None:
     """The unit's model asks for more nodes: ask a person, and keep what it takes to go on without another call."""
-    state.wishes[unit] = wish
+    state.expansion_requests[unit] = wish
     state.size[unit] = outcome.size
     if outcome.facts:
         state.facts[unit] = outcome.facts
@@ -79,26 +79,26 @@ def fail(state: RunState, unit: int, kind: str, message: str, *, derived: bool =
         digest, size, facts = fallback
         succeed(state, unit, Outcome(digest, size, dict(facts)))
     elif spec.item_skip if item else spec.skip_on_error:
-        lose(state, unit, SKIPPED, (kind, message))
+        end_without_value(state, unit, SKIPPED, (kind, message))
     elif spec.instead >= 0 and not item and state.status[spec.instead] == PENDING:
-        state.status[unit] = DELEGATED
+        state.status[unit] = AWAITING_FALLBACK
         state.mark(spec.instead)
     else:
         if derived:
-            state.derived[unit] = True
-        lose(state, unit, FAILED, (kind, message))
+            state.inherited_failure[unit] = True
+        end_without_value(state, unit, FAILED, (kind, message))
 
 
-def lose(state: RunState, unit: int, status: int, note: tuple[str, str] | None = None) -> None:
+def end_without_value(state: RunState, unit: int, status: int, note: tuple[str, str] | None = None) -> None:
     """The unit ends, or is blocked, without a value."""
     state.status[unit] = status
     state.queued[unit] = False
-    state.wishes.pop(unit, None)
+    state.expansion_requests.pop(unit, None)
     if note:
         state.notes[unit] = note
     state.work.append(unit)
-    if unit in state.graph.island_of:
-        dissolve(state, state.graph.island_of[unit])
+    if unit in state.graph.group_of:
+        ungroup(state, state.graph.group_of[unit])
 
 
 def put_back(state: RunState, unit: int) -> None:
@@ -116,7 +116,7 @@ def put_back(state: RunState, unit: int) -> None:
 def supplied(state: RunState, node: int) -> bool:
     """Whether an open map's items may start: not while something the map needs is being run again."""
     needs = state.graph.specs[node].needs
-    return state.status[node] == OPENED and all(state.status[need] == SUCCEEDED for need in needs)
+    return state.status[node] == EXPANDED and all(state.status[need] == SUCCEEDED for need in needs)
 
 
 def resume(state: RunState, node: int) -> None:
@@ -127,12 +127,12 @@ def resume(state: RunState, node: int) -> None:
                 ready.queue(state, item)
 
 
-def dissolve(state: RunState, group: int) -> None:
-    """The island no longer starts as one: its members go their own ways."""
-    if state.dissolved[group]:
+def ungroup(state: RunState, group: int) -> None:
+    """The group no longer starts as one: its members go their own ways."""
+    if state.ungrouped[group]:
         return
-    state.dissolved[group] = True
-    for member in state.graph.islands[group]:
+    state.ungrouped[group] = True
+    for member in state.graph.groups[group]:
         state.floor[member] = 0
         state.queued[member] = False
         if state.status[member] == PENDING:
@@ -150,12 +150,12 @@ def call_off(state: RunState, unit: int, status: int, note: tuple[str, str]) -> 
             state.out.append(Cancel(here, state.generation[here]))
         elif before == WAITING:
             state.waiting -= 1
-        elif before == OPENED:
+        elif before == EXPANDED:
             stack += [item for item in reversed(state.items[here]) if live(state.status[item])]
-        elif before == DELEGATED:
+        elif before == AWAITING_FALLBACK:
             stack += [node for node in (state.graph.specs[here].instead,) if live(state.status[node])]
         state.deadlines.pop(here, None)
-        lose(state, here, status, note)
+        end_without_value(state, here, status, note)
         status = CANCELLED
 
 
@@ -186,5 +186,5 @@ def not_needed(state: RunState, standin: int, blocked: list[int]) -> None:
     if state.status[standin] == BLOCKED:
         blocked.append(standin)
     elif state.status[standin] == PENDING:
-        state.derived[standin] = True
-        lose(state, standin, SKIPPED, NOT_NEEDED)
+        state.inherited_failure[standin] = True
+        end_without_value(state, standin, SKIPPED, NOT_NEEDED)

@@ -54,7 +54,7 @@ def _after(state: RunState, node: int) -> list[int]:
     stack = [(node, True)]
     while stack:
         here, runs = stack.pop()
-        standin, host = graph.specs[here].instead, graph.standin_for.get(here)
+        standin, host = graph.specs[here].instead, graph.fallback_for.get(here)
         others = [*graph.consumers[here], *graph.joins[here]]
         if runs and standin >= 0:
             others += [standin, *_calls(state, standin)]

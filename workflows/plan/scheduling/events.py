@@ -10,7 +10,7 @@ EndStatus = Literal["done", "partial", "failed", "cancelled"]
 
 
 @dataclass(slots=True)
-class Wish:
+class ExpansionRequest:
     """What a model asks to add to the plan, checked, where that needs a person's approval.
 
     `digest` names the wish; `nodes` counts what it adds, a map with all the items that it may have. `why`, the
@@ -45,17 +45,17 @@ class Outcome:
     delegated: bool = False
     spent: tuple[int, int] | None = (0, 0)
     calls: int = 0
-    wish: Wish | None = None
+    expansion_request: ExpansionRequest | None = None
     objections: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
-class Begun:
+class RunStarted:
     """The plan is here: admit every node that needs nothing."""
 
 
 @dataclass(slots=True)
-class Settled:
+class NodeEnded:
     """A started unit ended. One whose generation has passed is ignored."""
 
     unit: int
@@ -64,12 +64,12 @@ class Settled:
 
 
 @dataclass(slots=True)
-class Ticked:
+class TimeAdvanced:
     """Time has passed: close what is due."""
 
 
 @dataclass(slots=True)
-class Answered:
+class GateAnswered:
     """A person answered a gate."""
 
     unit: int
@@ -77,7 +77,7 @@ class Answered:
 
 
 @dataclass(slots=True)
-class Judged:
+class ApprovalDecided:
     """A person approved or rejected a write, or a wish for more nodes."""
 
     unit: int
@@ -86,7 +86,7 @@ class Judged:
 
 
 @dataclass(slots=True)
-class Retried:
+class RetryRequested:
     """A person wants a node run again; `gathers`: of a map whose items all went well only their gathering."""
 
     unit: int
@@ -94,7 +94,7 @@ class Retried:
 
 
 @dataclass(slots=True)
-class GivenUp:
+class SkipRequested:
     """A person gives a node up; `calls`: with those of its tool loop."""
 
     unit: int
@@ -102,7 +102,7 @@ class GivenUp:
 
 
 @dataclass(slots=True)
-class Grown:
+class PlanExtended:
     """The plan has more nodes behind the old ones. `facts` are those of old nodes that only new ones ask for; `more`
     says that further nodes may come, so that the run neither ends nor parks.
     """
@@ -113,27 +113,39 @@ class Grown:
 
 
 @dataclass(slots=True)
-class Raised:
+class BudgetRaised:
     """New limits of the budget, by name; what has no limit here keeps the one it has."""
 
     limits: dict[str, int]
 
 
 @dataclass(slots=True)
-class Charged:
+class CostCharged:
     """Something was spent that no node has: the planner's calls."""
 
     amounts: Amounts
 
 
 @dataclass(slots=True)
-class Stopped:
+class StopRequested:
     """The run is to end now: `partial` when a person finishes it, `cancelled` when it is cancelled."""
 
     status: EndStatus
 
 
-Event = Begun | Settled | Ticked | Answered | Judged | Retried | GivenUp | Grown | Raised | Charged | Stopped
+Event = (
+    RunStarted
+    | NodeEnded
+    | TimeAdvanced
+    | GateAnswered
+    | ApprovalDecided
+    | RetryRequested
+    | SkipRequested
+    | PlanExtended
+    | BudgetRaised
+    | CostCharged
+    | StopRequested
+)
 
 
 @dataclass(slots=True)
@@ -144,7 +156,7 @@ class Start:
 
 
 @dataclass(slots=True)
-class Extend:
+class Expand:
     """Add what this unit's wish asks for, which a person has approved; it runs until that has settled."""
 
     unit: int
@@ -179,4 +191,4 @@ class End:
     status: EndStatus
 
 
-Decision = Start | Extend | Cancel | Ask | Park | End
+Decision = Start | Expand | Cancel | Ask | Park | End

@@ -3,24 +3,24 @@
 What has run keeps its place: the old nodes come first, as they were, and only the units of map items move up.
 """
 
-from workflows.plan.scheduling.completion import lose
-from workflows.plan.scheduling.events import Grown
+from workflows.plan.scheduling.completion import end_without_value
+from workflows.plan.scheduling.events import PlanExtended
 from workflows.plan.scheduling.ready import queue, take
 from workflows.plan.scheduling.state import PENDING, RUNNING, SKIPPED, RunState
 from workflows.plan.scheduling.termination import unpark
 
 
-def shifted(unit: int, old: int, added: int) -> int:
+def renumbered(unit: int, old: int, added: int) -> int:
     """Return the number a unit has after `added` nodes came behind the first `old` ones."""
     return unit if unit < old else unit + added
 
 
-def grow(state: RunState, event: Grown) -> None:
+def extend(state: RunState, event: PlanExtended) -> None:
     """Take over a graph whose first nodes are those of the old one, and find out where the new ones stand."""
     old, new = len(state.graph.specs), len(event.graph.specs)
-    lent = [spec.lends for spec in state.graph.specs]
+    lent = [spec.is_fallback for spec in state.graph.specs]
     state.graph = event.graph
-    state.growing = event.more
+    state.streaming = event.more
     if new > old:
         _open_columns(state, old, new)
         _move_items(state, old, new - old)
@@ -30,8 +30,8 @@ def grow(state: RunState, event: Grown) -> None:
         state.facts[unit] = state.facts.get(unit, {}) | facts
     unpark(state)
     for node in range(old):
-        if lent[node] and not event.graph.specs[node].lends and state.status[node] == PENDING:
-            lose(state, node, SKIPPED, ("Replaced", "what it stood in for ran again"))
+        if lent[node] and not event.graph.specs[node].is_fallback and state.status[node] == PENDING:
+            end_without_value(state, node, SKIPPED, ("Replaced", "what it stood in for ran again"))
     for node in range(old, new):
         state.mark(node)
 
@@ -45,24 +45,24 @@ def _open_columns(state: RunState, old: int, new: int) -> None:
     for column in (state.size, state.attempts, state.millis, state.started):
         column[old:old] = [0] * added
     state.queued[old:old] = [False] * added
-    state.missing += [len(deps) for deps in state.graph.deps[old:]]
+    state.open_deps += [len(deps) for deps in state.graph.deps[old:]]
     state.floor += [0] * added
-    state.left += [len(spec.inputs) for spec in specs]
-    state.good += [0] * added
-    state.armed += [False] * added
-    fresh = len(state.graph.islands) - len(state.gather)
+    state.open_inputs += [len(spec.inputs) for spec in specs]
+    state.ok_inputs += [0] * added
+    state.awaiting_inputs += [False] * added
+    fresh = len(state.graph.groups) - len(state.gather)
     state.gather += [0] * fresh
-    state.dissolved += [True] * fresh
+    state.ungrouped += [True] * fresh
 
 
 def _move_items(state: RunState, old: int, added: int) -> None:
     state.items = {node: range(items.start + added, items.stop + added) for node, items in state.items.items()}
-    for name in ("facts", "notes", "derived", "prior", "answers", "approved", "late"):
+    for name in ("facts", "notes", "inherited_failure", "previous_result", "answers", "approved", "past_deadline"):
         column = getattr(state, name)
-        setattr(state, name, {shifted(unit, old, added): value for unit, value in column.items()})
+        setattr(state, name, {renumbered(unit, old, added): value for unit, value in column.items()})
     if state.budget is not None:
         reserved = state.budget.reserved
-        state.budget.reserved = {shifted(unit, old, added): wanted for unit, wanted in reserved.items()}
+        state.budget.reserved = {renumbered(unit, old, added): wanted for unit, wanted in reserved.items()}
 
 
 def _hold_again(state: RunState) -> None:
@@ -76,8 +76,8 @@ def _hold_again(state: RunState) -> None:
 def _queue_again(state: RunState) -> None:
     """Order the ready units anew: the critical path is another one now."""
     state.heap.clear()
-    state.held_back.clear()
-    state.unpaid.clear()
+    state.waiting_locks.clear()
+    state.waiting_budget.clear()
     for rate in state.rates.values():
         rate.waiting.clear()
     for unit, queued in enumerate(state.queued):

@@ -1,12 +1,12 @@
 """When a join closes, with which inputs, and when it cannot close any more."""
 
-from workflows.plan.compile.graph import Spec
+from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.scheduling.state import BLOCKED, PENDING, RUNNING, SUCCEEDED, WAITING, RunState
 
 WAIT, CLOSE, FAIL, LATE = range(4)
 
 
-def verdict(spec: Spec, open_inputs: int, good: int, late: bool | None = None) -> int:
+def outcome(spec: NodeSpec, open_inputs: int, good: int, late: bool | None = None) -> int:
     """Return WAIT, CLOSE, FAIL or LATE for a join with so many open inputs and inputs with a value. O(1).
 
     `late` is true when the deadline has just passed, false when it has closed the join before: then a quorum may
@@ -21,7 +21,7 @@ def verdict(spec: Spec, open_inputs: int, good: int, late: bool | None = None) -
     return LATE if late and ruling == WAIT else ruling
 
 
-def _rule(spec: Spec, open_inputs: int, good: int) -> int:
+def _rule(spec: NodeSpec, open_inputs: int, good: int) -> int:
     total = len(spec.inputs)
     if spec.policy == "settled":
         return WAIT if open_inputs else CLOSE
@@ -38,8 +38,8 @@ def _rule(spec: Spec, open_inputs: int, good: int) -> int:
 def count(state: RunState, join: int) -> None:
     """Count a join's open inputs and inputs with a value from scratch."""
     inputs = state.graph.specs[join].inputs
-    state.left[join] = sum(is_open(state.status[node]) for node in inputs)
-    state.good[join] = sum(state.status[node] == SUCCEEDED for node in inputs)
+    state.open_inputs[join] = sum(is_open(state.status[node]) for node in inputs)
+    state.ok_inputs[join] = sum(state.status[node] == SUCCEEDED for node in inputs)
 
 
 def is_open(status: int) -> bool:

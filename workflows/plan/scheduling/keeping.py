@@ -37,7 +37,7 @@ def replaced(
         runs = old.status[was] == RUNNING and graph.specs[node].kind in ("tool", "llm") and node not in facts
         well = old.status[was] == SUCCEEDED and was not in old.notes
         _copy(state, node, old, was, ("answers", "approved"))
-        if (runs or well) and node not in graph.standin_for:
+        if (runs or well) and node not in graph.fallback_for:
             kept |= _keep(state, node, old, was)
             if node in facts:
                 state.facts[node] = state.facts.get(node, {}) | facts[node]
@@ -56,8 +56,8 @@ def _keep(state: RunState, node: int, old: RunState, was: int) -> dict[int, int]
         for name in ("status", "digest", "size", "attempts", "millis", "started"):
             getattr(state, name)[unit] = getattr(old, name)[past]
         _copy(state, unit, old, past, ("facts", "notes"))
-    if node in graph.island_of:
-        completion.dissolve(state, graph.island_of[node])
+    if node in graph.group_of:
+        completion.ungroup(state, graph.group_of[node])
     if node in graph.timed:
         admission.clock(state, node)
     if state.status[node] == SUCCEEDED:

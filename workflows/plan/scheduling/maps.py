@@ -36,5 +36,5 @@ def append(state: RunState, node: int, count: int) -> range:
     state.queued += [False] * count
     state.owner += [(node, item) for item in range(count)]
     state.items[node] = range(first, first + count)
-    state.left[node] = count
+    state.open_inputs[node] = count
     return state.items[node]

@@ -1,14 +1,14 @@
 """How one unit's end moves the others: counting, admission, skipping, joins, maps, stand-ins."""
 
 from workflows.plan.scheduling.admission import admit, consider, gather
-from workflows.plan.scheduling.completion import NOT_NEEDED, lose, not_needed, skip_blocked, succeed
+from workflows.plan.scheduling.completion import NOT_NEEDED, end_without_value, not_needed, skip_blocked, succeed
 from workflows.plan.scheduling.events import Outcome
 from workflows.plan.scheduling.state import (
+    AWAITING_FALLBACK,
     BLOCKED,
     CANCELLED,
-    DELEGATED,
+    EXPANDED,
     FAILED,
-    OPENED,
     PENDING,
     SKIPPED,
     SUCCEEDED,
@@ -16,13 +16,13 @@ from workflows.plan.scheduling.state import (
 )
 
 
-def spread(state: RunState, unit: int) -> None:
+def propagate(state: RunState, unit: int) -> None:
     """Carry one unit's end to its consumers, joins, map, and the node it stands in for."""
     graph = state.graph
     if unit >= len(graph.specs):
         _item_ended(state, unit)
         return
-    if unit in state.prior:
+    if unit in state.previous_result:
         state.revised.append(unit)
         return
     status = state.status[unit]
@@ -31,18 +31,18 @@ def spread(state: RunState, unit: int) -> None:
     else:
         # joins first: one that closes may call a consumer off before it is admitted
         for join in graph.joins[unit]:
-            state.left[join] -= 1
-            state.good[join] += status == SUCCEEDED
-            if state.armed[join]:
+            state.open_inputs[join] -= 1
+            state.ok_inputs[join] += status == SUCCEEDED
+            if state.awaiting_inputs[join]:
                 consider(state, join)
         for node in graph.consumers[unit]:
-            state.missing[node] -= 1
+            state.open_deps[node] -= 1
             if status == SUCCEEDED or unit in graph.specs[node].watches:
-                if state.missing[node] == state.floor[node] and state.status[node] == PENDING:
+                if state.open_deps[node] == state.floor[node] and state.status[node] == PENDING:
                     admit(state, node)
             else:
                 _doom(state, node, status)
-    standins(state, unit, status)
+    notify_fallbacks(state, unit, status)
 
 
 def _recount(state: RunState, unit: int) -> None:
@@ -57,13 +57,13 @@ def _doom(state: RunState, node: int, cause: int) -> None:
     """A needed node gave no value: behind a failure wait blocked, behind a skip be skipped. A skip is stronger."""
     blocking = cause in (FAILED, BLOCKED)
     if state.status[node] == PENDING:
-        state.derived[node] = True
-        lose(state, node, BLOCKED if blocking else SKIPPED)
+        state.inherited_failure[node] = True
+        end_without_value(state, node, BLOCKED if blocking else SKIPPED)
     elif state.status[node] == BLOCKED and not blocking:
         skip_blocked(state, node)
 
 
-def standins(state: RunState, unit: int, status: int) -> None:
+def notify_fallbacks(state: RunState, unit: int, status: int) -> None:
     """A node ended otherwise than by failing: so does its stand-in. A stand-in has ended: so has its node."""
     standin = state.graph.specs[unit].instead
     if standin >= 0 and status == BLOCKED and state.status[standin] == PENDING:
@@ -73,19 +73,19 @@ def standins(state: RunState, unit: int, status: int) -> None:
         not_needed(state, standin, blocked)
         for node in blocked:
             skip_blocked(state, node, NOT_NEEDED)
-    host = state.graph.standin_for.get(unit)
-    if host is None or state.status[host] != DELEGATED:
+    host = state.graph.fallback_for.get(unit)
+    if host is None or state.status[host] != AWAITING_FALLBACK:
         return
     if status == SUCCEEDED:
         succeed(state, host, Outcome(state.digest[unit], state.size[unit], state.facts.get(unit)))
     else:
-        lose(state, host, FAILED, state.notes.get(host) or state.notes.get(unit))
+        end_without_value(state, host, FAILED, state.notes.get(host) or state.notes.get(unit))
 
 
 def _item_ended(state: RunState, unit: int) -> None:
     node = state.node_of(unit)
-    if state.status[node] != OPENED or unit not in state.items[node]:
+    if state.status[node] != EXPANDED or unit not in state.items[node]:
         return
-    state.left[node] -= 1
-    if not state.left[node]:
+    state.open_inputs[node] -= 1
+    if not state.open_inputs[node]:
         gather(state, node)

@@ -26,7 +26,7 @@ def may_start(state: RunState, units: tuple[int, ...]) -> bool:
         heappush(rate.waiting, (*state.graph.keys[state.node_of(unit)][:2], unit))
         return False
     if not free(state, unit):
-        state.held_back.append(unit)
+        state.waiting_locks.append(unit)
     elif afford(state, units):
         return True
     if rate is not None:
@@ -39,7 +39,7 @@ def rate_of(state: RunState, unit: int) -> Rate | None:
 
     What an approved wish starts is none.
     """
-    if not state.rates or unit in state.wishes:
+    if not state.rates or unit in state.expansion_requests:
         return None
     spec = state.spec_of(unit)
     kind = spec.item_kind if state.is_item(unit) else spec.kind
@@ -98,10 +98,10 @@ def release(state: RunState, unit: int) -> None:
         return
     for name, exclusive in locks:
         state.held[name] -= -1 if exclusive else 1
-    for waiter in state.held_back:
+    for waiter in state.waiting_locks:
         if state.queued[waiter]:
             queue(state, waiter)
-    state.held_back.clear()
+    state.waiting_locks.clear()
 
 
 def afford(state: RunState, units: tuple[int, ...]) -> bool:
@@ -114,7 +114,7 @@ def afford(state: RunState, units: tuple[int, ...]) -> bool:
     for wanted in estimates:
         total.add(wanted)
     if not budget.affords(total):
-        state.unpaid.append(units[0])
+        state.waiting_budget.append(units[0])
         return False
     for unit, wanted in zip(units, estimates, strict=True):
         budget.reserve(unit, wanted)
@@ -122,7 +122,7 @@ def afford(state: RunState, units: tuple[int, ...]) -> bool:
 
 
 def _estimate(state: RunState, budget: Budget, unit: int) -> Amounts:
-    if unit in state.wishes:  # its call is booked
+    if unit in state.expansion_requests:  # its call is booked
         return Amounts()
     spec = state.spec_of(unit)
     kind = spec.item_kind if state.is_item(unit) else spec.kind
@@ -131,7 +131,7 @@ def _estimate(state: RunState, budget: Budget, unit: int) -> Amounts:
 
 def price_again(state: RunState) -> None:
     """Let what could not be afforded try again."""
-    waiting, state.unpaid = state.unpaid, []
+    waiting, state.waiting_budget = state.waiting_budget, []
     for unit in waiting:
         if state.queued[unit]:
             queue(state, unit)

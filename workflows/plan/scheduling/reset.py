@@ -7,12 +7,12 @@ A node that has begun on the old output keeps what it made of it until the new o
 from workflows.plan.scheduling import admission, completion, joins, propagation, ready
 from workflows.plan.scheduling.events import Cancel
 from workflows.plan.scheduling.state import (
+    AWAITING_FALLBACK,
     BLOCKED,
     CANCELLED,
-    DELEGATED,
     ENDED,
+    EXPANDED,
     FAILED,
-    OPENED,
     PENDING,
     RUNNING,
     SHOWN,
@@ -23,11 +23,11 @@ from workflows.plan.scheduling.state import (
 )
 
 
-def reopen(state: RunState, node: int) -> None:
+def reset(state: RunState, node: int) -> None:
     """Make a node pending again under a new generation; whoever has not begun on its old output waits."""
-    stand_in_again(state, node)
+    await_fallback_again(state, node)
     _restart(state, node)
-    reset_standin(state, node)
+    reset_fallback(state, node)
 
 
 def _restart(state: RunState, node: int) -> None:
@@ -36,16 +36,16 @@ def _restart(state: RunState, node: int) -> None:
     drop_items(state, node)
     state.status[node] = PENDING
     state.deadlines.pop(node, None)
-    state.armed[node] = False
+    state.awaiting_inputs[node] = False
     state.chosen.pop(node, None)
     state.answers.pop(node, None)
-    if node in state.graph.island_of:
-        completion.dissolve(state, state.graph.island_of[node])
+    if node in state.graph.group_of:
+        completion.ungroup(state, state.graph.group_of[node])
     for join in state.graph.timed.get(node, ()):
-        if not begun(state, join):
-            state.late.pop(join, None)
+        if not has_started(state, join):
+            state.past_deadline.pop(join, None)
     state.mark(node)
-    stir(state, node)
+    recheck_dependents(state, node)
 
 
 def drop_items(state: RunState, node: int) -> None:
@@ -58,29 +58,29 @@ def drop_items(state: RunState, node: int) -> None:
         state.facts.pop(item, None)
 
 
-def reset_standin(state: RunState, node: int) -> None:
+def reset_fallback(state: RunState, node: int) -> None:
     """A node runs again, so its stand-in steps back, and the stand-in's own."""
     standin = state.graph.specs[node].instead
     while standin >= 0:
-        if begun(state, standin):
+        if has_started(state, standin):
             _restart(state, standin)
         standin = state.graph.specs[standin].instead
 
 
-def stand_in_again(state: RunState, standin: int) -> None:
+def await_fallback_again(state: RunState, standin: int) -> None:
     """A stand-in runs again: the node whose end it was waits for it once more."""
     ended = state.status[standin]
-    host = state.graph.standin_for.get(standin)
+    host = state.graph.fallback_for.get(standin)
     while host is not None and state.status[host] in (FAILED, SUCCEEDED):
         if state.status[host] == SUCCEEDED and ended != SUCCEEDED:
             return
         ended, note = state.status[host], state.notes.get(host)
         forget(state, host)
-        state.status[host] = DELEGATED
+        state.status[host] = AWAITING_FALLBACK
         if note:
             state.notes[host] = note
-        stir(state, host)
-        host = state.graph.standin_for.get(host)
+        recheck_dependents(state, host)
+        host = state.graph.fallback_for.get(host)
 
 
 def stop(state: RunState, unit: int) -> None:
@@ -91,7 +91,7 @@ def stop(state: RunState, unit: int) -> None:
     elif state.status[unit] == WAITING:
         state.waiting -= 1
         state.deadlines.pop(unit, None)
-    state.wishes.pop(unit, None)
+    state.expansion_requests.pop(unit, None)
 
 
 def withdraw(state: RunState, node: int) -> None:
@@ -107,11 +107,11 @@ def withdraw(state: RunState, node: int) -> None:
 def forget(state: RunState, node: int) -> None:
     """Drop a node's result, but keep how it ended, to compare with the next end."""
     if state.status[node] in ENDED or state.status[node] == BLOCKED:
-        state.prior.setdefault(node, signature(state, node))
+        state.previous_result.setdefault(node, signature(state, node))
     state.generation[node] += 1
     state.digest[node] = None
     state.queued[node] = False
-    for column in (state.facts, state.notes, state.derived, state.objections):
+    for column in (state.facts, state.notes, state.inherited_failure, state.objections):
         column.pop(node, None)
 
 
@@ -123,52 +123,57 @@ def signature(state: RunState, node: int) -> str:
     return f"{SHOWN[status]} {': '.join(state.notes.get(node, ()))}"
 
 
-def stir(state: RunState, node: int) -> None:
+def recheck_dependents(state: RunState, node: int) -> None:
     """Recheck those behind a reopened node that have not begun on its output; hold back what an open map has left."""
     for other in (*state.graph.consumers[node], *state.graph.joins[node]):
-        if not begun(state, other):
+        if not has_started(state, other):
             withdraw(state, other)
-        elif state.status[other] == OPENED:
+        elif state.status[other] == EXPANDED:
             for item in state.items[other]:
                 state.queued[item] = False
     standin = state.graph.specs[node].instead
-    if standin >= 0 and not begun(state, standin):
+    if standin >= 0 and not has_started(state, standin):
         state.mark(standin)
 
 
-def begun(state: RunState, node: int) -> bool:
+def has_started(state: RunState, node: int) -> bool:
     """Whether a node has used, or is using, its inputs, so that only a changed input concerns it."""
     status = state.status[node]
-    if node in state.derived:
+    if node in state.inherited_failure:
         return False
-    return status in ENDED or status in (RUNNING, DELEGATED, OPENED) or node in state.items or node in state.wishes
+    return (
+        status in ENDED
+        or status in (RUNNING, AWAITING_FALLBACK, EXPANDED)
+        or node in state.items
+        or node in state.expansion_requests
+    )
 
 
 def refresh(state: RunState, node: int) -> None:
     """Work out anew where a node that has not begun stands, from what it depends on."""
-    group = state.graph.island_of.get(node)
+    group = state.graph.group_of.get(node)
     if group is not None:
-        completion.dissolve(state, group)
-    if begun(state, node):
+        completion.ungroup(state, group)
+    if has_started(state, node):
         return
     before, now = state.status[node], _standing(state, node)
     if now == PENDING and before != PENDING:
-        stand_in_again(state, node)
+        await_fallback_again(state, node)
     _count(state, node)
     stop(state, node)
     state.queued[node] = False
-    state.armed[node] = False
+    state.awaiting_inputs[node] = False
     state.chosen.pop(node, None)
     if now != before:
         _moved(state, node, before, now)
-    if now == PENDING and not state.missing[node]:
+    if now == PENDING and not state.open_deps[node]:
         admission.admit(state, node)
 
 
 def _standing(state: RunState, node: int) -> int:
     """Return PENDING, BLOCKED or SKIPPED: what those a node needs have left it."""
     needs = [state.status[dep] for dep in state.graph.specs[node].needs]
-    host = state.graph.standin_for.get(node)
+    host = state.graph.fallback_for.get(node)
     by_host = PENDING if host is None else state.status[host]
     if by_host in (SUCCEEDED, SKIPPED, CANCELLED) or SKIPPED in needs or CANCELLED in needs:
         return SKIPPED
@@ -177,11 +182,11 @@ def _standing(state: RunState, node: int) -> int:
 
 def _count(state: RunState, node: int) -> None:
     """Count what a node waits for from scratch. A blocked node counts as ended for those who only watch it."""
-    spec, hosts = state.graph.specs[node], state.graph.standin_for
+    spec, hosts = state.graph.specs[node], state.graph.fallback_for
     missing = sum(state.status[dep] not in ENDED for dep in spec.needs)
     missing += sum(joins.is_open(state.status[dep]) for dep in spec.watches)
-    missing += node in hosts and state.status[hosts[node]] != DELEGATED
-    state.missing[node] = missing
+    missing += node in hosts and state.status[hosts[node]] != AWAITING_FALLBACK
+    state.open_deps[node] = missing
     if spec.inputs:
         joins.count(state, node)
 
@@ -189,16 +194,16 @@ def _count(state: RunState, node: int) -> None:
 def _moved(state: RunState, node: int, before: int, now: int) -> None:
     """A node behind an edit changed sides: those who saw the old one compare, the others recount."""
     if before == BLOCKED or before in ENDED:
-        state.prior.setdefault(node, signature(state, node))
+        state.previous_result.setdefault(node, signature(state, node))
     state.status[node] = now
     state.notes.pop(node, None)
     if now == PENDING:
-        state.derived.pop(node, None)
+        state.inherited_failure.pop(node, None)
     else:
-        state.derived[node] = True
-    if now != PENDING and node in state.prior:
+        state.inherited_failure[node] = True
+    if now != PENDING and node in state.previous_result:
         state.revised.append(node)
         return
-    stir(state, node)
+    recheck_dependents(state, node)
     if now != PENDING:
-        propagation.standins(state, node, now)
+        propagation.notify_fallbacks(state, node, now)

@@ -9,15 +9,15 @@ from workflows.plan.scheduling.state import (
     BLOCKED,
     CANCELLED,
     ENDED,
+    EXPANDED,
     FAILED,
-    OPENED,
     PENDING,
     SKIPPED,
     SUCCEEDED,
     RunState,
 )
 
-_GIVEN_UP = ("GivenUp", "a person gave it up")
+_GIVEN_UP = ("Skipped", "a person skipped it")
 
 
 def retry(state: RunState, unit: int, *, gathers: bool = True) -> None:
@@ -31,14 +31,14 @@ def retry(state: RunState, unit: int, *, gathers: bool = True) -> None:
         return
     termination.unpark(state)
     for other in _called_off_above(state, node):
-        reset.reopen(state, other)
+        reset.reset(state, other)
     items = _lost(state, unit)
     if items:
         _retry_items(state, node, items)
     elif gathers and state.items.get(node) and _did_not_gather(state, node):
         _gather_again(state, node)
     else:
-        reset.reopen(state, node)
+        reset.reset(state, node)
 
 
 def again(state: RunState, unit: int) -> list[int]:
@@ -76,13 +76,13 @@ def _called_off_above(state: RunState, node: int) -> list[int]:
 
 
 def _retry_items(state: RunState, node: int, items: list[int]) -> None:
-    if state.status[node] != OPENED:
-        reset.stand_in_again(state, node)
+    if state.status[node] != EXPANDED:
+        reset.await_fallback_again(state, node)
         reset.stop(state, node)
         reset.forget(state, node)
-        state.status[node] = OPENED
-        reset.reset_standin(state, node)
-        reset.stir(state, node)
+        state.status[node] = EXPANDED
+        reset.reset_fallback(state, node)
+        reset.recheck_dependents(state, node)
     for item in items:
         reset.stop(state, item)
         state.generation[item] += 1
@@ -91,11 +91,11 @@ def _retry_items(state: RunState, node: int, items: list[int]) -> None:
         state.digest[item] = None
         state.queued[item] = False
         state.notes.pop(item, None)
-    state.left[node] = sum(state.status[item] not in ENDED for item in state.items[node])
+    state.open_inputs[node] = sum(state.status[item] not in ENDED for item in state.items[node])
     completion.resume(state, node)
 
 
-def give_up(state: RunState, unit: int, *, calls: bool = True) -> None:
+def skip(state: RunState, unit: int, *, calls: bool = True) -> None:
     """Skip a unit that has no value, for good, and let what is behind it know. With the `calls` of its tool loop, which
     nobody else reads.
     """
@@ -106,12 +106,12 @@ def give_up(state: RunState, unit: int, *, calls: bool = True) -> None:
         return
     termination.unpark(state)
     if before not in (FAILED, BLOCKED):
-        gone = cancellation.with_standins(state, unit)
+        gone = cancellation.with_fallbacks(state, unit)
         completion.call_off(state, unit, SKIPPED, _GIVEN_UP)
         if calls:
-            cancellation.unwant_calls(state, gone)
+            cancellation.cancel_calls(state, gone)
     elif unit == node:
-        state.derived.pop(unit, None)
+        state.inherited_failure.pop(unit, None)
         completion.skip_blocked(state, unit, _GIVEN_UP)
     else:
         _give_up_item(state, unit, node)
@@ -127,21 +127,21 @@ def _give_up_item(state: RunState, item: int, node: int) -> None:
 
 def _gather_again(state: RunState, node: int) -> None:
     _retry_items(state, node, [])
-    if not state.left[node]:
+    if not state.open_inputs[node]:
         admission.gather(state, node)
 
 
 def revise(state: RunState, node: int) -> None:
     """A node that ran again has ended: whoever read another output of it runs again too."""
     status = state.status[node]
-    if node not in state.prior or completion.live(status):
+    if node not in state.previous_result or completion.live(status):
         return
-    same = state.prior.pop(node) == reset.signature(state, node)
+    same = state.previous_result.pop(node) == reset.signature(state, node)
     for other in state.graph.consumers[node]:
         _follow(state, other, same)
     for join in state.graph.joins[node]:
         _follow(state, join, same or not _concerns(state, join, node))
-    propagation.standins(state, node, status)
+    propagation.notify_fallbacks(state, node, status)
 
 
 def _concerns(state: RunState, join: int, node: int) -> bool:
@@ -151,7 +151,7 @@ def _concerns(state: RunState, join: int, node: int) -> bool:
 
 
 def _follow(state: RunState, other: int, same: bool) -> None:
-    if not reset.begun(state, other):
+    if not reset.has_started(state, other):
         if same:
             state.mark(other)
         else:
@@ -162,4 +162,4 @@ def _follow(state: RunState, other: int, same: bool) -> None:
         reset.drop_items(state, other)
     else:
         state.approved.pop(other, None)
-        reset.reopen(state, other)
+        reset.reset(state, other)

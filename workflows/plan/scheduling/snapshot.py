@@ -13,13 +13,23 @@ from typing import Any
 from workflows.plan.compile.graph import Graph
 from workflows.plan.scheduling import ready
 from workflows.plan.scheduling.budget import Budget
-from workflows.plan.scheduling.events import Wish
+from workflows.plan.scheduling.events import ExpansionRequest
 from workflows.plan.scheduling.rates import Rate
 from workflows.plan.scheduling.state import SUCCEEDED, RunState
 
 _COLUMNS = ("status", "generation", "digest", "size", "attempts", "millis", "queued")
-_NODE_COLUMNS = ("missing", "floor", "left", "good", "armed", "gather", "dissolved")
-_SPARSE = ("facts", "notes", "derived", "prior", "chosen", "answers", "approved", "deadlines", "late")
+_NODE_COLUMNS = ("open_deps", "floor", "open_inputs", "ok_inputs", "awaiting_inputs", "gather", "ungrouped")
+_SPARSE = (
+    "facts",
+    "notes",
+    "inherited_failure",
+    "previous_result",
+    "chosen",
+    "answers",
+    "approved",
+    "deadlines",
+    "past_deadline",
+)
 _SCALARS = ("rules", "window", "park_for", "on_failure", "now", "running", "waiting", "begun", "parked", "ended")
 
 
@@ -29,7 +39,7 @@ def dump(state: RunState) -> str:
     body.update({name: list(getattr(state, name).items()) for name in _SPARSE})
     body["answers"] = [(gate, value) for gate, value in state.answers.items() if state.status[gate] != SUCCEEDED]
     body["approve_above"], body["objections"] = state.approve_above, list(state.objections.items())
-    body["wishes"] = [(unit, astuple(wish)) for unit, wish in state.wishes.items()]
+    body["expansion_requests"] = [(unit, astuple(wish)) for unit, wish in state.expansion_requests.items()]
     body["owner"] = _runs(state.owner)
     body["items"] = [[node, items.start, len(items)] for node, items in state.items.items()]
     body["held"] = state.held
@@ -67,8 +77,8 @@ def _load_wishes(state: RunState, body: dict[str, Any]) -> None:
     """Read what snapshots of runs that began earlier do not have."""
     state.approve_above = body.get("approve_above")
     state.objections = {unit: tuple(said) for unit, said in body.get("objections", ())}
-    for unit, (digest, nodes, why, shown, *rest) in body.get("wishes", ()):
-        state.wishes[unit] = Wish(digest, nodes, why, tuple(shown), *rest)
+    for unit, (digest, nodes, why, shown, *rest) in body.get("expansion_requests", ()):
+        state.expansion_requests[unit] = ExpansionRequest(digest, nodes, why, tuple(shown), *rest)
 
 
 def _runs(owner: list[tuple[int, int]]) -> list[list[int]]:

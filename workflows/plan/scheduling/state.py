@@ -8,15 +8,15 @@ from collections import deque
 from heapq import heappush
 from typing import Any
 
-from workflows.plan.compile.graph import Graph, Spec
+from workflows.plan.compile.graph import Graph, NodeSpec
 from workflows.plan.language.conditions import holds
 from workflows.plan.language.facts import MISSING, Missing, Scalar
 from workflows.plan.scheduling.budget import Budget
-from workflows.plan.scheduling.events import Decision, Wish
+from workflows.plan.scheduling.events import Decision, ExpansionRequest
 from workflows.plan.scheduling.rates import Rate
 
-PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED, DELEGATED, OPENED = range(10)
-"""BLOCKED: pending behind a failed node. DELEGATED: its stand-in runs. OPENED: a map whose items run."""
+PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED, AWAITING_FALLBACK, EXPANDED = range(10)
+"""BLOCKED: pending behind a failed node. AWAITING_FALLBACK: its stand-in runs. EXPANDED: a map whose items run."""
 
 ENDED = (SUCCEEDED, FAILED, SKIPPED, CANCELLED)
 SHOWN = (
@@ -43,42 +43,40 @@ class RunState:
         "answers",
         "approve_above",
         "approved",
-        "armed",
         "asked",
         "attempts",
+        "awaiting_inputs",
         "begun",
         "budget",
         "chosen",
         "deadlines",
-        "derived",
         "digest",
-        "dissolved",
         "draining",
         "ended",
+        "expansion_requests",
         "facts",
         "floor",
         "gather",
         "generation",
-        "good",
         "graph",
-        "growing",
         "heap",
         "held",
-        "held_back",
+        "inherited_failure",
         "items",
-        "late",
-        "left",
         "millis",
-        "missing",
         "notes",
         "now",
         "objections",
+        "ok_inputs",
         "on_failure",
+        "open_deps",
+        "open_inputs",
         "out",
         "owner",
         "park_for",
         "parked",
-        "prior",
+        "past_deadline",
+        "previous_result",
         "queued",
         "rates",
         "revised",
@@ -88,10 +86,12 @@ class RunState:
         "stale",
         "started",
         "status",
-        "unpaid",
+        "streaming",
+        "ungrouped",
         "waiting",
+        "waiting_budget",
+        "waiting_locks",
         "window",
-        "wishes",
         "work",
     )
 
@@ -101,14 +101,14 @@ class RunState:
         self.rules = RULES
         self.window = window
         self.park_for = park_for
-        self.on_failure = graph.skeleton.on_failure
+        self.on_failure = graph.execution_plan.on_failure
         self.now = 0
         self._open_columns(graph, count)
         self._open_records()
         self.running = 0
         self.waiting = 0
         self.draining = False
-        self.growing = False
+        self.streaming = False
         self.budget: Budget | None = None
         self.approve_above: int | None = None
         self.begun = False
@@ -125,16 +125,16 @@ class RunState:
         self.millis = [0] * count
         self.started = [0] * count
         self.queued = [False] * count
-        # open dependencies, island floor, open and good join inputs or map items
-        self.missing = [len(deps) for deps in graph.deps]
-        for node in graph.standin_for:
-            self.missing[node] += 1
+        # open dependencies, group floor, open and good join inputs or map items
+        self.open_deps = [len(deps) for deps in graph.deps]
+        for node in graph.fallback_for:
+            self.open_deps[node] += 1
         self.floor = list(graph.floor)
-        self.left = [len(spec.inputs) for spec in graph.specs]
-        self.good = [0] * count
-        self.armed = [False] * count
-        self.gather = [len(members) for members in graph.islands]
-        self.dissolved = [False] * len(graph.islands)
+        self.open_inputs = [len(spec.inputs) for spec in graph.specs]
+        self.ok_inputs = [0] * count
+        self.awaiting_inputs = [False] * count
+        self.gather = [len(members) for members in graph.groups]
+        self.ungrouped = [False] * len(graph.groups)
 
     def _open_records(self) -> None:
         """What only some units have, and the queues. `prior` is how a node that runs again ended before, `late` the
@@ -145,18 +145,18 @@ class RunState:
         self.items: dict[int, range] = {}
         self.facts: dict[int, dict[str, Any]] = {}
         self.notes: dict[int, tuple[str, str]] = {}
-        self.derived: dict[int, bool] = {}
-        self.prior: dict[int, str] = {}
+        self.inherited_failure: dict[int, bool] = {}
+        self.previous_result: dict[int, str] = {}
         self.chosen: dict[int, tuple[int, ...]] = {}
         self.answers: dict[int, Any] = {}
         self.approved: dict[int, bool] = {}
         self.deadlines: dict[int, int] = {}
-        self.late: dict[int, bool] = {}
-        self.wishes: dict[int, Wish] = {}
+        self.past_deadline: dict[int, bool] = {}
+        self.expansion_requests: dict[int, ExpansionRequest] = {}
         self.objections: dict[int, tuple[str, ...]] = {}
         self.held: dict[str, int] = {}
-        self.held_back: list[int] = []
-        self.unpaid: list[int] = []
+        self.waiting_locks: list[int] = []
+        self.waiting_budget: list[int] = []
         self.rates: dict[str, Rate] = {}
         self.heap: list[tuple[int, int, int]] = []
         self.work: deque[int] = deque()
@@ -174,7 +174,7 @@ class RunState:
         count = len(self.graph.specs)
         return unit if unit < count else self.owner[unit - count][0]
 
-    def spec_of(self, unit: int) -> Spec:
+    def spec_of(self, unit: int) -> NodeSpec:
         """Return the annotations that hold for a unit."""
         return self.graph.specs[self.node_of(unit)]
 

@@ -22,29 +22,29 @@ from workflows.plan.scheduling import (
 )
 from workflows.plan.scheduling.budget import Amounts, Budget
 from workflows.plan.scheduling.events import (
-    Answered,
+    ApprovalDecided,
     Ask,
-    Begun,
-    Charged,
+    BudgetRaised,
+    CostCharged,
     Decision,
     Event,
-    Extend,
-    GivenUp,
-    Grown,
-    Judged,
+    Expand,
+    GateAnswered,
+    NodeEnded,
     Outcome,
-    Raised,
-    Retried,
-    Settled,
+    PlanExtended,
+    RetryRequested,
+    RunStarted,
+    SkipRequested,
     Start,
-    Stopped,
-    Ticked,
+    StopRequested,
+    TimeAdvanced,
 )
 from workflows.plan.scheduling.state import OVERTIME, PARK, PENDING, RUNNING, WAITING, RunState
 
 
 def step(state: RunState, event: Event) -> list[Decision]:
-    """Take one event and return what is to be done now, in order. Before `Begun` and after the end nothing moves."""
+    """Take one event and return the decisions, in order. Before `RunStarted` and after the end nothing moves."""
     out: list[Decision] = []
     kind = type(event)
     if state.ended or not (state.begun or kind in _EARLY):
@@ -55,9 +55,9 @@ def step(state: RunState, event: Event) -> list[Decision]:
     if not state.ended:
         _ask(state)
         _start_ready(state)
-        if state.graph.islands and termination.idle(state):
+        if state.graph.groups and termination.idle(state):
             _free_islands(state)
-        termination.rest(state)
+        termination.finish_or_park(state)
     return out
 
 
@@ -66,7 +66,7 @@ def _work_off(state: RunState) -> None:
     stale = state.stale
     while state.work or state.revised or stale:
         if state.work:
-            propagation.spread(state, state.work.popleft())
+            propagation.propagate(state, state.work.popleft())
         elif state.revised:
             retry.revise(state, state.revised.popleft())
         else:
@@ -80,7 +80,7 @@ def _free_islands(state: RunState) -> None:
     """Islands that wait for each other, or for what will not come, would wait for ever: dissolve them."""
     for group, waits_for in enumerate(state.gather):
         if waits_for:
-            completion.dissolve(state, group)
+            completion.ungroup(state, group)
     _work_off(state)
     _ask(state)
     _start_ready(state)
@@ -93,16 +93,16 @@ def _ask(state: RunState) -> None:
         state.asked.clear()
 
 
-def _begun(state: RunState, _: Begun) -> None:
+def _begun(state: RunState, _: RunStarted) -> None:
     if state.begun:
         return
     state.begun = True
-    for node, missing in enumerate(state.missing):
+    for node, missing in enumerate(state.open_deps):
         if missing == state.floor[node] and state.status[node] == PENDING:
             admission.admit(state, node)
 
 
-def _settled(state: RunState, event: Settled) -> None:
+def _settled(state: RunState, event: NodeEnded) -> None:
     unit = event.unit
     if state.status[unit] != RUNNING or state.generation[unit] != event.generation:
         return
@@ -115,7 +115,7 @@ def _settled(state: RunState, event: Settled) -> None:
     ready.release(state, unit)
     state.attempts[unit] += outcome.attempts
     state.millis[unit] = state.now - state.started[unit]
-    completion.settle(state, unit, outcome)
+    completion.complete(state, unit, outcome)
 
 
 def _used(state: RunState, unit: int, outcome: Outcome) -> Amounts | None:
@@ -124,11 +124,11 @@ def _used(state: RunState, unit: int, outcome: Outcome) -> Amounts | None:
         return None
     tokens, cost = outcome.spent
     calls = outcome.calls or (outcome.attempts if state.spec_of(unit).calls_model else 0)
-    ends = not outcome.again and outcome.wish is None
+    ends = not outcome.again and outcome.expansion_request is None
     return Amounts(tokens, cost, calls, int(ends))  # it is one node, however often it starts
 
 
-def _ticked(state: RunState, _: Ticked) -> None:
+def _ticked(state: RunState, _: TimeAdvanced) -> None:
     due = sorted((at, unit) for unit, at in state.deadlines.items() if at <= state.now)
     for _at, unit in due:
         if state.deadlines.pop(unit, None) is not None and not state.ended:
@@ -145,17 +145,17 @@ def _expire(state: RunState, unit: int) -> None:
         admission.expire(state, unit)
 
 
-def _answered(state: RunState, event: Answered) -> None:
+def _answered(state: RunState, event: GateAnswered) -> None:
     if state.status[event.unit] == WAITING and state.spec_of(event.unit).kind == "gate":
         state.answers[event.unit] = event.value
         _go_on(state, event.unit)
 
 
-def _judged(state: RunState, event: Judged) -> None:
+def _judged(state: RunState, event: ApprovalDecided) -> None:
     if state.status[event.unit] != WAITING or state.spec_of(event.unit).kind == "gate":
         return
-    if event.unit in state.wishes:
-        expansion.judge(state, event.unit, None if event.approved else event.reason)
+    if event.unit in state.expansion_requests:
+        expansion.decide(state, event.unit, None if event.approved else event.reason)
     elif event.approved:
         state.approved[event.unit] = True
         _go_on(state, event.unit)
@@ -171,15 +171,15 @@ def _go_on(state: RunState, node: int) -> None:
     admission.enter(state, node, state.graph.specs[node])
 
 
-def _retried(state: RunState, event: Retried) -> None:
+def _retried(state: RunState, event: RetryRequested) -> None:
     retry.retry(state, event.unit, gathers=event.gathers)
 
 
-def _given_up(state: RunState, event: GivenUp) -> None:
-    retry.give_up(state, event.unit, calls=event.calls)
+def _given_up(state: RunState, event: SkipRequested) -> None:
+    retry.skip(state, event.unit, calls=event.calls)
 
 
-def _raised(state: RunState, event: Raised) -> None:
+def _raised(state: RunState, event: BudgetRaised) -> None:
     if state.budget is None:
         state.budget = Budget()
     state.budget.limits |= event.limits
@@ -187,19 +187,19 @@ def _raised(state: RunState, event: Raised) -> None:
     ready.price_again(state)
 
 
-def _charged(state: RunState, event: Charged) -> None:
+def _charged(state: RunState, event: CostCharged) -> None:
     if state.budget is not None:
         state.budget.spent.add(event.amounts)
 
 
-def _stopped(state: RunState, event: Stopped) -> None:
+def _stopped(state: RunState, event: StopRequested) -> None:
     termination.end(state, event.status)
 
 
 def _start_ready(state: RunState) -> None:
     """Start ready units while the window has room; those that miss something else wait for it.
 
-    An island larger than the window starts when nothing else runs.
+    An group larger than the window starts when nothing else runs.
     """
     heap, graph, queued = state.heap, state.graph, state.queued
     while heap:
@@ -209,8 +209,8 @@ def _start_ready(state: RunState) -> None:
             continue
         if state.draining or state.running >= state.window:
             return
-        group = graph.island_of.get(unit) if graph.islands else None
-        units = (unit,) if group is None or state.dissolved[group] else graph.islands[group]
+        group = graph.group_of.get(unit) if graph.groups else None
+        units = (unit,) if group is None or state.ungrouped[group] else graph.groups[group]
         if state.running and state.running + len(units) > state.window:
             return
         heappop(heap)
@@ -219,13 +219,13 @@ def _start_ready(state: RunState) -> None:
         ready.take(state, unit)
         for member in units:
             _mark_started(state, member)
-        state.out.append(Extend(unit) if unit in state.wishes else Start(units))
+        state.out.append(Expand(unit) if unit in state.expansion_requests else Start(units))
 
 
 def _mark_started(state: RunState, unit: int) -> None:
     state.queued[unit] = False
     state.status[unit] = RUNNING
-    state.started[unit] = state.now - (state.millis[unit] if unit in state.wishes else 0)
+    state.started[unit] = state.now - (state.millis[unit] if unit in state.expansion_requests else 0)
     state.running += 1
     rate = ready.rate_of(state, unit)
     if rate is not None:
@@ -234,17 +234,17 @@ def _mark_started(state: RunState, unit: int) -> None:
         admission.clock(state, unit)
 
 
-_EARLY = (Begun, Stopped, Raised, Charged)
+_EARLY = (RunStarted, StopRequested, BudgetRaised, CostCharged)
 _HANDLERS: dict[type[Any], Callable[[RunState, Any], None]] = {
-    Begun: _begun,
-    Settled: _settled,
-    Ticked: _ticked,
-    Answered: _answered,
-    Judged: _judged,
-    Retried: _retried,
-    GivenUp: _given_up,
-    Grown: extension.grow,
-    Raised: _raised,
-    Charged: _charged,
-    Stopped: _stopped,
+    RunStarted: _begun,
+    NodeEnded: _settled,
+    TimeAdvanced: _ticked,
+    GateAnswered: _answered,
+    ApprovalDecided: _judged,
+    RetryRequested: _retried,
+    SkipRequested: _given_up,
+    PlanExtended: extension.extend,
+    BudgetRaised: _raised,
+    CostCharged: _charged,
+    StopRequested: _stopped,
 }

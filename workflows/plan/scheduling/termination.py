@@ -17,28 +17,28 @@ from workflows.plan.scheduling.state import (
 
 def idle(state: RunState) -> bool:
     """Whether nothing runs, is ready, or waits for a person's answer, and no more nodes are to come."""
-    return state.begun and not (state.ended or state.running or state.waiting or state.heap or state.growing)
+    return state.begun and not (state.ended or state.running or state.waiting or state.heap or state.streaming)
 
 
-def rest(state: RunState) -> None:
+def finish_or_park(state: RunState) -> None:
     """End or park a run in which nothing runs, is ready or waits for a person's answer.
 
     What the budget does not reach for waits with a parked run, and otherwise never runs.
     """
     if not idle(state):
         return
-    failed = unexcused(state)
+    failed = blocking_failures(state)
     if failed and state.on_failure == "park":
         park(state, failed)
         return
     if failed and state.on_failure == "fail":
         end(state, "failed")
         return
-    if state.unpaid and state.on_failure == "park":
+    if state.waiting_budget and state.on_failure == "park":
         park(state, ())
         return
-    answered = all(state.status[node] == SUCCEEDED for node in state.graph.skeleton.answer)
-    end(state, "done" if answered and not failed and not state.unpaid else "partial")
+    answered = all(state.status[node] == SUCCEEDED for node in state.graph.execution_plan.answer)
+    end(state, "done" if answered and not failed and not state.waiting_budget else "partial")
 
 
 def park(state: RunState, failed: tuple[int, ...]) -> None:
@@ -55,20 +55,20 @@ def unpark(state: RunState) -> None:
     state.deadlines.pop(PARK, None)
 
 
-def unexcused(state: RunState) -> tuple[int, ...]:
+def blocking_failures(state: RunState) -> tuple[int, ...]:
     """Return the failed nodes that no tolerant join has made good, in plan order.
 
     A failure is excused when everything that depends on it ended well all the same, or is blocked or failed by it
     and itself excused. A failed node that nobody consumes, or that the answer names, is not.
     """
     graph, status = state.graph, state.status
-    answer = dict.fromkeys(graph.skeleton.answer)
+    answer = dict.fromkeys(graph.execution_plan.answer)
     excused = [status[node] in (SUCCEEDED, SKIPPED, CANCELLED) for node in range(len(graph.specs))]
     for node in reversed(graph.order):
         if not excused[node] and node not in answer:
             behind = graph.behind(node)
             excused[node] = bool(behind) and all(excused[other] for other in behind)
-    hosts = graph.standin_for
+    hosts = graph.fallback_for
     failed = [node for node in range(len(graph.specs)) if status[node] == FAILED and not excused[node]]
     blamed = [node for node in failed if node not in hosts or status[hosts[node]] != FAILED]
     roots = [node for node in blamed if not any(status[dep] in (FAILED, BLOCKED) for dep in graph.specs[node].inputs)]
@@ -84,7 +84,7 @@ def end(state: RunState, status: EndStatus) -> None:
     state.stale.clear()
     state.asked.clear()
     state.deadlines.clear()
-    state.unpaid.clear()
+    state.waiting_budget.clear()
     final = CANCELLED if status == "cancelled" else SKIPPED
     for unit, before in enumerate(state.status):
         if before == RUNNING:

@@ -6,7 +6,7 @@ from workflows.plan.scheduling.events import Outcome
 
 
 def test_a_stand_in_runs_only_when_its_node_failed_and_gives_the_value() -> None:
-    run = Play(node("a", instead="s"), node("s", lends=True), node("b", "a"), answer="b")
+    run = Play(node("a", instead="s"), node("s", is_fallback=True), node("b", "a"), answer="b")
     assert run.begin() == ["start a"]
     assert run.fail("a") == ["start s"]
     assert run.status("a") == "delegated"
@@ -15,7 +15,7 @@ def test_a_stand_in_runs_only_when_its_node_failed_and_gives_the_value() -> None
 
 
 def test_a_stand_in_is_skipped_when_its_node_did_not_fail() -> None:
-    run = Play(node("a", instead="s"), node("s", lends=True), node("b", "a"), answer="b")
+    run = Play(node("a", instead="s"), node("s", is_fallback=True), node("b", "a"), answer="b")
     run.begin()
     run.ok("a")
     assert run.status("s") == "skipped"
@@ -23,7 +23,7 @@ def test_a_stand_in_is_skipped_when_its_node_did_not_fail() -> None:
 
 
 def test_when_a_stand_in_fails_its_node_fails_with_its_own_error() -> None:
-    run = Play(node("a", instead="s"), node("s", lends=True), answer="a")
+    run = Play(node("a", instead="s"), node("s", is_fallback=True), answer="a")
     run.begin()
     run.fail("a", "First")
     assert run.fail("s", "Second") == ["park a"]
@@ -31,14 +31,16 @@ def test_when_a_stand_in_fails_its_node_fails_with_its_own_error() -> None:
 
 
 def test_a_stand_in_of_a_blocked_node_is_blocked_too() -> None:
-    run = Play(node("f"), node("a", "f", instead="s"), node("s", lends=True), answer="a")
+    run = Play(node("f"), node("a", "f", instead="s"), node("s", is_fallback=True), answer="a")
     run.begin()
     run.fail("f")
     assert (run.status("a"), run.status("s")) == ("blocked", "blocked")
 
 
 def test_a_chain_of_stand_ins_is_tried_in_turn() -> None:
-    run = Play(node("a", instead="b"), node("b", lends=True, instead="c"), node("c", lends=True), answer="a")
+    run = Play(
+        node("a", instead="b"), node("b", is_fallback=True, instead="c"), node("c", is_fallback=True), answer="a"
+    )
     assert run.begin() == ["start a"]
     assert run.fail("a") == ["start b"]
     assert run.fail("b") == ["start c"]
@@ -46,7 +48,7 @@ def test_a_chain_of_stand_ins_is_tried_in_turn() -> None:
 
 
 def test_a_retried_node_whose_stand_in_succeeded_runs_itself_again() -> None:
-    run = Play(node("a", instead="s"), node("s", lends=True), node("b", "a"), answer="b")
+    run = Play(node("a", instead="s"), node("s", is_fallback=True), node("b", "a"), answer="b")
     run.begin()
     run.fail("a")
     run.ok("s")
@@ -60,7 +62,7 @@ def test_a_retried_node_whose_stand_in_succeeded_runs_itself_again() -> None:
 
 
 def test_a_stand_in_that_reads_another_output_stands_in_again() -> None:
-    run = Play(node("x"), node("a", instead="s"), node("s", "x", lends=True), node("b", "a"), answer="b")
+    run = Play(node("x"), node("a", instead="s"), node("s", "x", is_fallback=True), node("b", "a"), answer="b")
     run.begin()
     run.fail("a")
     run.ok("x")
@@ -73,7 +75,7 @@ def test_a_stand_in_that_reads_another_output_stands_in_again() -> None:
 
 
 def test_a_repaired_node_lets_a_blocked_stand_in_step_in_after_all() -> None:
-    run = Play(node("x"), node("a", instead="s"), node("s", "x", lends=True), answer="a")
+    run = Play(node("x"), node("a", instead="s"), node("s", "x", is_fallback=True), answer="a")
     run.begin()
     run.fail("x")
     assert run.fail("a") == ["park x a"]
@@ -83,7 +85,7 @@ def test_a_repaired_node_lets_a_blocked_stand_in_step_in_after_all() -> None:
 
 
 def test_a_node_given_up_while_its_stand_in_runs_takes_it_along() -> None:
-    run = Play(node("a", instead="s"), node("s", lends=True), node("b", "a"), answer="b")
+    run = Play(node("a", instead="s"), node("s", is_fallback=True), node("b", "a"), answer="b")
     run.begin()
     run.fail("a")
     assert run.give_up("a") == ["cancel s", "end partial"]
@@ -94,7 +96,7 @@ def test_a_loop_that_a_join_does_not_need_takes_its_calls_along() -> None:
         node("a", kind="llm", instead="t"),
         node("c"),
         join("all", "c", policy="settled"),
-        node("t", "all", kind="llm", lends=True),
+        node("t", "all", kind="llm", is_fallback=True),
         node("b"),
         join("j", "a", "b", policy="first"),
         answer="j",

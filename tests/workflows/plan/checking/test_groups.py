@@ -1,4 +1,4 @@
-"""What an island may hold, and what it may be joined to."""
+"""What an group may hold, and what it may be joined to."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from workflows.plan.checking.validation import problems_of
 from workflows.plan.language.parser import parse_plan
 
 
-def told(*nodes: dict[str, Any], islands: list[list[str]], catalogue: Any = CATALOGUE) -> list[str]:
-    data = plan(*nodes, answer=[f"${node['id']}" for node in nodes if node.get("lends") is None], islands=islands)
+def told(*nodes: dict[str, Any], groups: list[list[str]], catalogue: Any = CATALOGUE) -> list[str]:
+    data = plan(*nodes, answer=[f"${node['id']}" for node in nodes if node.get("lends") is None], groups=groups)
     for node in data["nodes"]:
         node.pop("lends", None)
     data["answer"] = [ref for ref in data["answer"] if ref != "$s"]
@@ -18,7 +18,7 @@ def told(*nodes: dict[str, Any], islands: list[list[str]], catalogue: Any = CATA
 
 
 @pytest.mark.parametrize(
-    ("nodes", "islands"),
+    ("nodes", "groups"),
     [
         ([free("a"), free("b", of="a"), free("c", of="a"), llm("d", "$b $c")], [["a", "b", "c"]]),
         ([free("a"), free("b")], [["a", "b"]]),
@@ -30,47 +30,47 @@ def told(*nodes: dict[str, Any], islands: list[list[str]], catalogue: Any = CATA
         ([gate("g"), free("a", of="g"), free("b", of="a"), free("c", of="g")], [["a", "b"]]),
     ],
 )
-def test_islands_that_keep_the_rules_pass_and_run(nodes: list[dict[str, Any]], islands: list[list[str]]) -> None:
-    assert told(*nodes, islands=islands) == []
-    read = parse_plan(plan(*nodes, answer=[f"${node['id']}" for node in nodes], islands=islands))
+def test_islands_that_keep_the_rules_pass_and_run(nodes: list[dict[str, Any]], groups: list[list[str]]) -> None:
+    assert told(*nodes, groups=groups) == []
+    read = parse_plan(plan(*nodes, answer=[f"${node['id']}" for node in nodes], groups=groups))
     facts = {"?x": True}
     assert Drive(skeleton_of(read), lambda _state, _unit: facts).run() == "done"
 
 
 @pytest.mark.parametrize(
-    ("nodes", "islands", "sentence"),
+    ("nodes", "groups", "sentence"),
     [
-        ([free("a")], [["a"], []], "islands[1]: an island without members; leave it out"),
-        ([free("abc")], [["abd"]], "islands[0][0]: there is no node `abd`; did you mean `abc`?"),
-        ([free("a")], [["a", "a"]], "islands[0][1]: `a` is already in islands[0]; a node is in one island, once"),
-        ([free("a"), free("b")], [["a", "b"], ["b"]], "islands[1][0]: `b` is already in islands[0]"),
-        ([free("a"), llm("b")], [["a", "b"]], "islands[0][1]: `b` is of kind llm; an island holds tool calls only"),
+        ([free("a")], [["a"], []], "groups[1]: an group without members; leave it out"),
+        ([free("abc")], [["abd"]], "groups[0][0]: there is no node `abd`; did you mean `abc`?"),
+        ([free("a")], [["a", "a"]], "groups[0][1]: `a` is already in groups[0]; a node is in one group, once"),
+        ([free("a"), free("b")], [["a", "b"], ["b"]], "groups[1][0]: `b` is already in groups[0]"),
+        ([free("a"), llm("b")], [["a", "b"]], "groups[0][1]: `b` is of kind llm; an group holds tool calls only"),
         ([free("a"), join("b", ["a"])], [["a", "b"]], "`b` is of kind join"),
         ([tool("a"), each("b")], [["a", "b"]], "`b` is of kind map"),
         ([free("a"), gate("b")], [["a", "b"]], "`b` is of kind gate"),
         (
             [free("a"), tool("b", "note", {"text": "x"})],
             [["a", "b"]],
-            "islands[0][1]: `b` writes; an island only reads",
+            "groups[0][1]: `b` writes; an group only reads",
         ),
         (
             [tool("a", "load", {"path": "x"}), tool("w", "store", {"path": "y"})],
             [["a"]],
-            "islands[0]: `a` uses what another node may write; take it out of the island",
+            "groups[0]: `a` uses what another node may write; take it out of the group",
         ),
-        ([free("a"), tool("b", "shell", {})], [["a", "b"]], "islands[0]: its tools run on different workers"),
+        ([free("a"), tool("b", "shell", {})], [["a", "b"]], "groups[0]: its tools run on different workers"),
         ([free("a", locks=[{"name": "x"}])], [["a"]], "`a` has locks, a fallback or a stand-in; take it out"),
         ([free("a", on_error={"fallback": 1})], [["a"]], "`a` has locks, a fallback or a stand-in"),
         ([free("a", on_error={"instead": "s"}), free("s")], [["a"]], "`a` has locks, a fallback or a stand-in"),
         (
             [free("a", on_error={"instead": "s"}), free("s")],
             [["s"]],
-            "`s` stands in for `a`; take it out of the island",
+            "`s` stands in for `a`; take it out of the group",
         ),
         (
             [free("a"), free("b", when={"ref": "$a:status", "op": "eq", "value": "failed"})],
             [["a", "b"]],
-            "islands[0][1]: the condition of `b` reads how another node ended",
+            "groups[0][1]: the condition of `b` reads how another node ended",
         ),
         (
             [free("a"), free("b"), join("j", ["a", "b"], policy="first")],
@@ -86,17 +86,17 @@ def test_islands_that_keep_the_rules_pass_and_run(nodes: list[dict[str, Any]], i
         (
             [free("a"), free("b", of="a"), free("c", of="a")],
             [["a", "b"]],
-            "islands[0]: `a` has consumers inside and outside (`c`)",
+            "groups[0]: `a` has consumers inside and outside (`c`)",
         ),
         (
             [free("a"), free("b"), llm("c", "$a"), llm("d", "$b")],
             [["a", "b"]],
-            "islands[0]: its exits have different consumers",
+            "groups[0]: its exits have different consumers",
         ),
         (
             [free("a"), llm("x", "$a"), free("b", of="x")],
             [["a", "b"]],
-            "islands[0]: the island waits for its own end through x; take those members out",
+            "groups[0]: the group waits for its own end through x; take those members out",
         ),
         (
             [free("a"), free("b", of="a"), free("c"), free("d", of="c"), free("p", of="b"), free("q", of="p")],
@@ -106,22 +106,22 @@ def test_islands_that_keep_the_rules_pass_and_run(nodes: list[dict[str, Any]], i
         (
             [free("a"), free("b"), free("x", of="a"), free("y", needs=["b"])],
             [["a", "y"], ["b", "x"]],
-            "islands[0]: the island waits for its own end; take those",
+            "groups[0]: the group waits for its own end; take those",
         ),
     ],
 )
 def test_a_broken_rule_is_told_at_its_island(
-    nodes: list[dict[str, Any]], islands: list[list[str]], sentence: str
+    nodes: list[dict[str, Any]], groups: list[list[str]], sentence: str
 ) -> None:
-    found = told(*nodes, islands=islands)
+    found = told(*nodes, groups=groups)
     assert any(sentence in said for said in found), found
 
 
 def test_without_a_catalogue_everything_but_effects_is_checked() -> None:
-    assert told(free("a"), tool("b", "note", {"text": "x"}), islands=[["a", "b"]], catalogue=None) == []
-    assert told(free("a"), llm("b"), islands=[["a", "b"]], catalogue=None) != []
+    assert told(free("a"), tool("b", "note", {"text": "x"}), groups=[["a", "b"]], catalogue=None) == []
+    assert told(free("a"), llm("b"), groups=[["a", "b"]], catalogue=None) != []
 
 
 def test_two_thousand_islands_are_checked_in_time_for_their_edges() -> None:
     nodes = [free(f"n{number}", of=f"n{number - 1}" if number % 2 else "") for number in range(4_000)]
-    assert told(*nodes, islands=[[f"n{number}", f"n{number + 1}"] for number in range(0, 4_000, 2)]) == []
+    assert told(*nodes, groups=[[f"n{number}", f"n{number + 1}"] for number in range(0, 4_000, 2)]) == []

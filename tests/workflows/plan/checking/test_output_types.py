@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from doubles.plan.samples import TOOLS, each, free, gate, join, llm, plan, tool
 
-from workflows.plan.checking.output_types import Outputs
+from workflows.plan.checking.output_types import OutputTypes
 from workflows.plan.language.parser import parse_plan
 from workflows.plan.language.references import Reference, parse_reference
 
@@ -34,7 +34,7 @@ DATA = plan(
     inputs={"city": {"type": "string"}, "rows": {"type": "array"}, "n": {"type": "integer", "default": None}},
 )
 PLAN = parse_plan(DATA)
-OUTPUTS = Outputs(PLAN, TOOLS)
+OUTPUTS = OutputTypes(PLAN, TOOLS)
 
 
 def read(text: str) -> Reference:
@@ -102,7 +102,7 @@ def test_a_path_that_cannot_be_is_named_with_what_there_is(text: str, sentence: 
 
 def test_a_path_through_alternatives_is_wrong_when_it_is_wrong_in_each() -> None:
     schema = {"anyOf": [{"type": "string"}, {"type": "object", "properties": {"x": {}}}]}
-    outputs = Outputs(parse_plan(plan(llm("b", output_schema=schema))), {})
+    outputs = OutputTypes(parse_plan(plan(llm("b", output_schema=schema))), {})
     assert outputs.at(read("$b.x")) == (None, None)
     assert outputs.at(read("$b.y"))[1] == "`${b.y}` has no value: `$b` has x"
 
@@ -115,7 +115,7 @@ def test_an_item_has_the_type_of_the_list_only_inside_its_map() -> None:
 
 
 def test_without_tools_only_the_plan_itself_tells() -> None:
-    outputs = Outputs(PLAN, {})
+    outputs = OutputTypes(PLAN, {})
     assert outputs.types_at(read("$a.count")) == frozenset()
     assert outputs.types_at(read("$b.n")) == {"integer"}
 
@@ -124,5 +124,5 @@ def test_without_tools_only_the_plan_itself_tells() -> None:
     "schema", [None, True, [], {"properties": 1}, {"type": 7}, {"$ref": 1}, {"anyOf": [1]}, {"items": 3}]
 )
 def test_a_tool_schema_that_makes_no_sense_tells_nothing(schema: Any) -> None:
-    outputs = Outputs(PLAN, {"search": {"name": "search", "output_schema": schema}})
+    outputs = OutputTypes(PLAN, {"search": {"name": "search", "output_schema": schema}})
     assert outputs.types_at(read("$a.items[0].x")) == frozenset()

@@ -8,7 +8,7 @@ from doubles.plan.junk import anything
 from hypothesis import given, settings
 
 from workflows.plan.checking.schemas import unknown_keywords
-from workflows.plan.language.json_schema import PATTERN_CHARACTERS, faults
+from workflows.plan.language.json_schema import PATTERN_CHARACTERS, violations
 from workflows.plan.language.problems import place_of
 
 
@@ -126,7 +126,7 @@ def test_patterns_people_write_are_allowed(pattern: str) -> None:
 def test_every_allowed_pattern_ends_soon_on_the_longest_text(pattern: str) -> None:
     assert told({"pattern": pattern}) == []
     began = time.perf_counter()
-    list(faults((" " if "s" in pattern else "a") * PATTERN_CHARACTERS, {"pattern": pattern}))
+    list(violations((" " if "s" in pattern else "a") * PATTERN_CHARACTERS, {"pattern": pattern}))
     assert time.perf_counter() - began < 4
 
 

@@ -26,7 +26,7 @@ from hypothesis import given, settings
 
 from workflows.plan.checking.inputs import bind_inputs, input_problems
 from workflows.plan.checking.validation import MAX_EDGES, MAX_PROBLEMS, problems_of
-from workflows.plan.compile.graph import Skeleton
+from workflows.plan.compile.graph import ExecutionPlan
 from workflows.plan.language.nodes import Plan
 from workflows.plan.language.parser import parse_plan
 from workflows.plan.language.problems import SENTENCE_CHARACTERS, InvalidPlan, Problem, place_of
@@ -187,10 +187,10 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
     ),
     ("stand-in of itself", plan(tool(on_error={"instead": "a"})), "instead", "nodes[0].on_error.instead", "for itself"),
     (
-        "island of nobody",
-        plan(tool(), islands=[["a", "z"]]),
+        "group of nobody",
+        plan(tool(), groups=[["a", "z"]]),
         "dangling",
-        "islands[0][1]",
+        "groups[0][1]",
         "there is no node `z`; there are a",
     ),
     ("answer of nobody", plan(tool(), answer="$z"), "dangling", "answer", "`$z` refers to no node"),
@@ -694,11 +694,11 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         "`y` is not",
     ),
     (
-        "island of a model",
-        plan(tool(), llm("b", "$a"), islands=[["a", "b"]]),
-        "island",
-        "islands[0][1]",
-        "`b` is of kind llm; an island",
+        "group of a model",
+        plan(tool(), llm("b", "$a"), groups=[["a", "b"]]),
+        "group",
+        "groups[0][1]",
+        "`b` is of kind llm; an group",
     ),
 ]
 
@@ -809,7 +809,7 @@ def test_problems_come_node_by_node() -> None:
 
 
 def test_without_a_catalogue_tools_are_not_judged_and_the_rest_is() -> None:
-    data = plan(tool(tool="zzz", args={"q": "$nobody"}), each("m", "$a.count"), islands=[["a", "z"]])
+    data = plan(tool(tool="zzz", args={"q": "$nobody"}), each("m", "$a.count"), groups=[["a", "z"]])
     assert {item.code for item in problems(data, catalogue=None)} == {"dangling"}
 
 
@@ -858,11 +858,11 @@ def runs(read: Plan) -> bool:
     """Run a checked plan without facts and with plausible ones; False when its inputs do not fit."""
     if list(input_problems(read, {})):
         return False
-    skeleton = skeleton_of(read, bind_inputs(read, {}))
-    packed = skeleton.pack()
-    assert Skeleton.unpack(packed).pack() == packed
-    Drive(skeleton).run()
-    Drive(Skeleton.unpack(packed), wanted_facts(read)).run()
+    execution_plan = skeleton_of(read, bind_inputs(read, {}))
+    packed = execution_plan.pack()
+    assert ExecutionPlan.unpack(packed).pack() == packed
+    Drive(execution_plan).run()
+    Drive(ExecutionPlan.unpack(packed), wanted_facts(read)).run()
     return True
 
 

@@ -1,4 +1,4 @@
-"""A checked plan becomes the skeleton that the scheduler runs: edges by index, times, effects, facts, fallbacks."""
+"""A checked plan becomes the execution plan: edges by index, times, effects, facts, fallbacks."""
 
 import json
 from dataclasses import asdict
@@ -22,27 +22,31 @@ from doubles.plan.samples import (
 
 from workflows.plan.compile.compiler import GATE_SECONDS, MODEL_ATTEMPTS, MODEL_SECONDS, READ_ATTEMPTS, WRITE_ATTEMPTS
 from workflows.plan.compile.forecast import ranks
-from workflows.plan.compile.graph import Skeleton, Spec
+from workflows.plan.compile.graph import ExecutionPlan, NodeSpec
 from workflows.plan.language.parser import parse_plan
 
 
-def specs(*nodes: dict[str, Any], **fields: Any) -> dict[str, Spec]:
+def specs(*nodes: dict[str, Any], **fields: Any) -> dict[str, NodeSpec]:
     return {spec.id: spec for spec in annotated(plan(*nodes, **fields)).specs}
 
 
 @pytest.mark.parametrize("name", PLANS)
 def test_a_skeleton_is_read_back_as_it_was_packed(name: str) -> None:
-    skeleton = annotated(PLANS[name])
-    again = Skeleton.unpack(skeleton.pack())
-    assert json.dumps(asdict(again)) == json.dumps(asdict(skeleton))
-    assert again.pack() == skeleton.pack()
+    execution_plan = annotated(PLANS[name])
+    again = ExecutionPlan.unpack(execution_plan.pack())
+    assert json.dumps(asdict(again)) == json.dumps(asdict(execution_plan))
+    assert again.pack() == execution_plan.pack()
 
 
 @pytest.mark.parametrize("name", PLANS)
 def test_every_sample_runs_to_its_end_with_and_without_facts(name: str) -> None:
     read = parse_plan(PLANS[name])
     assert Drive(skeleton_of(read, approval="never")).run() in ("done", "partial", "failed")
-    assert Drive(Skeleton.unpack(skeleton_of(read).pack()), wanted_facts(read)).run() in ("done", "partial", "failed")
+    assert Drive(ExecutionPlan.unpack(skeleton_of(read).pack()), wanted_facts(read)).run() in (
+        "done",
+        "partial",
+        "failed",
+    )
 
 
 def test_the_design_example_runs_every_node_once_and_is_done() -> None:
@@ -60,7 +64,7 @@ def test_edges_become_positions() -> None:
         free("w"),
         join("j", ["w", "a"], needs=["b"]),
     )
-    assert (found["a"].instead, found["s"].lends, found["a"].lends) == (1, True, False)
+    assert (found["a"].instead, found["s"].is_fallback, found["a"].is_fallback) == (1, True, False)
     assert (found["b"].needs, found["b"].reads, found["b"].watches) == ([3, 0], [0], [4])
     assert (found["j"].inputs, found["j"].needs) == ([4, 0], [2])
     assert [spec.kind for spec in found.values()] == ["tool", "tool", "llm", "gate", "tool", "join"]
@@ -170,10 +174,10 @@ def test_locks_priority_and_rank() -> None:
         join("j", ["a"], priority=4),
         gate("g", needs=["j"]),
     )
-    skeleton = annotated(data)
-    assert skeleton.specs[0].locks == [("r", True), ("s", False)]
-    assert [spec.priority for spec in skeleton.specs] == [1, 4, 3]
-    assert [spec.rank for spec in skeleton.specs] == ranks(parse_plan(data)) == [61_050, 60_050, 60_000]
+    execution_plan = annotated(data)
+    assert execution_plan.specs[0].locks == [("r", True), ("s", False)]
+    assert [spec.priority for spec in execution_plan.specs] == [1, 4, 3]
+    assert [spec.rank for spec in execution_plan.specs] == ranks(parse_plan(data)) == [61_050, 60_050, 60_000]
 
 
 def test_fallbacks_are_kept_with_the_facts_that_others_test() -> None:
@@ -291,9 +295,9 @@ def test_a_test_of_an_input_that_cannot_be_decided_fails_its_node_only_when_its_
 def test_the_answer_names_its_nodes_and_whether_one_is_the_whole(
     answer: Any, nodes: list[int], *, direct: bool
 ) -> None:
-    skeleton = annotated(plan(tool(), llm("b"), answer=answer, inputs={"n": {"default": "x"}}))
-    assert (skeleton.answer, skeleton.direct) == (nodes, direct)
-    assert [spec.keeps for spec in skeleton.specs].count(True) == direct
+    execution_plan = annotated(plan(tool(), llm("b"), answer=answer, inputs={"n": {"default": "x"}}))
+    assert (execution_plan.answer, execution_plan.direct) == (nodes, direct)
+    assert [spec.keeps for spec in execution_plan.specs].count(True) == direct
 
 
 def test_the_requests_ending_wins_over_the_plans_and_that_over_parking() -> None:
@@ -303,4 +307,4 @@ def test_the_requests_ending_wins_over_the_plans_and_that_over_parking() -> None
 
 
 def test_islands_become_positions() -> None:
-    assert annotated(PLANS["islands"]).islands == [[0, 1, 2]]
+    assert annotated(PLANS["groups"]).groups == [[0, 1, 2]]

@@ -4,53 +4,57 @@ from graphlib import TopologicalSorter
 
 import pytest
 from doubles.plan.play import Play, join, node
-from doubles.plan.strategies import skeletons
+from doubles.plan.strategies import execution_plans
 from hypothesis import given
 
-from workflows.plan.compile.graph import Graph, Skeleton, Spec, skeleton_in
+from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec, parse_execution_plan
 
 
 def test_a_skeleton_is_read_back_as_it_was_packed() -> None:
     specs = [
-        Spec("a", "tool", summary="a search", locks=[("repo", True)], fallback=("d", 3, {"n": 1})),
-        Spec("m", "map", needs=[0], over=(0, "items.length"), cap=5, item_kind="llm"),
-        Spec("j", "join", inputs=[0, 1], policy="quorum", quorum=1, deadline=500),
-        Spec("g", "gate", question="which?", schema={"type": "string"}, when={"ref": "$a.n", "op": "eq", "value": 1}),
+        NodeSpec("a", "tool", summary="a search", locks=[("repo", True)], fallback=("d", 3, {"n": 1})),
+        NodeSpec("m", "map", needs=[0], over=(0, "items.length"), cap=5, item_kind="llm"),
+        NodeSpec("j", "join", inputs=[0, 1], policy="quorum", quorum=1, deadline=500),
+        NodeSpec(
+            "g", "gate", question="which?", schema={"type": "string"}, when={"ref": "$a.n", "op": "eq", "value": 1}
+        ),
     ]
-    packed = Skeleton(specs, [2], "fail", [[0]], direct=True).pack()
-    again = Skeleton.unpack(packed)
+    packed = ExecutionPlan(specs, [2], "fail", [[0]], direct=True).pack()
+    again = ExecutionPlan.unpack(packed)
     assert again.pack() == packed
     assert [spec.id for spec in again.specs] == ["a", "m", "j", "g"]
-    assert (again.answer, again.on_failure, again.islands, again.direct) == ([2], "fail", [[0]], True)
+    assert (again.answer, again.on_failure, again.groups, again.direct) == ([2], "fail", [[0]], True)
     assert again.specs[2].policy == "quorum"
 
 
 def test_a_plain_node_takes_few_bytes() -> None:
-    specs = [Spec(f"n{index}", "tool", needs=[index - 1] if index else []) for index in range(1_000)]
-    assert len(Skeleton(specs, [999]).pack()) < 12_000
+    specs = [NodeSpec(f"n{index}", "tool", needs=[index - 1] if index else []) for index in range(1_000)]
+    assert len(ExecutionPlan(specs, [999]).pack()) < 12_000
 
 
 def test_who_reads_a_node_s_end_is_known() -> None:
-    graph = Play(node("a", instead="s"), node("s", lends=True), node("b", "a"), join("j", "a", "b"), answer="j").graph
+    graph = Play(
+        node("a", instead="s"), node("s", is_fallback=True), node("b", "a"), join("j", "a", "b"), answer="j"
+    ).graph
     assert graph.behind(0) == (2, 3)
     assert graph.behind(1) == (0,)
 
 
 def test_a_stand_in_comes_before_the_node_it_stands_in_for() -> None:
-    graph = Play(node("a", instead="s"), node("s", lends=True), node("b", "a"), answer="b").graph
+    graph = Play(node("a", instead="s"), node("s", is_fallback=True), node("b", "a"), answer="b").graph
     assert graph.place[1] < graph.place[0] < graph.place[2]
 
 
 def test_the_floor_of_an_island_s_member_is_what_its_island_covers() -> None:
-    graph = Play(node("x"), node("a", "x"), node("b", "a", "x"), answer="b", islands=[["a", "b"]]).graph
+    graph = Play(node("x"), node("a", "x"), node("b", "a", "x"), answer="b", groups=[["a", "b"]]).graph
     assert graph.floor == [0, 0, 1]
 
 
-@given(skeletons())
-def test_every_plan_has_an_order_in_which_nothing_comes_before_what_it_waits_for(skeleton: Skeleton) -> None:
-    graph = Graph(skeleton)
-    waits = {index: [*graph.deps[index], *spec.inputs] for index, spec in enumerate(skeleton.specs)}
-    for standin, host in graph.standin_for.items():
+@given(execution_plans())
+def test_every_plan_has_an_order_in_which_nothing_comes_before_what_it_waits_for(execution_plan: ExecutionPlan) -> None:
+    graph = Graph(execution_plan)
+    waits = {index: [*graph.deps[index], *spec.inputs] for index, spec in enumerate(execution_plan.specs)}
+    for standin, host in graph.fallback_for.items():
         waits[host].append(standin)
     assert sorted(graph.order) == sorted(TopologicalSorter(waits).static_order())
     for node_index, before in waits.items():
@@ -60,18 +64,18 @@ def test_every_plan_has_an_order_in_which_nothing_comes_before_what_it_waits_for
 @pytest.mark.parametrize(
     "specs",
     [
-        [Spec("a", "foo")],  # type: ignore[arg-type]
-        [Spec("a", "tool", timeout="soon")],  # type: ignore[arg-type]
-        [Spec("a", "tool", reads=[7])],
-        [Spec("a", "tool", needs=[-1])],
-        [Spec("a", "tool", instead=3)],
-        [Spec("a", "tool", needs=[1]), Spec("b", "tool", needs=[0])],
-        [Spec("a", "tool"), Spec("a", "tool")],
-        [Spec("a" * 70_000_000, "tool")],
+        [NodeSpec("a", "foo")],  # type: ignore[arg-type]
+        [NodeSpec("a", "tool", timeout="soon")],  # type: ignore[arg-type]
+        [NodeSpec("a", "tool", reads=[7])],
+        [NodeSpec("a", "tool", needs=[-1])],
+        [NodeSpec("a", "tool", instead=3)],
+        [NodeSpec("a", "tool", needs=[1]), NodeSpec("b", "tool", needs=[0])],
+        [NodeSpec("a", "tool"), NodeSpec("a", "tool")],
+        [NodeSpec("a" * 70_000_000, "tool")],
     ],
     ids=["kind", "type", "reads", "needs", "instead", "circle", "twice", "bomb"],
 )
-def test_a_skeleton_that_no_check_has_made_is_none(specs: list[Spec]) -> None:
-    assert skeleton_in(Skeleton(specs, [0]).pack()) is None
-    assert skeleton_in(Skeleton([Spec("a", "tool")], [1]).pack()) is None
-    assert skeleton_in(Skeleton([Spec("a", "tool", locks=[("l", True)])], [0]).pack()) is not None
+def test_a_skeleton_that_no_check_has_made_is_none(specs: list[NodeSpec]) -> None:
+    assert parse_execution_plan(ExecutionPlan(specs, [0]).pack()) is None
+    assert parse_execution_plan(ExecutionPlan([NodeSpec("a", "tool")], [1]).pack()) is None
+    assert parse_execution_plan(ExecutionPlan([NodeSpec("a", "tool", locks=[("l", True)])], [0]).pack()) is not None

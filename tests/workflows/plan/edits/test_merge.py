@@ -6,7 +6,7 @@ import pytest
 from doubles.plan.samples import CATALOGUE, join, llm, plan, tool
 
 from workflows.plan.checking.validation import problems_of
-from workflows.plan.edits.merge import Delta, alike, merge, same_plan
+from workflows.plan.edits.merge import Delta, matching_calls, merge, same_plan
 from workflows.plan.language.nodes import Plan
 from workflows.plan.language.parser import parse_plan
 from workflows.plan.language.problems import Problem
@@ -96,7 +96,7 @@ def test_an_id_twice_is_left_for_validation() -> None:
 
 def test_a_delta_is_read_back_from_the_output_that_asks_for_it() -> None:
     delta = Delta("why", (tool("x"),), "$x")
-    assert Delta.of(delta.wish) == delta
+    assert Delta.of(delta.expansion_request) == delta
     assert Delta.of({"answer": 3}) == Delta.of({"replan": "x"}) == Delta.of(None) == Delta("", ())
 
 
@@ -133,7 +133,7 @@ def test_a_delta_that_repeats_calls_makes_the_same_plan() -> None:
 
 
 def same(one: tuple[dict[str, Any], ...], other: tuple[dict[str, Any], ...]) -> dict[str, str]:
-    return alike(parse_plan(plan(*one)), parse_plan(plan(*other)))
+    return matching_calls(parse_plan(plan(*one)), parse_plan(plan(*other)))
 
 
 @pytest.mark.parametrize(
@@ -161,8 +161,8 @@ def test_nodes_are_alike_if_they_make_the_same_call_on_the_same_inputs(
 def test_nothing_is_alike_under_other_inputs() -> None:
     rome, oslo = ({"x": {"type": "string", "default": name}} for name in ("Rome", "Oslo"))
     one = parse_plan(plan(tool("a", args={"query": "$input.x"}), inputs=rome))
-    assert alike(one, parse_plan(plan(tool("a", args={"query": "$input.x"}), inputs=oslo))) == {}
-    assert alike(one, one) == {"a": "a"}
+    assert matching_calls(one, parse_plan(plan(tool("a", args={"query": "$input.x"}), inputs=oslo))) == {}
+    assert matching_calls(one, one) == {"a": "a"}
 
 
 def test_deep_and_round_plans_are_compared_too() -> None:

@@ -3,8 +3,8 @@
 from typing import Any
 
 from activities.toolbox.read_output import ENTRY
-from workflows.plan.edits.summaries import summarised
-from workflows.plan.edits.tool_loop import READER, expanded, last_turn, told
+from workflows.plan.edits.summaries import with_summaries
+from workflows.plan.edits.tool_loop import READER, expand_tool_calls, last_turn, told
 from workflows.plan.language import dependencies
 from workflows.plan.language.model_context import Excerpt
 from workflows.plan.language.nodes import LlmNode, Plan, ToolNode
@@ -15,7 +15,7 @@ CALLS: list[dict[str, Any]] = [{"id": "1", "name": "add", "arguments": {"a": 1}}
 
 
 def grown(plan: Plan, name: str, generation: int = 1) -> Plan:
-    return expanded(plan, name, generation, CALLS, "digest", TOOLS)
+    return expand_tool_calls(plan, name, generation, CALLS, "digest", TOOLS)
 
 
 def new(plan: Plan, before: Plan) -> list[str]:
@@ -41,8 +41,8 @@ def test_loops_whose_ids_begin_alike_have_ids_of_their_own() -> None:
     nodes = [{"id": name, "kind": "llm", "prompt": "?", "tools": ["add"], "max_turns": 50} for name in names]
     plan = parse_plan({"nodes": nodes, "answer": "$goal"})
     for name in names:
-        plan = expanded(plan, name, 1, CALLS * 32, "digest", TOOLS)
-    plan = expanded(plan, names[0], 2, CALLS, "digest", TOOLS)
+        plan = expand_tool_calls(plan, name, 1, CALLS * 32, "digest", TOOLS)
+    plan = expand_tool_calls(plan, names[0], 2, CALLS, "digest", TOOLS)
     ids = [node.id for node in plan.nodes]
     assert len(set(ids)) == len(ids)
     assert max(map(len, ids)) <= 40
@@ -63,7 +63,7 @@ def long_input(**fields: Any) -> Plan:
 
 def test_summaries_are_nodes_that_the_next_turn_reads_and_every_later_one() -> None:
     base = long_input(tools=["add"], context={"over": "summarise"})
-    grown_once = summarised(base, "n", 1, [excerpt(1), excerpt(2)])
+    grown_once = with_summaries(base, "n", 1, [excerpt(1), excerpt(2)])
     assert new(grown_once, base) == ["n_t1_s1", "n_t1_s2", "n_t1_s", "n_t1"]
     first, _, ends, turn = grown_once.nodes[2:]
     assert isinstance(first, LlmNode)
@@ -80,8 +80,8 @@ def test_summaries_are_nodes_that_the_next_turn_reads_and_every_later_one() -> N
 
 def test_only_what_has_no_summary_yet_is_summed_up() -> None:
     base = long_input(context={"over": "summarise"})
-    once = summarised(base, "n", 1, [excerpt(1), excerpt(2)])
-    again = summarised(once, "n", 2, [excerpt(1), excerpt(2, "other")])
+    once = with_summaries(base, "n", 1, [excerpt(1), excerpt(2)])
+    again = with_summaries(once, "n", 2, [excerpt(1), excerpt(2, "other")])
     assert new(again, once) == ["n_g2t1_s1", "n_g2t1_s", "n_g2t1"]
     assert dependencies.inputs_of(again.nodes[-2]) == ["n_t1_s1", "n_g2t1_s1"]
 
@@ -98,7 +98,7 @@ def test_a_model_reads_its_inputs_by_their_names_and_nothing_else() -> None:
         {"id": "4", "name": READER, "arguments": {"node": ["a.text"]}},
     ]
     outputs = {"a.text": "${a.text}"}
-    plan = expanded(base, "n", 1, asked, "digest", {**TOOLS, READER: ENTRY}, outputs)
+    plan = expand_tool_calls(base, "n", 1, asked, "digest", {**TOOLS, READER: ENTRY}, outputs)
     read = plan.nodes[2]
     assert isinstance(read, ToolNode)
     assert read.args == {"node": "a.text", "from": 5, "output": "${a.text}"}
@@ -110,5 +110,5 @@ def test_a_model_reads_its_inputs_by_their_names_and_nothing_else() -> None:
     assert said[1] == ("2", "refused", "there is no output 'b' to read; there are a.text")
     assert "characters" in said[2][2]
     assert said[3][2].startswith("there is no output")
-    without = expanded(base, "n", 1, asked, "digest", {**TOOLS, READER: ENTRY})
+    without = expand_tool_calls(base, "n", 1, asked, "digest", {**TOOLS, READER: ENTRY})
     assert new(without, base) == ["n_t2"], "without outputs there is no such tool"

@@ -51,10 +51,10 @@ def test_a_node_needs_what_it_names_reads_and_tests(
 def test_inputs_and_stand_ins_hold_a_node_up_too() -> None:
     read = node(join("j", ["x", "y"], needs=["z"], on_error={"instead": "s"}, when=STATUS | {"ref": "$w:status"}))
     assert dependencies.inputs_of(read) == ["x", "y"]
-    assert dependencies.standin_of(read) == "s"
+    assert dependencies.fallback_of(read) == "s"
     assert dependencies.waits_for(read) == ["z", "w", "x", "y", "s"]
     assert dependencies.inputs_of(node(tool())) == []
-    assert dependencies.standin_of(node(tool(on_error="skip"))) is None
+    assert dependencies.fallback_of(node(tool(on_error="skip"))) is None
 
 
 def test_references_have_the_place_of_their_text() -> None:

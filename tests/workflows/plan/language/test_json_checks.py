@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workflows.plan.language import json_checks
-from workflows.plan.language.json_checks import MAX_DEPTH, flaw
+from workflows.plan.language.json_checks import MAX_DEPTH, first_violation
 
 
 @given(anything)
 def test_data_without_a_flaw_survives_json(data: Any) -> None:
-    found = flaw(data)
+    found = first_violation(data)
     if found is None:
         assert json.loads(json.dumps(data, allow_nan=False, ensure_ascii=False).encode()) == data
     else:
@@ -36,7 +36,7 @@ _JSON = st.recursive(
 
 @given(_JSON)
 def test_plain_json_has_no_flaw(data: Any) -> None:
-    assert flaw(data) is None
+    assert first_violation(data) is None
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_plain_json_has_no_flaw(data: Any) -> None:
     ],
 )
 def test_a_flaw_is_named_at_its_place(data: Any, where: tuple[Any, ...], told: str) -> None:
-    found = flaw(data)
+    found = first_violation(data)
     assert found is not None
     assert found[0] == where
     assert told in found[1]
@@ -69,20 +69,20 @@ def _nested(levels: int) -> Any:
 
 
 def test_the_depth_is_bounded_to_the_level() -> None:
-    assert flaw(_nested(MAX_DEPTH + 1)) is None
-    assert flaw(_nested(MAX_DEPTH + 2)) == (
+    assert first_violation(_nested(MAX_DEPTH + 1)) is None
+    assert first_violation(_nested(MAX_DEPTH + 2)) == (
         (),
         f"nested more than {MAX_DEPTH} levels deep; flatten it, or put the text in a document",
     )
-    assert flaw(_nested(100_000)) is not None
-    assert flaw(_nested(5), depth=3) is not None
+    assert first_violation(_nested(100_000)) is not None
+    assert first_violation(_nested(5), depth=3) is not None
 
 
 def test_the_number_of_values_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert json_checks.MAX_VALUES == 1_000_000
     monkeypatch.setattr(json_checks, "MAX_VALUES", 1_000)
-    assert flaw([0] * 1_000) is None
-    found = flaw([[0] * 100] * 11)
+    assert first_violation([0] * 1_000) is None
+    found = first_violation([[0] * 100] * 11)
     assert found is not None
     assert "over 1,000 values" in found[1]
 
@@ -90,4 +90,4 @@ def test_the_number_of_values_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_data_that_contains_itself_is_too_deep() -> None:
     data: list[Any] = []
     data.append(data)
-    assert flaw(data) is not None
+    assert first_violation(data) is not None

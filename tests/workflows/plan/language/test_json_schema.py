@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from workflows.plan.language.json_schema import MAX_STEPS, PATTERN_CHARACTERS, TYPES, equal, faults, type_of, types_of
+from workflows.plan.language.json_schema import (
+    MAX_STEPS,
+    PATTERN_CHARACTERS,
+    TYPES,
+    equal,
+    type_of,
+    types_of,
+    violations,
+)
 from workflows.plan.language.problems import place_of
 
 _TYPE = st.sampled_from(list(TYPES))
@@ -57,7 +65,7 @@ _DEFS = {"Leaf": {"type": ["string", "integer"]}}
 
 
 def told(value: Any, schema: dict[str, Any]) -> list[str]:
-    return [f"{place_of(where)} {sentence}".strip() for where, sentence in faults(value, schema)]
+    return [f"{place_of(where)} {sentence}".strip() for where, sentence in violations(value, schema)]
 
 
 @settings(max_examples=250, deadline=None)
@@ -99,7 +107,7 @@ def test_the_verdict_is_that_of_a_full_validator_and_what_fits_is_of_an_allowed_
 )
 def test_no_schema_makes_a_check_raise(value: Any, some: Any, fields: dict[str, Any]) -> None:
     for schema in (some, fields, {"properties": {"a": some}, "items": fields, "$defs": fields}):
-        assert all(sentence.isprintable() for _, sentence in faults(value, schema))
+        assert all(sentence.isprintable() for _, sentence in violations(value, schema))
         types_of(schema, {})
 
 
@@ -153,7 +161,7 @@ def test_a_text_may_be_taken_over_by_the_caller() -> None:
         return iter([(where, "taken")]) if text.startswith("$") else None
 
     schema = {"properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
-    found = list(faults({"a": "$x", "b": "y"}, schema, on_text=on_text))
+    found = list(violations({"a": "$x", "b": "y"}, schema, on_text=on_text))
     assert found == [(("a",), "taken"), (("b",), 'wanted integer, not "y"')]
     assert seen == [(("a",), "$x", {"type": "integer"}), (("b",), "y", {"type": "integer"})]
 

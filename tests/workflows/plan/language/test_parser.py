@@ -47,11 +47,11 @@ SHAPES: list[tuple[str, Any, str, str, str]] = [
     ("goal too long", plan(tool(), goal="é" * 20_000), "value", "goal", "40,000 bytes; at most 32,768"),
     ("on_failure", plan(tool(), on_failure="stop"), "choice", "on_failure", 'one of park, partial, fail, not "stop"'),
     (
-        "islands flat",
-        plan(tool(), islands=["a"]),
+        "groups flat",
+        plan(tool(), groups=["a"]),
         "type",
-        "islands[0]",
-        'must be a list, not "a"; for example `islands: [[',
+        "groups[0]",
+        'must be a list, not "a"; for example `groups: [[',
     ),
     ("inputs a list", plan(tool(), inputs=["city"]), "type", "inputs", "for example `inputs: {city: {type: string}}`"),
     (

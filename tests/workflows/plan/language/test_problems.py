@@ -29,7 +29,7 @@ from workflows.plan.language.problems import (
         ((), ""),
         (("answer",), "answer"),
         (("nodes", 3, "args", "query"), "nodes[3].args.query"),
-        (("islands", 0, 1), "islands[0][1]"),
+        (("groups", 0, 1), "groups[0][1]"),
         (("nodes", 0, "args", "two words"), 'nodes[0].args["two words"]'),
         (("nodes", 0, "args", "max-items"), "nodes[0].args.max-items"),
         (("inputs", ""), 'inputs[""]'),

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workflows.plan.scheduling.budget import Amounts, Budget
-from workflows.plan.scheduling.events import Begun, Charged, Outcome, Raised, Settled, Start
+from workflows.plan.scheduling.events import BudgetRaised, CostCharged, NodeEnded, Outcome, RunStarted, Start
 from workflows.plan.scheduling.step import step
 
 
@@ -73,7 +73,7 @@ def test_before_a_call_has_cost_something_its_price_is_what_it_is_expected_to_co
 
 def test_calls_that_cost_nothing_so_far_do_not_hide_the_price_of_the_next() -> None:
     run = priced(9, 10_000_000, cost=20_000)
-    run.act(Charged(Amounts(1_000, 0, 1)))
+    run.act(CostCharged(Amounts(1_000, 0, 1)))
     assert run.begin() == ["start c0", "start c1"]
 
 
@@ -89,7 +89,7 @@ def test_a_higher_limit_lets_a_parked_run_go_on() -> None:
     run = calls(3, calls=1)
     run.begin()
     assert used(run, "c0", 1) == ["park "]
-    assert run.act(Raised({"calls": 3})) == ["start c1", "start c2"]
+    assert run.act(BudgetRaised({"calls": 3})) == ["start c1", "start c2"]
     assert not run.state.parked
     assert used(run, "c1", 1) == []
     assert used(run, "c2", 1) == ["end done"]
@@ -123,7 +123,7 @@ def test_attempts_are_calls_and_what_nobody_knows_counts_in_full() -> None:
 
 def test_a_planner_is_paid_from_the_same_budget() -> None:
     run = calls(1, calls=1)
-    run.act(Charged(Amounts(10, 0, 1)))
+    run.act(CostCharged(Amounts(10, 0, 1)))
     assert run.begin() == ["park "]
 
 
@@ -155,12 +155,12 @@ def test_what_is_spent_never_passes_the_limit_by_more_than_one_call(
     """`jobs` are (estimate, real use); a call that uses more than its estimate may pass the limit by the difference."""
     run = Play(*(node(f"c{index}", kind="llm", tokens=estimate) for index, (estimate, _) in enumerate(jobs)))
     run.state.budget = budget = Budget({"tokens": limit})
-    flying = [unit for start in step(run.state, Begun()) if isinstance(start, Start) for unit in start.units]
+    flying = [unit for start in step(run.state, RunStarted()) if isinstance(start, Start) for unit in start.units]
     excess = 0
     while flying:
         unit = flying.pop(random.randrange(len(flying)))  # type: ignore[attr-defined]
         excess += max(0, jobs[unit][1] - budget.reserved[unit].tokens)
-        decisions = step(run.state, Settled(unit, 1, Outcome("x", spent=(jobs[unit][1], 0))))
+        decisions = step(run.state, NodeEnded(unit, 1, Outcome("x", spent=(jobs[unit][1], 0))))
         flying += [started for start in decisions if isinstance(start, Start) for started in start.units]
         assert budget.held.tokens == sum(held.tokens for held in budget.reserved.values())
         largest = max(max(estimate, real, 1_000) for estimate, real in jobs)

@@ -5,7 +5,7 @@ from doubles.plan.play import Play, each, join, node
 from doubles.plan.samples import TOOLS, llm, skeleton_of
 
 from workflows.plan.compile.graph import Graph
-from workflows.plan.edits.tool_loop import expanded
+from workflows.plan.edits.tool_loop import expand_tool_calls
 from workflows.plan.language.parser import parse_plan
 from workflows.plan.scheduling.effects import repeated
 from workflows.plan.scheduling.state import SUCCEEDED, RunState
@@ -75,10 +75,10 @@ def test_what_a_tool_loop_has_called_counts_for_its_model_and_for_what_that_read
         node("n", "a", kind="llm", instead="n_t2"),
         node("n_t1_1", **WRITES),
         join("n_t1_all", "n_t1_1", policy="settled"),
-        node("n_t2", "n_t1_all", kind="llm", instead="n_t3", lends=True),
+        node("n_t2", "n_t1_all", kind="llm", instead="n_t3", is_fallback=True),
         node("n_t2_1"),
         join("n_t2_all", "n_t2_1", policy="settled"),
-        node("n_t3", "n_t2_all", kind="llm", lends=True),
+        node("n_t3", "n_t2_all", kind="llm", is_fallback=True),
         answer="n",
     )
     run.begin()
@@ -91,7 +91,7 @@ def test_the_calls_of_a_loop_are_known_by_the_ids_that_they_are_given() -> None:
     asked = [{"id": "1", "name": "note", "arguments": {"text": "pay"}}]
     tools = {"note": TOOLS["note"]}
     for turn, generation in (("n", 2), ("n_g2t2", 1), ("n_g2t3", 3)):
-        grown = expanded(grown, turn, generation, asked, "digest", tools)
+        grown = expand_tool_calls(grown, turn, generation, asked, "digest", tools)
     state = RunState(Graph(skeleton_of(grown, approval="never")))
     calls = [node for node, spec in enumerate(state.graph.specs) if spec.kind == "tool"]
     assert len(calls) == 3
@@ -101,7 +101,7 @@ def test_the_calls_of_a_loop_are_known_by_the_ids_that_they_are_given() -> None:
 
 
 def test_a_stand_in_that_has_written_counts() -> None:
-    run = Play(node("a", instead="w"), node("w", lends=True, **WRITES), answer="a")
+    run = Play(node("a", instead="w"), node("w", is_fallback=True, **WRITES), answer="a")
     run.begin()
     run.fail("a")
     run.ok("w")

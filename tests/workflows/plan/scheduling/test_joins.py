@@ -3,8 +3,8 @@
 import pytest
 from doubles.plan.play import Fields, Play, gate, join, node, when
 
-from workflows.plan.compile.graph import Spec
-from workflows.plan.scheduling.joins import CLOSE, FAIL, LATE, WAIT, verdict
+from workflows.plan.compile.graph import NodeSpec
+from workflows.plan.scheduling.joins import CLOSE, FAIL, LATE, WAIT, outcome
 
 ABC = (node("a"), node("b"), node("c"))
 
@@ -149,7 +149,7 @@ def test_the_map_and_the_stand_in_of_a_loser_are_called_off_too() -> None:
         node("list"),
         {"id": "m", "kind": "map", "needs": ["list"], "over": ("list", "length"), "cap": 9},
         node("b", instead="s"),
-        node("s", lends=True),
+        node("s", is_fallback=True),
         join("j", "a", "m", "b", policy="first"),
         answer="j",
     )
@@ -250,7 +250,7 @@ def test_a_join_that_fails_does_what_its_on_error_says() -> None:
     run = three("all", fallback=("none", 1, {}))
     run.fail("a")
     assert run.digest("j") == "none"
-    run = three("all", node("s", lends=True), instead="s")
+    run = three("all", node("s", is_fallback=True), instead="s")
     assert run.fail("a") == ["start s"]
 
 
@@ -276,5 +276,5 @@ def test_a_join_that_fails_does_what_its_on_error_says() -> None:
     ],
 )
 def test_the_ruling_on_three_inputs(policy: str, open_inputs: int, good: int, late: bool | None, ruling: int) -> None:
-    spec = Spec("j", "join", inputs=[0, 1, 2], policy=policy, quorum=2)  # type: ignore[arg-type]  # a table of words
-    assert verdict(spec, open_inputs, good, late) == ruling
+    spec = NodeSpec("j", "join", inputs=[0, 1, 2], policy=policy, quorum=2)  # type: ignore[arg-type]  # a table of words
+    assert outcome(spec, open_inputs, good, late) == ruling

@@ -5,7 +5,7 @@ from typing import Any
 from doubles.plan.play import Fields, Play, each, gate, join, node, when
 
 from workflows.plan.scheduling.budget import Amounts
-from workflows.plan.scheduling.events import Begun, Outcome, Raised
+from workflows.plan.scheduling.events import BudgetRaised, Outcome, RunStarted
 from workflows.plan.scheduling.keeping import replaced
 from workflows.plan.scheduling.state import OVERTIME
 
@@ -25,7 +25,7 @@ def mend(
     same = {graph.by_id[name]: old[was] for name, was in alike.items()}
     run.state, _ = replaced(run.state, graph, same, told)
     run.graph = graph
-    return run.act(Begun())
+    return run.act(RunStarted())
 
 
 def test_what_has_ended_well_or_runs_stays_under_its_new_name() -> None:
@@ -37,7 +37,7 @@ def test_what_has_ended_well_or_runs_stays_under_its_new_name() -> None:
     assert said == ["start a~2"]
     assert (run.status("d"), run.digest("d"), run.state.facts[0]) == ("succeeded", "A", {"count": 3})
     assert run.status("x") == "running"
-    assert run.late("x", 1) == [], "only its new start counts"
+    assert run.past_deadline("x", 1) == [], "only its new start counts"
     assert run.ok("x") == []
     assert run.state.millis[1] == 70, "from when it started"
     assert run.ok("a") == ["start y~2"]
@@ -97,7 +97,7 @@ def test_what_a_person_said_of_the_same_thing_stays() -> None:
 
 
 def test_one_that_stood_in_waits_for_its_node_to_fail_again() -> None:
-    old = (node("a", instead="s"), node("s", lends=True))
+    old = (node("a", instead="s"), node("s", is_fallback=True))
     run = begun(*old, answer="a")
     run.fail("a")
     run.ok("s")
@@ -110,8 +110,8 @@ def test_one_that_stood_in_waits_for_its_node_to_fail_again() -> None:
 def test_an_island_of_which_something_is_kept_starts_in_pieces() -> None:
     run = begun(node("a"), node("b"), answer="b")
     run.ok("a")
-    island = (node("a"), node("c", "a"), node("d", "c"))
-    said = mend(run, *island, node("z"), answer=["d", "z"], alike={"a": "a"}, islands=[["a", "c", "d"]])
+    group = (node("a"), node("c", "a"), node("d", "c"))
+    said = mend(run, *group, node("z"), answer=["d", "z"], alike={"a": "a"}, groups=[["a", "c", "d"]])
     assert sorted(said) == ["start c~2", "start z~2"], "though something else runs"
 
 
@@ -126,7 +126,7 @@ def test_a_join_runs_again_and_its_deadline_counts_from_what_is_kept() -> None:
 
 def test_time_spent_reserved_and_what_is_added_unasked_stay_with_the_run() -> None:
     run = Play(node("a", tokens=10), node("b", tokens=20), node("c", tokens=40), answer="a")
-    run.act(Raised({"tokens": 200}))
+    run.act(BudgetRaised({"tokens": 200}))
     run.begin()
     run.end("a", Outcome("A", 1, spent=(7, 0)))
     run.state.deadlines[OVERTIME], run.state.approve_above = 9_000, 5

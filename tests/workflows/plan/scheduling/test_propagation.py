@@ -126,7 +126,7 @@ def test_a_result_that_comes_twice_or_too_late_is_ignored() -> None:
     run.begin()
     run.ok("a")
     assert run.ok("a") == []
-    assert run.late("b", 0) == []
+    assert run.past_deadline("b", 0) == []
     assert run.ok("b", "c") == ["start c", "end done"]
     assert run.ok("c") == []
 

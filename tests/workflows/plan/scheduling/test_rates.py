@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workflows.plan.scheduling.budget import Amounts, Budget
-from workflows.plan.scheduling.events import Begun, Outcome, Settled, Start
+from workflows.plan.scheduling.events import NodeEnded, Outcome, RunStarted, Start
 from workflows.plan.scheduling.rates import Rate
 from workflows.plan.scheduling.step import step
 
@@ -82,7 +82,7 @@ def test_one_that_lacks_a_lock_or_money_lets_the_next_go_first() -> None:
     run.state.budget = Budget({"tokens": 500})
     run.state.budget.reserve(9, Amounts(tokens=100))
     assert run.begin() == ["start c"]
-    assert run.state.unpaid == [run.unit("d")]
+    assert run.state.waiting_budget == [run.unit("d")]
 
 
 @given(
@@ -97,7 +97,7 @@ def test_no_more_calls_run_than_the_rate_allows_and_none_waits_for_nothing(
     """`jobs` are (attempts, whether it is a model call), side by side."""
     nodes = [node(f"n{index}", kind="llm" if model else "tool", queue="a") for index, (_, model) in enumerate(jobs)]
     run = asking(*nodes, window=window, a=limit)
-    flying = [unit for start in step(run.state, Begun()) if isinstance(start, Start) for unit in start.units]
+    flying = [unit for start in step(run.state, RunStarted()) if isinstance(start, Start) for unit in start.units]
     ended = 0
     while flying:
         rate = run.state.rates["a"]
@@ -109,7 +109,7 @@ def test_no_more_calls_run_than_the_rate_allows_and_none_waits_for_nothing(
         if chance.random() < 0.3:
             run.crash()
         unit = flying.pop(chance.randrange(len(flying)))
-        decisions = step(run.state, Settled(unit, 1, Outcome("x", attempts=jobs[unit][0])))
+        decisions = step(run.state, NodeEnded(unit, 1, Outcome("x", attempts=jobs[unit][0])))
         flying += [started for start in decisions if isinstance(start, Start) for started in start.units]
         ended += 1
     assert (ended, run.state.ended) == (len(jobs), True)

@@ -90,11 +90,11 @@ def test_a_draining_run_in_which_nothing_is_ready_any_more_still_parks() -> None
     assert run.fail("a") == ["park a"]
 
 
-# islands: nodes that one activity runs together
+# groups: nodes that one activity runs together
 
 
-def island(*, window: int = 100) -> Play:
-    """x outside; a -> b and c inside one island."""
+def group(*, window: int = 100) -> Play:
+    """x outside; a -> b and c inside one group."""
     run = Play(
         node("x"),
         node("a", "x"),
@@ -102,7 +102,7 @@ def island(*, window: int = 100) -> Play:
         node("c", "x"),
         node("z", "b", "c"),
         answer="z",
-        islands=[["a", "b", "c"]],
+        groups=[["a", "b", "c"]],
         window=window,
     )
     run.begin()
@@ -110,7 +110,7 @@ def island(*, window: int = 100) -> Play:
 
 
 def test_an_island_starts_as_one_when_all_that_its_members_need_from_outside_is_there() -> None:
-    run = Play(node("x"), node("y"), node("a", "x"), node("b", "a", "y"), answer="b", islands=[["a", "b"]])
+    run = Play(node("x"), node("y"), node("a", "x"), node("b", "a", "y"), answer="b", groups=[["a", "b"]])
     run.begin()
     assert run.ok("x") == []
     assert run.ok("y") == ["start a+b"]
@@ -119,7 +119,7 @@ def test_an_island_starts_as_one_when_all_that_its_members_need_from_outside_is_
 
 
 def test_an_island_that_needs_nothing_starts_with_the_plan() -> None:
-    run = Play(node("a"), node("b", "a"), answer="b", islands=[["a", "b"]])
+    run = Play(node("a"), node("b", "a"), answer="b", groups=[["a", "b"]])
     assert run.begin() == ["start a+b"]
 
 
@@ -130,7 +130,7 @@ def test_an_island_waits_for_room_and_starts_over_the_window_only_alone() -> Non
         node("b", "a"),
         node("c", "a"),
         answer="c",
-        islands=[["a", "b", "c"]],
+        groups=[["a", "b", "c"]],
         window=2,
     )
     assert run.begin() == ["start p"]
@@ -139,7 +139,7 @@ def test_an_island_waits_for_room_and_starts_over_the_window_only_alone() -> Non
 
 
 def test_a_lost_need_dissolves_an_island_and_its_members_go_their_own_ways() -> None:
-    run = Play(node("x"), node("y"), node("a", "x"), node("b", "y"), answer=("a", "b"), islands=[["a", "b"]])
+    run = Play(node("x"), node("y"), node("a", "x"), node("b", "y"), answer=("a", "b"), groups=[["a", "b"]])
     run.begin()
     run.ok("x")
     assert run.fail("y") == ["start a"]
@@ -147,7 +147,7 @@ def test_a_lost_need_dissolves_an_island_and_its_members_go_their_own_ways() -> 
 
 
 def test_a_member_that_asks_to_be_started_again_runs_alone() -> None:
-    run = island()
+    run = group()
     assert run.ok("x") == ["start a+b+c"]
     assert run.fail("a") == []
     assert run.end("b", Outcome(again=True)) == []
@@ -158,7 +158,7 @@ def test_a_member_that_asks_to_be_started_again_runs_alone() -> None:
 
 
 def test_a_member_that_its_condition_skipped_is_skipped() -> None:
-    run = island()
+    run = group()
     run.ok("x")
     run.ok("a")
     run.end("b", Outcome(skipped=True))
@@ -167,7 +167,7 @@ def test_a_member_that_its_condition_skipped_is_skipped() -> None:
 
 
 def test_an_edit_in_front_of_an_island_dissolves_it() -> None:
-    run = Play(node("x"), node("y"), node("a", "x"), node("b", "y"), answer=("a", "b"), islands=[["a", "b"]])
+    run = Play(node("x"), node("y"), node("a", "x"), node("b", "y"), answer=("a", "b"), groups=[["a", "b"]])
     run.begin()
     run.ok("x")
     run.retry("x")
@@ -177,7 +177,7 @@ def test_an_edit_in_front_of_an_island_dissolves_it() -> None:
 
 def test_a_member_given_up_does_not_start_with_the_others() -> None:
     nodes = (node("x"), node("y"), node("a", "x"), node("b", "x"))
-    run = Play(*nodes, answer="a", islands=[["a", "b"]])
+    run = Play(*nodes, answer="a", groups=[["a", "b"]])
     run.begin()
     run.give_up("b")
     assert run.ok("x") == ["start a"]
@@ -191,7 +191,7 @@ def test_islands_that_wait_for_each_other_are_dissolved_when_nothing_else_can_mo
         node("b2"),
         node("a2", "b2"),
         answer=("a2", "b1"),
-        islands=[["a1", "a2"], ["b1", "b2"]],
+        groups=[["a1", "a2"], ["b1", "b2"]],
     )
     assert run.begin() == ["start a1", "start b2"]
     run.ok("a1", "b2")

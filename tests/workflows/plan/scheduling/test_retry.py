@@ -2,7 +2,7 @@
 
 from doubles.plan.play import Play, each, gate, join, node, when
 
-from workflows.plan.scheduling.events import GivenUp, Outcome, Retried
+from workflows.plan.scheduling.events import Outcome, RetryRequested, SkipRequested
 
 
 def chain(*, window: int = 100) -> Play:
@@ -50,7 +50,7 @@ def test_a_node_that_runs_is_cancelled_and_its_late_result_is_ignored() -> None:
     run = Play(node("a"), node("b", "a"), answer="b")
     run.begin()
     assert run.retry("a") == ["cancel a", "start a~2"]
-    assert run.late("a", 1) == []
+    assert run.past_deadline("a", 1) == []
     assert run.ok("a") == ["start b"]
 
 
@@ -143,7 +143,7 @@ def test_a_node_given_up_is_skipped_for_good_with_what_needs_it() -> None:
     run.begin()
     assert run.give_up("a") == ["cancel a", "start j"]
     assert [run.status(name) for name in "ab"] == ["skipped", "skipped"]
-    assert run.note("a")[0] == "GivenUp"
+    assert run.note("a")[0] == "Skipped"
 
 
 def test_a_failed_node_given_up_lets_what_it_blocked_go() -> None:
@@ -278,13 +278,13 @@ def test_a_retry_of_an_item_of_an_old_opening_does_nothing() -> None:
     old = run.unit("m[0]")
     run.retry("l")
     run.ok("l", digest="new", length=2)
-    assert run.act(Retried(old)) == run.act(GivenUp(old)) == []
+    assert run.act(RetryRequested(old)) == run.act(SkipRequested(old)) == []
 
 
 def loop() -> Play:
     """n has asked for three calls, of which one has ended and one waits for approval; other nodes run beside them."""
     calls = (node("c1"), node("c2"), node("c3", approval=True))
-    turn = (join("all", "c1", "c2", "c3", policy="settled"), node("t2", "all", lends=True))
+    turn = (join("all", "c1", "c2", "c3", policy="settled"), node("t2", "all", is_fallback=True))
     run = Play(node("n", instead="t2"), *calls, *turn, node("x"), node("y", "n"), answer=["y", "x"])
     run.begin()
     run.ok("c1")
@@ -310,7 +310,7 @@ def test_so_does_the_next_turn_of_it() -> None:
 
 
 def test_a_call_that_others_read_goes_on() -> None:
-    run = Play(node("a", instead="s"), node("c"), node("s", "c", lends=True), node("z", "c"), answer=["a", "z"])
+    run = Play(node("a", instead="s"), node("c"), node("s", "c", is_fallback=True), node("z", "c"), answer=["a", "z"])
     run.begin()
     run.fail("a")
     assert run.give_up("a") == []
@@ -319,5 +319,5 @@ def test_a_call_that_others_read_goes_on() -> None:
 
 def test_the_calls_of_a_model_go_on_where_a_run_began_before_they_were_called_off() -> None:
     run = loop()
-    assert run.act(GivenUp(run.unit("n"), calls=False)) == []
+    assert run.act(SkipRequested(run.unit("n"), calls=False)) == []
     assert (run.status("c2"), run.status("c3")) == ("running", "waiting")

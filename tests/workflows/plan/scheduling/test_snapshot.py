@@ -6,8 +6,8 @@ from collections.abc import Callable
 from doubles.plan.play import Play, each, gate, join, node
 from doubles.plan.strategies import Planner, Seeded
 
-from workflows.plan.compile.graph import Graph, Skeleton, Spec
-from workflows.plan.scheduling.events import Begun, Outcome, Settled, Start
+from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
+from workflows.plan.scheduling.events import NodeEnded, Outcome, RunStarted, Start
 from workflows.plan.scheduling.snapshot import dump, load
 from workflows.plan.scheduling.state import RunState
 from workflows.plan.scheduling.step import step
@@ -22,7 +22,7 @@ def busy() -> Play:
         node("w", approval=True, locks=[("repo", True)]),
         node("v", locks=[("repo", False)]),
         node("bad", instead="s"),
-        node("s", lends=True),
+        node("s", is_fallback=True),
         join("j", "m", "bad", policy="quorum", quorum=2, deadline=900),
         node("f"),
         node("z", "j", "f", "g"),
@@ -75,11 +75,11 @@ def test_answers_and_facts_of_any_json_survive() -> None:
 def test_ten_thousand_nodes_fit_forty_bytes_each() -> None:
     """All succeeded, with random digests of 32 characters of base 64 and a fact now and then."""
     count = 10_000
-    specs = [Spec(f"n{i}", "tool", needs=[i - 1] if i % 7 else []) for i in range(count)]
-    state = RunState(Graph(Skeleton(specs, [count - 1])), window=count)
+    specs = [NodeSpec(f"n{i}", "tool", needs=[i - 1] if i % 7 else []) for i in range(count)]
+    state = RunState(Graph(ExecutionPlan(specs, [count - 1])), window=count)
     made = random.Random(7)
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-    waiting = step(state, Begun())
+    waiting = step(state, RunStarted())
     while waiting:
         later = []
         for decision in waiting:
@@ -88,7 +88,7 @@ def test_ten_thousand_nodes_fit_forty_bytes_each() -> None:
                 state.now += made.randrange(3)
                 digest = "".join(made.choices(letters, k=32))
                 facts = {"count": made.randrange(9)} if unit % 10 == 0 else None
-                later += step(state, Settled(unit, 1, Outcome(digest, made.randrange(5_000), facts)))
+                later += step(state, NodeEnded(unit, 1, Outcome(digest, made.randrange(5_000), facts)))
         waiting = later
     assert state.ended
     assert len(dump(state)) <= 400_000
@@ -109,7 +109,7 @@ def test_old_openings_of_a_map_cost_next_to_nothing() -> None:
 
 def test_random_plans_are_packed_and_read_back() -> None:
     for seed in range(50):
-        skeleton = Planner(Seeded(seed)).plan()
-        again = Skeleton.unpack(skeleton.pack())
-        assert again.pack() == skeleton.pack()
-        assert Graph(again).order == Graph(skeleton).order
+        execution_plan = Planner(Seeded(seed)).plan()
+        again = ExecutionPlan.unpack(execution_plan.pack())
+        assert again.pack() == execution_plan.pack()
+        assert Graph(again).order == Graph(execution_plan).order

@@ -3,29 +3,29 @@
 import os
 from graphlib import TopologicalSorter
 
-from doubles.plan.strategies import skeletons
+from doubles.plan.strategies import execution_plans
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from simulation.audit import check_structure
 from simulation.world import World
 
-from workflows.plan.compile.graph import Graph, Skeleton
+from workflows.plan.compile.graph import ExecutionPlan, Graph
 from workflows.plan.scheduling.events import (
-    Answered,
+    ApprovalDecided,
     Ask,
-    Begun,
     Decision,
     End,
     Event,
-    GivenUp,
-    Judged,
+    GateAnswered,
+    NodeEnded,
     Outcome,
-    Retried,
-    Settled,
+    RetryRequested,
+    RunStarted,
+    SkipRequested,
     Start,
-    Stopped,
-    Ticked,
+    StopRequested,
+    TimeAdvanced,
 )
 from workflows.plan.scheduling.snapshot import dump, load
 from workflows.plan.scheduling.state import PENDING, RUNNING, WAITING, RunState
@@ -37,13 +37,13 @@ EXAMPLES = int(os.environ.get("SENNIT_EXAMPLES", "100"))
 class AnyRun(RuleBasedStateMachine):
     """A run to which anything may happen, beside a copy that is written down and read back before every event."""
 
-    @initialize(skeleton=skeletons(), window=st.integers(1, 6))
-    def start(self, skeleton: Skeleton, window: int) -> None:
-        self.graph = Graph(skeleton)
+    @initialize(execution_plan=execution_plans(), window=st.integers(1, 6))
+    def start(self, execution_plan: ExecutionPlan, window: int) -> None:
+        self.graph = Graph(execution_plan)
         self.state = RunState(self.graph, window=window, park_for=500)
         self.world = World(0)
         self.over = False
-        self.act(Begun())
+        self.act(RunStarted())
 
     def act(self, event: Event) -> None:
         text = dump(self.state)
@@ -78,42 +78,42 @@ class AnyRun(RuleBasedStateMachine):
             self.world.used.pop(self.state.address(unit))
         elif kind == "skipped":
             outcome = Outcome(skipped=True)
-        self.act(Settled(unit, key[1], outcome))
+        self.act(NodeEnded(unit, key[1], outcome))
 
     @precondition(lambda self: self.units(WAITING))
     @rule(data=st.data(), approved=st.booleans())
     def a_person_says_something(self, data: st.DataObject, approved: bool) -> None:
         unit = data.draw(st.sampled_from(self.units(WAITING)))
         gate = self.state.spec_of(unit).kind == "gate"
-        self.act(Answered(unit, "yes") if gate else Judged(unit, approved))
+        self.act(GateAnswered(unit, "yes") if gate else ApprovalDecided(unit, approved))
 
     @rule(data=st.data(), kind=st.sampled_from(("retry", "retry", "give up", "answer", "judge", "late", "begun")))
     def anything_happens_to_any_unit(self, data: st.DataObject, kind: str) -> None:
         unit = data.draw(st.integers(0, len(self.state.status) - 1))
         events: dict[str, Event] = {
-            "retry": Retried(unit),
-            "give up": GivenUp(unit),
-            "answer": Answered(unit, 1),
-            "judge": Judged(unit, True),
-            "late": Settled(unit, self.state.generation[unit] - 1, Outcome("old")),
-            "begun": Begun(),
+            "retry": RetryRequested(unit),
+            "give up": SkipRequested(unit),
+            "answer": GateAnswered(unit, 1),
+            "judge": ApprovalDecided(unit, True),
+            "late": NodeEnded(unit, self.state.generation[unit] - 1, Outcome("old")),
+            "begun": RunStarted(),
         }
         self.act(events[kind])
 
     @rule(passed=st.integers(0, 100))
     def time_passes(self, passed: int) -> None:
         self.state.now += passed
-        self.act(Ticked())
+        self.act(TimeAdvanced())
 
     @rule(draining=st.booleans())
     def the_run_drains_or_goes_on(self, draining: bool) -> None:
         self.state.draining = draining
-        self.act(Ticked())
+        self.act(TimeAdvanced())
 
     @precondition(lambda self: len(self.world.used) > 12)
     @rule(status=st.sampled_from(("partial", "cancelled")))
     def a_person_stops_the_run(self, status: str) -> None:
-        self.act(Stopped("partial" if status == "partial" else "cancelled"))
+        self.act(StopRequested("partial" if status == "partial" else "cancelled"))
 
     @invariant()
     def every_count_is_right(self) -> None:
@@ -154,26 +154,26 @@ class Worker:
         unit = self.waiting.pop(self.data.draw(st.integers(0, len(self.waiting) - 1)))
         if self.state.status[unit] == WAITING:
             gate = self.state.spec_of(unit).kind == "gate"
-            self.take(step(self.state, Answered(unit, 1) if gate else Judged(unit, True)))
+            self.take(step(self.state, GateAnswered(unit, 1) if gate else ApprovalDecided(unit, True)))
             return
-        self.take(step(self.state, Settled(unit, 1, Outcome(f"d{unit}", 1, {"items.length": unit % 3}))))
+        self.take(step(self.state, NodeEnded(unit, 1, Outcome(f"d{unit}", 1, {"items.length": unit % 3}))))
         if not self.state.is_item(unit):
             self.ended.append(unit)
 
 
-@given(skeleton=skeletons(early=False, trouble=False), data=st.data())
+@given(execution_plan=execution_plans(early=False, trouble=False), data=st.data())
 def test_without_failures_exactly_those_nodes_are_ready_that_graphlib_says(
-    skeleton: Skeleton, data: st.DataObject
+    execution_plan: ExecutionPlan, data: st.DataObject
 ) -> None:
-    skeleton.islands = []
-    graph = Graph(skeleton)
+    execution_plan.groups = []
+    graph = Graph(execution_plan)
     state = RunState(graph)
     worker = Worker(state, data)
-    waits = {index: [*graph.deps[index], *spec.inputs] for index, spec in enumerate(skeleton.specs)}
+    waits = {index: [*graph.deps[index], *spec.inputs] for index, spec in enumerate(execution_plan.specs)}
     sorter = TopologicalSorter(waits)
     sorter.prepare()
     ready = set(sorter.get_ready())
-    worker.take(step(state, Begun()))
+    worker.take(step(state, RunStarted()))
     while not state.ended:
         begun = {node for node in waits if state.status[node] != PENDING or state.queued[node] or node in state.items}
         assert begun == ready
@@ -184,17 +184,17 @@ def test_without_failures_exactly_those_nodes_are_ready_that_graphlib_says(
     assert not sorter.is_active()
 
 
-@given(skeleton=skeletons(), units=st.lists(st.integers(0, 11), max_size=20), window=st.integers(1, 4))
-def test_the_same_events_give_the_same_decisions(skeleton: Skeleton, units: list[int], window: int) -> None:
+@given(execution_plan=execution_plans(), units=st.lists(st.integers(0, 11), max_size=20), window=st.integers(1, 4))
+def test_the_same_events_give_the_same_decisions(execution_plan: ExecutionPlan, units: list[int], window: int) -> None:
     """Nothing but state and event decides: two runs over two copies of the plan agree word for word."""
     logs = []
     for _ in range(2):
-        state = RunState(Graph(Skeleton.unpack(skeleton.pack())), window=window)
-        log = [step(state, Begun())]
+        state = RunState(Graph(ExecutionPlan.unpack(execution_plan.pack())), window=window)
+        log = [step(state, RunStarted())]
         for number, unit in enumerate(units):
             known = unit % len(state.status)
             outcome = Outcome("d", 1, {"count": number}) if number % 3 else Outcome(error=("ToolFailed", "boom"))
-            log.append(step(state, Settled(known, state.generation[known], outcome)))
-            log.append(step(state, Retried(known) if number % 4 == 0 else Answered(known, number)))
+            log.append(step(state, NodeEnded(known, state.generation[known], outcome)))
+            log.append(step(state, RetryRequested(known) if number % 4 == 0 else GateAnswered(known, number)))
         logs.append(log)
     assert logs[0] == logs[1]

@@ -128,7 +128,7 @@ def test_a_join_is_to_be_repaired_itself_when_no_input_of_it_failed() -> None:
 
 
 def test_a_failed_stand_in_is_excused_with_the_node_it_stood_in_for() -> None:
-    run = Play(node("a", instead="s"), node("s", lends=True), join("j", "a", policy="settled"), answer="j")
+    run = Play(node("a", instead="s"), node("s", is_fallback=True), join("j", "a", policy="settled"), answer="j")
     run.begin()
     run.fail("a")
     run.fail("s")
@@ -136,7 +136,7 @@ def test_a_failed_stand_in_is_excused_with_the_node_it_stood_in_for() -> None:
 
 
 def test_what_blocked_the_stand_in_of_an_excused_node_is_excused_too() -> None:
-    nodes = (node("x"), node("a", instead="s"), node("s", "x", lends=True), join("j", "a", policy="settled"))
+    nodes = (node("x"), node("a", instead="s"), node("s", "x", is_fallback=True), join("j", "a", policy="settled"))
     run = Play(*nodes, answer="j")
     run.begin()
     run.fail("x")
@@ -145,7 +145,7 @@ def test_what_blocked_the_stand_in_of_an_excused_node_is_excused_too() -> None:
 
 
 def test_what_only_a_stand_in_that_was_not_needed_wanted_may_fail() -> None:
-    run = Play(node("x"), node("a", instead="s"), node("s", "x", lends=True), answer="a")
+    run = Play(node("x"), node("a", instead="s"), node("s", "x", is_fallback=True), answer="a")
     run.begin()
     run.fail("x")
     assert run.ok("a") == ["end done"]
