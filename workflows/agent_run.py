@@ -230,9 +230,15 @@ class AgentRun(UpdateHandlers):
         return report
 
     async def _conclude(self, engine: Engine) -> Conclusion:
-        """Return the answer. An answer that cannot be put together costs the answer, not the report."""
+        """Return the answer. One that does not tell all that was asked makes the run partial.
+
+        An answer that cannot be put together costs the answer, not the report.
+        """
         try:
-            return await conclude(engine.state, self._setup.run_prefix, engine.plan, engine.inline_answer())
+            found = await conclude(engine.state, self._setup.run_prefix, engine.plan, engine.inline_answer())
+            if found.partial:
+                engine.status = "partial"
+            return found
         except ApplicationError as error:
             engine.status = "partial"
             self._unanswered = f"{error.type}: {error.message}"

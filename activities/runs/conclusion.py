@@ -6,7 +6,7 @@ from typing import Any
 from activities.storage.artifacts import ArtifactStore, encode
 from activities.storage.run_context import ArtifactReader
 from workflows.messages.contracts import ConcludeCall, Conclusion
-from workflows.messages.evidence import split_evidence
+from workflows.messages.evidence import conclusion_of
 from workflows.plan.language.references import BindError, bind
 
 ANSWER_BYTES = 64 * 1024
@@ -26,15 +26,16 @@ class RunConcluder:
         values = {name: await self.library.value(run_prefix, digest) for name, digest in call.refs.items()}
         values |= {"input": checked.inputs, "goal": checked.goal}
         whole = _bound(checked.answer, values)
-        answer, evidence = split_evidence(whole)
+        found = conclusion_of(whole)
+        answer, evidence = found.answer, found.evidence
         body = answer.encode() if isinstance(answer, str) else encode(answer)
         if len(body) + sum(len(piece.quote.encode()) for piece in evidence) <= ANSWER_BYTES:
-            return Conclusion(answer=answer, evidence=evidence)
+            return found
         ref = await self.store.put(run_prefix, encode(whole))
         if len(body) > ANSWER_BYTES:
             cut = body[:ANSWER_BYTES].decode(errors="ignore")
             answer = f"{cut}\n[cut: the whole answer has {len(body):,} bytes]"
-        return Conclusion(answer=answer, evidence=evidence[:MOST_EVIDENCE], ref=ref)
+        return Conclusion(answer=answer, evidence=evidence[:MOST_EVIDENCE], partial=found.partial, ref=ref)
 
 
 def _bound(expression: Any, values: dict[str, Any]) -> Any:

@@ -233,10 +233,14 @@ class ConcludeCall(Message):
 
 
 class Conclusion(Message):
-    """The answer, at most 64 KB; a longer one is cut with a mark and `ref` names the whole."""
+    """The answer, at most 64 KB; a longer one is cut with a mark and `ref` names the whole.
+
+    `partial` says that the answer does not tell all that was asked.
+    """
 
     answer: JsonValue = None
     evidence: tuple[Evidence, ...] = ()
+    partial: bool = False
     ref: Digest | None = None
 
 

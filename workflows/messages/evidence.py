@@ -4,14 +4,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from workflows.messages.contracts import Evidence
+from workflows.messages.contracts import Conclusion, Evidence
 
 
-def split_evidence(output: Any) -> tuple[Any, tuple[Evidence, ...]]:
-    """Return (answer, evidence) of a joiner's output; any other output is the answer itself, without evidence."""
-    if not isinstance(output, dict) or set(output) != {"answer", "evidence"}:
-        return output, ()
-    try:
-        return output["answer"], tuple(Evidence.model_validate(item) for item in output["evidence"])
-    except (ValidationError, TypeError):
-        return output, ()
+def conclusion_of(output: Any) -> Conclusion:
+    """Return the answer and evidence of a joiner's output; any other output is the answer itself, without evidence.
+
+    `partial: true` beside them says that the answer does not tell all that was asked.
+    """
+    if isinstance(output, dict) and set(output) - {"partial"} == {"answer", "evidence"}:
+        try:
+            evidence = tuple(Evidence.model_validate(item) for item in output["evidence"])
+        except (ValidationError, TypeError):
+            return Conclusion(answer=output)
+        return Conclusion(answer=output["answer"], evidence=evidence, partial=output.get("partial") is True)
+    return Conclusion(answer=output)

@@ -26,7 +26,7 @@ from workflows.messages.contracts import (
     PrepareCall,
     PreparedRun,
 )
-from workflows.messages.evidence import split_evidence
+from workflows.messages.evidence import conclusion_of
 from workflows.messages.queues import TOOLS
 from workflows.messages.request import ContinuedState, RunRequest
 from workflows.messages.usage import Spent
@@ -136,8 +136,7 @@ async def conclude(state: RunState, run_prefix: str, plan: str, inline: tuple[An
     if not refs:
         return Conclusion()
     if inline is not None and state.graph.execution_plan.direct and inline[1] in refs.values():
-        answer, evidence = split_evidence(inline[0])
-        return Conclusion(answer=answer, evidence=evidence)
+        return conclusion_of(inline[0])
     return await do(CONCLUDE, ConcludeCall(run=run_prefix, plan=plan, refs=refs), "conclude")
 
 

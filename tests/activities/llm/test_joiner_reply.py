@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from activities.llm.joiner_reply import JoinerReply, UnreadableReply, read_reply
 from activities.prompts.results import Result
-from workflows.messages.evidence import split_evidence
+from workflows.messages.evidence import conclusion_of
 
 PASSAGES = {
     "items": [
@@ -49,7 +49,7 @@ def test_an_answer_comes_with_evidence_and_its_documents() -> None:
             piece(3, "n2", "the difference", "", "250"),
         ],
     }
-    assert len(split_evidence(joined.output)[1]) == 3
+    assert len(conclusion_of(joined.output).evidence) == 3
 
 
 def test_evidence_of_nothing_is_left_out_with_its_marks_and_the_rest_is_numbered_again() -> None:
@@ -172,4 +172,4 @@ def test_any_reply_is_an_answer_a_delta_or_a_fault(reply: str) -> None:
         return
     assert (joined.output is None) != (joined.delta is None)
     if joined.output is not None:
-        assert {each.node for each in split_evidence(joined.output)[1]} <= set(RESULTS)
+        assert {each.node for each in conclusion_of(joined.output).evidence} <= set(RESULTS)
