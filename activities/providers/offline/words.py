@@ -1,228 +1,179 @@
-"""What can be asked of a thing, as data: attributes with the words that name them, and how they are compared."""
+"""What the rules know, as data: units of measure, and the words that name and compare properties of things."""
 
 import re
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Iterable
+from typing import NamedTuple
 
 Words = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
-    """One property.
+class Unit(NamedTuple):
+    """A unit of measure, as a multiple of the base unit of its dimension."""
 
-    `nouns` name it in questions and stand before a figure ("a length of 5 km"); `before` are further words before a
-    figure ("stretches 5 km"); `after` stand right behind one ("5 km long"). `dimensions` are those a value may have
-    (empty: any) and `unit` the one all values are converted to (empty: the dimension's usual one). `avoid` marks other
-    kinds of the property; `accepts` names attributes whose figure answers too, best first. `dated` is a year, and
-    without `scale` a sum or ratio has no meaning.
+    symbol: str
+    dimension: str
+    factor: float = 1.0
+
+
+class Attribute(NamedTuple):
+    """One property; `phrase` names it of a thing: "length of {}".
+
+    `nouns` name it ("a length of 5 km"), `verbs` stand before its figure ("weighs 5 kg"), `after` behind it ("5 km
+    long"). Values are converted to `unit`; None allows any. `happened` asks for a year and `did` for a person instead.
     """
 
-    name: str
-    dimensions: Words = ()
-    unit: str = ""
+    phrase: str
+    unit: str | None = None
     nouns: Words = ()
-    before: Words = ()
+    verbs: Words = ()
     after: Words = ()
-    avoid: Words = ()
-    accepts: Words = ()
-    dated: bool = False
-    scale: bool = True
-
-    @property
-    def event(self) -> str:
-        """What happened, of a dated attribute: `completed`."""
-        return self.name.removeprefix("year ")
+    happened: Words = ()
+    did: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """A comparative and its superlative: which attribute, and whether more (1) or less (-1) of it is meant."""
+COUNT = Unit("", "count")
 
-    attribute: str
-    sign: int
-    more: str
-    most: str
+# dimension: symbol factor name,name; ...
+_UNITS = """
+length: m 1 metre; km 1e3 kilometre; cm 0.01 centimetre; mm 0.001 millimetre; ft 0.3048 foot,feet; mi 1609.344 mile
+mass: kg 1 kilogram; g 0.001 gram; t 1e3 tonne; lb 0.45359237 pound
+time: days 86400 day; years 31557600 year; hours 3600 hour,h; minutes 60 minute,min; seconds 1 second
+area: km² 1e6 square kilometre,km2; m² 1 square metre,m2; ha 1e4 hectare; acres 4046.8564224 acre
+volume: km³ 1e9 cubic kilometre,km3; m³ 1 cubic metre,m3; l 0.001 litre
+speed: km/h 0.277777777777778 kilometre per hour; m/s 1 metre per second; mph 0.44704 mile per hour
+flow: m³/s 1 cubic metre per second,m3/s
+density: g/cm³ 1 gram per cubic centimetre,g/cm3; kg/m³ 0.001 kilogram per cubic metre,kg/m3
+degrees Celsius: °C 1 degree Celsius
+degrees Fahrenheit: °F 1 degree Fahrenheit
+share: % 1 percent
+"""
+_SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "quintillion": 1e18}
+
+# name | unit | further nouns | verbs | words behind the figure; those of one word ask, too | more of it | less of it
+_ATTRIBUTES = """
+length | km | | | long, in length | longer, longest | shorter, shortest
+height | m | | | high, tall, in height | higher, highest, taller, tallest | lower, lowest
+elevation | m | altitude | | above sea level | |
+depth | m | maximum depth | | deep, in depth | deeper, deepest | shallower, shallowest
+width | m | breadth | | wide, in width | wider, widest, broader, broadest | narrower, narrowest
+diameter | km | mean diameter | | across, in diameter | |
+area | km² | surface area, total area | covers | in area | |
+drainage basin | km² | catchment area | drains | | |
+volume | km³ | | holds | | |
+discharge | m³/s | | discharges | | |
+mass | kg | weight | weighs, weigh, can weigh | heavy | heavier, heaviest | lighter, lightest
+speed | km/h | top speed, maximum speed | | fast | faster, fastest | slower, slowest
+temperature | °C | mean temperature | | hot, cold | hotter, hottest, warmer, warmest | colder, coldest
+melting point | °C | | melts at | | |
+boiling point | °C | | boils at | | |
+density | g/cm³ | | | dense | denser, densest |
+population | | number of inhabitants | is home to | people, inhabitants, residents | |
+number of speakers | | | | speakers, speakers in all | |
+life span | years | lifespan | lives for, can live for | | |
+orbital period | days | | | to orbit the sun | |
+length of a day | hours | day | | | |
+"""
+VERBS = {"weigh": "mass", "live": "life span", "run": "speed", "melt": "melting point", "boil": "boiling point"}
+_DEGREES = (
+    "more most larger largest greater greatest higher highest bigger biggest",
+    "less least fewer fewest smaller smallest lower lowest",
+)
+DEGREES = {word: sign for sign, degrees in zip((1, -1), _DEGREES, strict=True) for word in degrees.split()}
+"""Words that compare any property, with whether more (1) or less (-1) of it is meant."""
+_EVENTS = (("built", "completed", "constructed"), ("opened", "inaugurated"), ("founded", "established"))
+
+ATTRIBUTES: dict[str, Attribute] = {}
+ADJECTIVES: dict[str, str] = {}
+COMPARATIVES: dict[str, tuple[str, int]] = {}
+"""Adjectives that compare, with their attribute and whether more (1) or less (-1) of it is meant."""
+_names: dict[str, Unit] = {}
+_symbols: dict[str, Unit] = {"": COUNT}
 
 
 def _words(text: str) -> Words:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def _one(
-    name: str, dimensions: str, unit: str = "", nouns: str = "", before: str = "", after: str = "", avoid: str = "",
-    accepts: str = "", *, dated: bool = False, scale: bool = True, own: bool = True,
-) -> Attribute:  # fmt: skip
-    named = ((name,) if own else ()) + _words(nouns)
-    lists = (_words(before), _words(after), _words(avoid), _words(accepts))
-    return Attribute(name, _words(dimensions), unit, named, *lists, dated, scale)
+for _line in _UNITS.strip().splitlines():
+    _dimension, _, _entries = _line.partition(": ")
+    for _symbol, _factor, _spelled in (entry.split(" ", 2) for entry in _entries.split("; ")):
+        _unit = _symbols[_symbol] = Unit(_symbol, _dimension, float(_factor))
+        for _name in _words(_spelled.lower()):
+            for _form in (_name, re.sub("^(.+?)(?= per| celsius| fahrenheit|$)", r"\1s", _name)):
+                _names[_form] = _names[re.sub("(met|lit)re", r"\1er", _form)] = _unit
+for _line in _ATTRIBUTES.strip().splitlines():
+    _name, _symbol, *_rest = (part.strip() for part in _line.split("|"))
+    _nouns, _verbs, _after, _more, _less = map(_words, _rest)
+    _attribute = Attribute(f"{_name} of {{}}", _symbol, (_name, *_nouns), _verbs, _after)
+    ATTRIBUTES |= dict.fromkeys(_attribute.nouns, _attribute)
+    ADJECTIVES |= {word: _name for word in _after if " " not in word and _symbol}
+    COMPARATIVES |= dict.fromkeys(_more, (_name, 1)) | dict.fromkeys(_less, (_name, -1))
 
 
-_METRO = "metropolitan, metro, urban, agglomeration, greater, conurbation, suburbs"
-_PASSING = "day, year, killed, died, worked, visitors, passengers"
-_STRETCHES = "stretches, stretch, extends, flows, runs, measures, lasts, lasted"
-_ORBITS = "to orbit, to circle, to go around, to go round, to complete an orbit"
-_SINCE = "completed, opened, founded, built, established, born"
-ATTRIBUTES = {
-    item.name: item
-    for item in (
-        _one("length", "length, time", "km", "", _STRETCHES, "long, in length"),
-        _one("height", "length", "m", "", "rises, rising, stands, soars", "high, tall, in height", accepts="elevation"),
-        _one("elevation", "length", "m", "altitude", "", "above sea level, above the sea", accepts="height"),
-        _one("depth", "length", "m", "", "", "deep, in depth", "average, mean, averages"),
-        _one("width", "length", "m", "breadth", "", "wide, broad, in width"),
-        _one("diameter", "length", "km", "", "", "across, in diameter"),
-        _one("drainage basin", "area", "km²", "basin, catchment, drainage area, watershed", "drains"),
-        _one("area", "area", "km²", "surface area, surface, land area, total area", "covers, occupies, spans",
-             "in area", _METRO),
-        _one("volume", "volume", "km³", "", "holds, contains", "of water"),
-        _one("discharge", "flow", "m³/s", "flow rate, flow", "discharges, carries"),
-        _one("mass", "mass", "kg", "weight, body weight", "weigh, weighs, weighing", "heavy, in weight, in mass"),
-        _one("speed", "speed", "km/h", "top speed, velocity", "reach, reaches, run at, runs at, fly at", "fast",
-             "average, mean, averages, wind, winds"),
-        _one("temperature", "temperature", "°C", "", "", "hot, cold, warm", scale=False),
-        _one("melting point", "temperature", "°C", "melting temperature", "melts, melt, melted", scale=False),
-        _one("boiling point", "temperature", "°C", "boiling temperature", "boils, boil", scale=False),
-        _one("density", "density", "g/cm³", "", "", "dense"),
-        _one("population density", "people by area, count"),
-        _one("population", "count", "", "number of inhabitants, number of people", "home to, inhabited by",
-             "people, inhabitants, residents, citizens", f"{_METRO}, {_PASSING}"),
-        _one("number of native speakers", "count", "", "native speakers", "", "native speakers"),
-        _one("number of speakers", "count", "", "speakers, total speakers", "", "speakers, people speak",
-             "native, second, mother"),
-        _one("number of floors", "count", "", "floors, storeys, stories", "", "floors, storeys, stories"),
-        _one("life span", "time", "years", "lifespan, life expectancy", "live, lives, living"),
-        _one("orbital period", "time", "days", "orbit", "orbits", _ORBITS),
-        _one("length of a day", "time", "hours", "length of day, a day, day", "day lasts, rotates, rotation"),
-        _one("price", "US dollars, euros, British pounds", "", "cost, costs, budget", "costs, sells"),
-        _one("size", "length, area", "", "", "", "", "", "area, diameter", own=False),
-        _one("year of origin", "date", "", "age", _SINCE, dated=True, scale=False, own=False),
-    )
-}  # fmt: skip
+def any_of(texts: Iterable[str]) -> str:
+    """Return a pattern for any of the texts, the longest first; it matches nothing where there are none."""
+    found = sorted(filter(None, texts), key=lambda text: (-len(text), text))
+    return f"(?:{'|'.join(map(re.escape, found)) or '(?!)'})"
 
-# The word for much of an attribute; more and most of it, then less and least.
-_COMPARED = """
-length: long; longer longest, shorter shortest
-height: tall high; taller tallest higher highest, lower lowest
-depth: deep; deeper deepest, shallower shallowest
-width: wide broad; wider widest broader broadest, narrower narrowest
-size: big large small; bigger biggest larger largest, smaller smallest
-mass: heavy; heavier heaviest, lighter lightest
-speed: fast; faster fastest quicker quickest, slower slowest
-temperature: hot cold warm; hotter hottest warmer warmest, colder coldest cooler coolest
-density: dense; denser densest, sparser sparsest
-population: populous; more_populous most_populous, less_populous least_populous
-price: expensive; more_expensive most_expensive, cheaper cheapest
-year of origin: old; younger youngest newer newest, older oldest
-distance: ; farther farthest further furthest, closer closest nearer nearest
-"""
-COMPARISONS: dict[str, Comparison] = {}
-POSITIVES: dict[str, str] = {}
-for _line in _COMPARED.strip().splitlines():
-    _attribute, _much, _ends = re.split(r": |; ", _line)
-    POSITIVES |= dict.fromkeys(_much.split(), _attribute)
-    for _sign, _end in zip((1, -1), _ends.split(", "), strict=True):
-        _spelled = [word.replace("_", " ") for word in _end.split()]
-        for _more, _most in zip(_spelled[::2], _spelled[1::2], strict=True):
-            COMPARISONS |= dict.fromkeys((_more, _most), Comparison(_attribute, _sign, _more, _most))
-EVENTS = {
-    "completed": ("completed", "finished", "built"),
-    "built": ("built", "constructed", "completed", "erected"),
-    "opened": ("opened", "inaugurated"),
-    "founded": ("founded", "established"),
-}
-"""The words that may tell of an event; of any other, only its own."""
-_NEUTRAL = ("total", "overall", "full", "maximum", "top", "exact", "official", "current", "approximate", "typical")
-_PHRASE = re.compile(r"[a-z][a-z' -]*[a-z]$")
-_NO_ATTRIBUTE = re.compile(
-    r"\b(?:is|are|was|were|do|does|did|has|have|which|what|who|how|when|where|why|and|or|than|it|that|this|of|there|"
-    r"between|names?|meaning|capital|reason|history|difference|ratio|sum)\b"
+
+UNIT = rf"(?:(?i:{any_of(_names)})|(?-i:{any_of(_symbols)}))(?![\w²³^/])"
+FIGURE = (
+    r"(?P<sign>[-\u2212]|minus )?(?P<number>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)(?![\d,.]\d)"
+    rf"(?: (?P<scale>{any_of(_SCALES)})\b)?(?:[\s-]?(?P<unit>{UNIT}))?"
 )
-_SYNONYMS = {noun: item.name for item in reversed(ATTRIBUTES.values()) for noun in (item.name, *item.nouns)} | {
-    "inhabitants": "population",
-    "people": "population",
-    "residents": "population",
-}
+"""A pattern for one figure, whose groups `figure_of` reads."""
 
 
-def named(phrase: str) -> Attribute | None:
-    """Return the attribute that a noun phrase names; an unknown phrase of up to five words names its own."""
-    text = re.sub(r"\s+", " ", phrase.strip().lower())
-    text = re.sub(r"^(?:the|its|their) ", "", text)
-    first, _, rest = text.partition(" ")
-    found = _known(text) or (_known(rest) if first in _NEUTRAL else None)
-    if found:
+def figure_of(match: re.Match[str]) -> tuple[float, Unit]:
+    """Return value and unit of a match of `FIGURE`."""
+    value = float(match["number"].replace(",", "")) * _SCALES.get((match["scale"] or "").lower(), 1.0)
+    return tidy(-value if match["sign"] else value), unit_of(match["unit"] or "") or COUNT
+
+
+def unit_of(text: str) -> Unit | None:
+    """Return the unit written as `text`, a symbol or a name; counts have none."""
+    return _symbols.get(text) or _names.get(re.sub(r"[\s-]+", " ", text.lower()))
+
+
+def tidy(value: float) -> float:
+    """Return the value without the noise of binary fractions; whole numbers as int, so they print plainly."""
+    rounded = float(f"{value:.12g}")
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
+
+
+def written(value: float, symbol: str) -> str:
+    """Return a value as people write it: `6,650 km`, `-110 °C`, `40%`."""
+    number = f"{value:,.8f}".rstrip("0").rstrip(".") if 1e-6 < abs(value) < 1e15 else f"{value:.6g}"
+    return f"{number}{'' if symbol in ('', '%') else ' '}{symbol}"
+
+
+def named(noun: str) -> Attribute | None:
+    """Return the attribute that a noun phrase names: one of the table, or any figure of that very name."""
+    text = " ".join(noun.lower().split())
+    if found := ATTRIBUTES.get(text) or ATTRIBUTES.get(text.removesuffix("s")):
         return found
-    if target := re.fullmatch(r"(?:average |mean )?distance (?:from|to) (.+)", text):
-        return distance(target[1])
-    if text.startswith("year "):
-        return dated(text.removeprefix("year "))
-    if text.startswith("number of "):
-        return counted(text.removeprefix("number of "))
-    if not _PHRASE.match(text) or len(text.split()) > 5 or _NO_ATTRIBUTE.search(text) or text == "number":
-        return None
-    return Attribute(text, nouns=(text,))
+    if things := re.fullmatch("number of ([a-z -]+?)s?", text):
+        return Attribute(f"{text} of {{}}", "", (text,), after=(things[1], f"{things[1]}s"))
+    return Attribute(f"{text} of {{}}", None, (text,)) if re.fullmatch("[a-z]+(?:[ -][a-z]+){0,3}", text) else None
 
 
-def _known(text: str) -> Attribute | None:
-    return ATTRIBUTES.get(_SYNONYMS.get(text) or _SYNONYMS.get(singular(text), ""))
+def read_phrase(text: str) -> tuple[Attribute, str] | None:
+    """Return attribute and thing of a filled phrase, such as `length of the Nile`; None when it is none."""
+    if found := re.fullmatch("year in which (.+) was ([a-z ]+)", text):
+        return happened(found[2]), found[1]
+    if found := re.fullmatch("person who ((?:first )?[a-z]+) (.+)", text):
+        return did(found[1]), found[2]
+    cuts = [(text[: cut.start()], text[cut.end() :]) for cut in re.finditer("(?<!^number) of ", text)]
+    known = [pair for pair in cuts if pair[0] in ATTRIBUTES]  # the longest that is known: `length of a day`
+    pairs = [(attribute, thing) for noun, thing in known[-1:] or cuts[:1] if (attribute := named(noun))]
+    return pairs[0] if pairs else None
 
 
-def singular(noun: str) -> str:
-    """Return a noun phrase with its last word in the singular."""
-    if noun.endswith("ies") and len(noun) > 4:
-        return f"{noun[:-3]}y"
-    if noun.endswith(("sses", "shes", "ches", "xes")):
-        return noun[:-2]
-    return noun[:-1] if noun.endswith("s") and not noun.endswith(("ss", "us", "is")) else noun
+def happened(event: str) -> Attribute:
+    """Return the attribute of the year in which something was completed, founded, first climbed."""
+    return Attribute(f"year in which {{}} was {event}", happened=next((e for e in _EVENTS if event == e[0]), (event,)))
 
 
-def plural(noun: str) -> str:
-    """Return the plural of a common noun."""
-    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
-        return f"{noun[:-1]}ies"
-    return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
-
-
-def counted(noun: str) -> Attribute | None:
-    """Return the attribute of how many `noun` something has."""
-    text = re.sub(r"\s+", " ", noun.strip().lower())
-    known = ATTRIBUTES.get(_SYNONYMS.get(text, ""))
-    if known is not None and known.dimensions == ("count",):
-        return known
-    if not _PHRASE.match(text) or len(text.split()) > 4 or _NO_ATTRIBUTE.search(text):
-        return None
-    return Attribute(f"number of {text}", ("count",), "", (f"number of {text}",), (), (text, singular(text)))
-
-
-def dated(event: str) -> Attribute | None:
-    """Return the attribute of the year in which something was `event`, such as "completed"."""
-    text = re.sub(r"\s+", " ", event.strip().lower())
-    if text == "of origin":
-        return ATTRIBUTES["year of origin"]
-    if not _PHRASE.match(text) or len(text.split()) > 4:
-        return None
-    return Attribute(f"year {text}", ("date",), before=EVENTS.get(text, (text,)), dated=True, scale=False)
-
-
-def distance(target: str) -> Attribute:
-    """Return the attribute of how far something is from `target`."""
-    aim = re.sub(r"\s+", " ", target.strip().lower()).removeprefix("the ")
-    aims = tuple(f"{word} {the}{aim}" for word in ("from", "to") for the in ("the ", ""))
-    the = "the " if target.strip().lower() != aim else ""
-    name = f"distance from {the}{aim.title() if aim in ('sun', 'moon', 'earth') else aim}"
-    return Attribute(name, ("length",), "km", after=aims)
-
-
-@lru_cache(maxsize=512)
-def any_of(words: Words) -> str:
-    """Return a pattern for any of the words, the longest first; it matches nothing where there are none."""
-    spaced = (r"[\s-]+".join(re.escape(part) for part in re.split(r"[\s-]+", word.lower())) for word in words)
-    return f"(?:{'|'.join(sorted(spaced, key=lambda word: (-len(word), word)))})" if words else "(?!)"
-
-
-def of(attribute: str, name: str) -> str:
-    """Return `length of the Nile`, `distance of Mars from the Sun`, `length of a day on Mars`."""
-    if attribute.startswith("distance from "):
-        return f"distance of {name} {attribute.removeprefix('distance ')}"
-    return f"{attribute} {'on' if attribute.endswith('a day') else 'of'} {name}"
+def did(verb: str) -> Attribute:
+    """Return the attribute of who designed something, or first climbed it."""
+    return Attribute(f"person who {verb} {{}}", did=verb)

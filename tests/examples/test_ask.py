@@ -1,0 +1,22 @@
+"""`sennit ask` and `sennit demo` without a model, as a newcomer meets them: an answer, or an honest exit code."""
+
+import pytest
+from doubles.newcomer import Newcomer
+
+pytestmark = pytest.mark.server
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("demo --quiet", 0, "The Nile is the longest: 6,650 km [1]"),
+        ('ask "How high is Mont Blanc?" --quiet', 0, "4,805.59 m [1]"),
+        ('ask "Who designed the Burj Khalifa?" --quiet', 3, "designed it at the firm of Skidmore"),
+        ('ask "Write a poem about rivers." --quiet', 3, "connect a language model: set SENNIT_MODEL"),
+        ('ask "Write a poem about rivers."', 3, "partial · 2 of 2 nodes"),
+    ],
+)
+def test_an_answer_exits_0_and_one_that_cannot_tell_exits_3(user: Newcomer, command: str, code: int, said: str) -> None:
+    done = user.run(f"sennit {command}")
+    assert said in done.stdout
+    assert done.returncode == code
