@@ -38,7 +38,7 @@ THIRD_PARTIES = {
     "activities/toolbox/": ("pydantic", "pydantic_core", "httpx"),
     "activities/": ("pydantic", "pydantic_core", "temporalio"),
     "workers/": ("pydantic", "temporalio", "structlog"),
-    "starter/plans/plan_file.py": ("pydantic", "yaml"),
+    "starter/plans/yaml_text.py": ("yaml",),
     "starter/": ("pydantic", "temporalio", "rich"),
 }
 """What each folder may use from outside the standard library; the first that fits counts."""

@@ -6,8 +6,8 @@ from math import isfinite
 from typing import Any
 
 from starter.client.errors import Refused
-from starter.terminal.parser import near
 from workflows.plan.language.nodes import InputSpec
+from workflows.plan.language.problems import nearest
 
 
 def read_inputs(words: Iterable[str], declared: Mapping[str, InputSpec]) -> dict[str, Any]:
@@ -72,4 +72,4 @@ _KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
 def _unknown(name: str, declared: Mapping[str, InputSpec]) -> str:
     if not declared:
         return "the plan declares no inputs"
-    return f"the plan declares no such input{near(name, declared)} (declared: {', '.join(declared)})"
+    return f"the plan declares no such input{nearest(name, declared)} (declared: {', '.join(declared)})"

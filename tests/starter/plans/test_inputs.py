@@ -59,7 +59,7 @@ def test_defaults_stand_in_and_only_what_was_given_travels() -> None:
     [
         ([], "the plan needs city: add --input city=STRING"),
         (["city"], "write it as name=value"),
-        (["citty=Rome"], "no such input; did you mean city"),
+        (["citty=Rome"], "no such input; did you mean `city`"),
         (["city=a", "city=b"], "given twice"),
     ],
 )
