@@ -194,7 +194,6 @@ class AgentRun(UpdateHandlers):
             snapshot=dump(engine.state),
             usage=self._spent(),
             replans=engine.replans,
-            runs=(self._carry.runs if self._carry else 1) + 1,
             attributes=opening.attributes.names,
             last_reported=self._subagent_status.last_reported or "",
         )

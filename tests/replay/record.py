@@ -1,10 +1,10 @@
-"""Saves the histories that `test_replay.py` replays for ever. By hand, for shapes that have no file yet:
+"""Records the histories that `test_replay.py` replays: all of them, or those named on the command line.
 
-    PYTHONPATH=.:tests .venv/bin/python tests/replay/record.py
+    PYTHONPATH=.:tests .venv/bin/python tests/replay/record.py [NAME ...]
 
-A saved history is a promise to runs that are still going on somewhere. One that no longer replays means that the
-change at hand breaks them: guard the change (`workflow.patched`), and never
-record the history again to make the test pass. New shapes are new files; this script refuses to write over one.
+Until the tag 0.1.0 a change to workflow code may change what is replayed: record the histories anew, which overwrites
+them. From that tag on a saved history is never recorded again, because it stands for runs that are still going on
+somewhere. A change that no longer replays one must then be guarded by `workflow.patched`.
 """
 
 import asyncio
@@ -289,20 +289,20 @@ async def record(client: Client, name: str) -> None:
     ident = f"agent-{name}-{uuid.uuid4().hex[:8]}"
     handle = await client.start_workflow("AgentRun", request, id=ident, task_queue=queues.WORKFLOW)
     await drive(handle)
+    for old in HISTORIES.glob(f"{name}*.json"):
+        if old.stem.removeprefix(name).lstrip("-").isdecimal() or old.stem == name:
+            old.unlink()
     runs = [run async for run in client.list_workflows(f"WorkflowId STARTS_WITH '{ident}'")]
     for number, run in enumerate(sorted(runs, key=lambda run: run.start_time), 1):
         history = await client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history()
         path = HISTORIES / (f"{name}.json" if len(runs) == 1 else f"{name}-{number}.json")
-        if path.exists():
-            raise SystemExit(f"{path} exists; a saved history is never recorded again")
         text = json.dumps(json.loads(history.to_json()), indent=1).replace(f"{Path.cwd()}/", "")  # in stack traces
         path.write_text(text + "\n")
 
 
 async def main(names: list[str]) -> None:
-    """Record the named shapes, by default those without a file."""
+    """Record the named shapes, by default all of them."""
     HISTORIES.mkdir(exist_ok=True)
-    missing = [name for name in (*SHAPES, *REQUESTS) if not list(HISTORIES.glob(f"{name}*.json"))]
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         server = DevServer(obtain(pinned_only=True), place / "t.db", place / "server.log", port=0, headless=True)
@@ -316,7 +316,7 @@ async def main(names: list[str]) -> None:
                 models = Models.of(ModelSettings.read({**urls, "SENNIT_RATES": RATES}))
                 host = Activities(places, load_tools(["doubles.tools"]), models, identity="recorder")
                 async with serving(client, host):
-                    for name in names or missing:
+                    for name in names or [*SHAPES, *REQUESTS]:
                         engine.DRAIN_EVENTS = 60 if name == "continued-as-new" else 20_000
                         await record(client, name)
                 await models.close()

@@ -25,7 +25,7 @@ def check_structure(state: RunState) -> None:
     if state.ended:
         assert not any(status in (PENDING, RUNNING, WAITING) or status >= BLOCKED for status in state.status)
         return
-    assert not [*state.work, *state.revised, *state.stale, *state.asked]
+    assert not [*state.work, *state.revised, *state.stale]
     _check_totals(state)
     _check_wishes(state)
     for node in range(len(state.graph.specs)):

@@ -18,14 +18,12 @@ from simulation.world import Activity, World, chance
 from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
 from workflows.plan.scheduling.events import (
     ApprovalDecided,
-    Ask,
     Decision,
     End,
     Event,
     GateAnswered,
     NodeEnded,
     Outcome,
-    Park,
     PlanExtended,
     RetryRequested,
     RunStarted,
@@ -37,8 +35,9 @@ from workflows.plan.scheduling.extension import renumbered
 from workflows.plan.scheduling.keeping import replaced
 from workflows.plan.scheduling.rates import Rate
 from workflows.plan.scheduling.snapshot import dump, load
-from workflows.plan.scheduling.state import RUNNING, WAITING, RunState
+from workflows.plan.scheduling.state import PARK, RUNNING, WAITING, RunState
 from workflows.plan.scheduling.step import step
+from workflows.plan.scheduling.termination import blocking_failures
 
 
 @dataclass
@@ -218,6 +217,7 @@ class Simulation:
     def _act(self, event: Event) -> None:
         if self.crashes.random() * 100 < self.habits.crashes and not self.state.work:  # a plan is replaced in one event
             self._crash()
+        parked = self.state.deadlines.get(PARK)
         decisions = step(self.state, event)
         self.story.log.append((self.state.now, event, decisions))
         running = self.state.running
@@ -226,19 +226,13 @@ class Simulation:
             delay = int(self.random.lognormvariate(2, 1)) + 1
             heappush(self.calendar, (self.state.now + delay, len(self.story.log), keys))
         check_structure(self.state)
-        for decision in decisions:
-            self._noted(decision)
-
-    def _noted(self, decision: Decision) -> None:
-        if isinstance(decision, Ask):
-            assert self.state.status[decision.unit] == WAITING
-        elif isinstance(decision, End):
-            self.story.end = decision.status
-            if not isinstance(self.story.log[-1][1], StopRequested):
+        if any(isinstance(decision, End) for decision in decisions):
+            self.story.end = next(decision.status for decision in decisions if isinstance(decision, End))
+            if not isinstance(event, StopRequested):
                 check_outcomes(self.state, self.world)
-        elif isinstance(decision, Park):
+        elif self.state.parked and self.state.deadlines[PARK] is not parked:
             check_outcomes(self.state, self.world)
-            self._repair(decision.failed)
+            self._repair(blocking_failures(self.state))
 
     def _repair(self, failed: tuple[int, ...]) -> None:
         assert failed

@@ -41,7 +41,6 @@ class ContinuedState(BaseModel):
     snapshot: str
     usage: Spent
     replans: int = 0
-    runs: int = 1
     attributes: tuple[str, ...] = ()
     last_reported: str = ""
 

@@ -24,8 +24,6 @@ from workflows.run.subagent_status import SubagentStatus
 
 MOST_STARTS = 500
 MOST_BYTES = 1024 * 1024
-SHARED = "agents-share-the-budget"
-"""A patch of runs whose sub-agents each had all that was left of the budget; all share it now."""
 _CALLS: dict[str, Call[NodeCall, GroupReply]] = {
     "tool": TOOL,
     "llm": LLM,
@@ -171,7 +169,6 @@ class Dispatcher:
         budget = self._state.budget
         if budget is None:
             return None
-        workflow.deprecate_patch(SHARED)
         return worded(budget.share(unit, self._sharers(unit)))
 
     def _sharers(self, unit: int) -> int:

@@ -49,8 +49,6 @@ DRAIN_EVENTS = 20_000
 DRAIN_BYTES = 20 * 1024 * 1024
 DRAIN_UPDATES = 1_500
 KEPT_REPLIES = 2_000
-REFUSALS_WAKE = "refusals-wake"
-"""The patch by which an update refused after its wait lets a run go on that waited for it to continue as new."""
 
 
 class Engine:

@@ -24,11 +24,6 @@ from workflows.run.setup import Addition, RunSetup
 if TYPE_CHECKING:
     from workflows.run.engine import Engine
 
-CHARGED = "refused-wishes-are-charged"
-"""A patch of runs that booked the cost of a refused wish here; the scheduler books it now."""
-LETS_ON = "waiting-wishes-let-on"
-"""The patch by which a wish that waits for what runs lets others add meanwhile: what runs may have to, to end."""
-
 
 class PlanExtender:
     """What is about to be added to one engine's plan."""
@@ -82,7 +77,7 @@ class PlanExtender:
     async def _ends(self, nodes: list[int], *, lets_on: bool) -> bool:
         """Wait until none of the nodes runs; return whether others may have added meanwhile."""
         ended = partial(self._none_run, nodes)
-        if not lets_on or ended() or not workflow.patched(LETS_ON):
+        if not lets_on or ended():
             await workflow.wait_condition(ended)
             return False
         self._turn.release()
@@ -118,8 +113,6 @@ class PlanExtender:
             if checked.problems and reply.more == "calls":
                 outcome = Outcome(error=("ToolLoopFailed", checked.problems[0][:500]), spent=outcome.spent)
             elif checked.problems:
-                if engine.state.budget is not None:
-                    workflow.deprecate_patch(CHARGED)
                 outcome = replace(outcome, digest=None, again=True, objections=checked.problems)
             elif wish := self._to_approve(event.unit, reply, checked):
                 outcome = replace(outcome, expansion_request=wish)

@@ -3,17 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from temporalio import exceptions, workflow
+from temporalio import exceptions
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, ChildWorkflowError
 
 from workflows.messages.contracts import NodeReply
 from workflows.messages.usage import NOTHING, Spent, Usage
 from workflows.plan.scheduling.events import Outcome
-
-FAILURES_COUNT = "failed-nodes-count"
-"""A patch of runs whose total, which lists show, has what failed nodes used."""
-BELOW_COUNTS = "failed-agents-count"
-"""A patch of runs which also pay for what a sub-agent used whose run failed."""
 
 
 def outcome_of(reply: NodeReply) -> Outcome:
@@ -35,13 +30,12 @@ def ends_of(handle: Any, count: int) -> list[tuple[Outcome, NodeReply | None]]:
     if count > 1:
         return [(Outcome(error=failed.error, attempts=0, again=True), None)] * count
     below = _used_below(error)
-    if any(below) and workflow.patched(BELOW_COUNTS):
+    if any(below):
         *amounts, calls = below
         used = Usage(*amounts)
         failed = replace(failed, spent=(used.tokens, used.cost), calls=calls)
         return [(failed, NodeReply(attempt=failed.attempts, usage=used, calls=calls))]
-    counts = any(used) and workflow.patched(FAILURES_COUNT)
-    return [(failed, NodeReply(attempt=failed.attempts, usage=used) if counts else None)]
+    return [(failed, NodeReply(attempt=failed.attempts, usage=used) if any(used) else None)]
 
 
 def failed_outcome(error: BaseException | None) -> Outcome:

@@ -45,8 +45,7 @@ class SearchAttributes:
 
     Every write is an event of the history, so a write carries only what differs from what the run has, and there is
     one when status or phase changes, when the run begins or ceases to need a person, and otherwise at most every ten
-    seconds, in a task that starts nodes anyway: only the time of such a task is the same when it is replayed. When and
-    what is written is part of the history: to change it takes `workflow.patched`.
+    seconds, in a task that starts nodes anyway: only the time of such a task is the same when it is replayed.
     """
 
     names: tuple[str, ...] = ()

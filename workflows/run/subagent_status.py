@@ -15,9 +15,6 @@ from workflows.views.report import blocked_on
 
 ITEM_BYTES = 2_000
 MOST_HEARD = 500
-TELLS = "tells-its-parent"
-TELLS_AGAIN = "tells-again-after-a-reset"
-HEARS = "hears-its-sub-agents"
 FIRST_EVENTS = 3
 """Of a run whose first workflow task is its first try."""
 
@@ -61,7 +58,7 @@ class SubagentStatus:
             view = SubagentView.model_validate(request)
         except ValidationError:
             return
-        if more or not workflow.patched(HEARS):
+        if more:
             return
         self._heard.pop(view.name, None)
         if view.blocked:
@@ -107,7 +104,7 @@ class SubagentStatus:
             blocked=tuple(for_parent(item, info.workflow_id) for item in blocked),
         )
         mark = hashlib.sha256(view.model_dump_json().encode()).hexdigest()[:16] if blocked else ""
-        if mark != self.last_reported and workflow.patched(TELLS):
+        if mark != self.last_reported:
             self.last_reported = mark
             self._telling = asyncio.create_task(self._tell(info.parent.workflow_id, view))
 
@@ -126,7 +123,7 @@ class SubagentStatus:
         """
         workflow.register_random_seed_callback(lambda _: self._tell_again())
         info = workflow.info()
-        if info.parent and info.get_current_history_length() > FIRST_EVENTS and workflow.patched(TELLS_AGAIN):
+        if info.parent and info.get_current_history_length() > FIRST_EVENTS:
             self._tell_again()
 
     def _tell_again(self) -> None:

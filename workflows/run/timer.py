@@ -8,9 +8,6 @@ from temporalio import workflow
 
 from workflows.plan.scheduling.state import OVERTIME, PARK, RunState
 
-ENDS_FIRST = "ends-before-updates"
-"""The patch that keeps updates apart from a task without commands, which a replay may join to the next one."""
-
 
 class DeadlineTimer:
     """Calls `wake` when a deadline has come."""
@@ -36,7 +33,7 @@ class DeadlineTimer:
         """Whether a deadline was set that is not the next: setting the timer anew makes this task's time its own."""
         latest = max(state.deadlines.values(), default=0)
         later, self._latest = latest > self._latest, latest
-        return later and workflow.patched(ENDS_FIRST)
+        return later
 
     async def _ring(self, due: int, name: str) -> None:
         await workflow.sleep(timedelta(milliseconds=max(1, due - milliseconds())), summary=name)

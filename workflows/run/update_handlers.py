@@ -22,18 +22,10 @@ from workflows.messages.updates import (
     Update,
     parse_update,
 )
-from workflows.plan.scheduling.events import RetryRequested, SkipRequested
-from workflows.run.engine import REFUSALS_WAKE, Engine
+from workflows.run.engine import Engine
 from workflows.run.setup import RunSetup
-from workflows.run.timer import ENDS_FIRST
 from workflows.run.update_rules import confirmation, event_of
 
-WITH_CALLS = "skips-call-loops-off"
-"""The patch of runs in which a model that is skipped takes the calls of its tool loop with it."""
-KNOWS_WRITES = "retries-know-writes"
-"""The patch of runs in which a retry needs `repeat_effect` also for writes that only may have happened."""
-GATHERS = "retries-gather"
-"""The patch of runs in which a map whose items all went well only gathers them again when it is retried."""
 ABANDON = workflow.HandlerUnfinishedPolicy.ABANDON
 
 
@@ -135,31 +127,16 @@ class UpdateHandlers:
         ends of nodes which the task before was about.
         """
         update = parse_update(model, request, *more)
-        patient = workflow.patched(ENDS_FIRST)
-        if patient:
-            await workflow.sleep(timedelta(milliseconds=1), summary=f"{model.name} after what ended before it")
+        await workflow.sleep(timedelta(milliseconds=1), summary=f"{model.name} after what ended before it")
         engine = self._engine
         if engine is None:
             early = f"the run is still {self._setup.phase}; try again in a moment"
             raise ApplicationError(early, type="InvalidUpdate", non_retryable=True)
         engine.updates += 1
-        if patient:
-            why_not = engine.rejection(_as_admitted(update))
-            if why_not:
-                if workflow.patched(REFUSALS_WAKE):
-                    engine.wake()
-                raise ApplicationError(why_not, type="InvalidUpdate", non_retryable=True)
+        why_not = engine.rejection(update)
+        if why_not:
+            engine.wake()  # the run may have waited for this update to continue as new
+            raise ApplicationError(why_not, type="InvalidUpdate", non_retryable=True)
         told, event = confirmation(engine.state, update), event_of(engine.state, update)
-        if isinstance(event, SkipRequested):
-            event.calls = workflow.patched(WITH_CALLS)
-        elif isinstance(event, RetryRequested):
-            event.gathers = workflow.patched(GATHERS)
         engine.post(event)
         return told
-
-
-def _as_admitted(update: Update) -> Update:
-    """Return the update as a run that began earlier judges it: what it has let through may repeat what it wrote."""
-    if not isinstance(update, RetryNode) or workflow.patched(KNOWS_WRITES):
-        return update
-    return update.model_copy(update={"repeat_effect": True})

@@ -7,7 +7,6 @@ from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
 from workflows.plan.language.nodes import OnFailure
 from workflows.plan.scheduling.events import (
     ApprovalDecided,
-    Ask,
     Cancel,
     Decision,
     End,
@@ -18,7 +17,6 @@ from workflows.plan.scheduling.events import (
     GateAnswered,
     NodeEnded,
     Outcome,
-    Park,
     RetryRequested,
     RunStarted,
     SkipRequested,
@@ -27,8 +25,9 @@ from workflows.plan.scheduling.events import (
     TimeAdvanced,
 )
 from workflows.plan.scheduling.snapshot import dump, load
-from workflows.plan.scheduling.state import AWAITING_FALLBACK, BLOCKED, EXPANDED, SHOWN, RunState
+from workflows.plan.scheduling.state import AWAITING_FALLBACK, BLOCKED, EXPANDED, SHOWN, WAITING, RunState
 from workflows.plan.scheduling.step import step
+from workflows.plan.scheduling.termination import blocking_failures
 
 Fields = dict[str, Any]
 STATUSES = {BLOCKED: "blocked", AWAITING_FALLBACK: "delegated", EXPANDED: "opened"}
@@ -152,9 +151,23 @@ class Play:
 
     def act(self, event: Event) -> list[str]:
         """Take any event."""
-        words = [self._word(decision) for decision in step(self.state, event)]
+        state, before = self.state, (dict.fromkeys(self._waiting()), self._parked())
+        words = [self._word(decision) for decision in step(state, event)]
+        asked = [f"ask {name.partition('~')[0]}" for name in self._waiting() if name not in before[0]]
+        calls = sum(word.startswith("cancel") for word in words)
+        parked = self._parked()
+        words[calls:calls] = asked
+        words += [f"park {' '.join(parked)}"] if parked is not None and parked != before[1] else []
         self.said += words
         return words
+
+    def _waiting(self) -> list[str]:
+        return [self.state.address(unit) for unit, status in enumerate(self.state.status) if status == WAITING]
+
+    def _parked(self) -> list[str] | None:
+        if not self.state.parked or self.state.ended:
+            return None
+        return [self.state.path(unit) for unit in blocking_failures(self.state)]
 
     def crash(self) -> None:
         """The process dies; another one goes on from the snapshot."""
@@ -192,10 +205,6 @@ class Play:
         if isinstance(decision, Cancel):
             late = f"~{decision.generation}" if decision.generation > 1 else ""
             return f"cancel {state.path(decision.unit)}{late}"
-        if isinstance(decision, Ask):
-            return f"ask {state.path(decision.unit)}"
-        if isinstance(decision, Park):
-            return "park " + " ".join(state.path(unit) for unit in decision.failed)
         assert isinstance(decision, End)
         return f"end {decision.status}"
 

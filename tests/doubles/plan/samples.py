@@ -12,7 +12,6 @@ from workflows.plan.language.nodes import Plan
 from workflows.plan.language.parser import parse_plan
 from workflows.plan.scheduling.events import (
     ApprovalDecided,
-    Ask,
     Decision,
     End,
     GateAnswered,
@@ -22,7 +21,7 @@ from workflows.plan.scheduling.events import (
     Start,
     TimeAdvanced,
 )
-from workflows.plan.scheduling.state import RunState
+from workflows.plan.scheduling.state import WAITING, RunState
 from workflows.plan.scheduling.step import step
 
 Data = dict[str, Any]
@@ -245,7 +244,11 @@ class Drive:
     def run(self) -> str:
         """Return how the run ended."""
         while not self.status:
-            if not self._events:
+            if WAITING in self.state.status:
+                unit = self.state.status.index(WAITING)
+                gate = self.state.spec_of(unit).kind == "gate"
+                self._events.insert(0, GateAnswered(unit, "yes") if gate else ApprovalDecided(unit, True))
+            elif not self._events:
                 due = self.state.next_due()
                 assert due is not None, "nothing runs, nothing waits, and the run has not ended"
                 self.state.now = max(self.state.now, due)
@@ -260,9 +263,6 @@ class Drive:
                 self.started.append(self.state.path(unit))
                 outcome = Outcome(f"digest {unit}", 1, self._facts(self.state, unit))
                 self._events.append(NodeEnded(unit, self.state.generation[unit], outcome))
-        elif isinstance(decision, Ask):
-            gate = self.state.spec_of(decision.unit).kind == "gate"
-            self._events.append(GateAnswered(decision.unit, "yes") if gate else ApprovalDecided(decision.unit, True))
         elif isinstance(decision, End):
             self.status = decision.status
 

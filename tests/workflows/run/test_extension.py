@@ -52,7 +52,7 @@ def outside(monkeypatch: pytest.MonkeyPatch) -> None:
             await asyncio.sleep(0)
 
     monkeypatch.setattr(engines, "milliseconds", lambda: 0)
-    monkeypatch.setattr(extenders, "workflow", SimpleNamespace(wait_condition=hold, patched=bool))
+    monkeypatch.setattr(extenders, "workflow", SimpleNamespace(wait_condition=hold))
     monkeypatch.setattr(Engine, "_drain", lambda _: None)
     for name in ("start", "start_waiting"):
         monkeypatch.setattr(Dispatcher, name, lambda *_: None)

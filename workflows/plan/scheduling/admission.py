@@ -50,7 +50,6 @@ def wait(state: RunState, node: int) -> None:
         state.deadlines[node] = state.now + spec.deadline
     if node in state.graph.timed:
         clock(state, node)
-    state.asked.append(node)
 
 
 def clock(state: RunState, node: int) -> None:

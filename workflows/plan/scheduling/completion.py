@@ -56,7 +56,6 @@ def _hold(state: RunState, unit: int, outcome: Outcome, wish: ExpansionRequest) 
         state.facts[unit] = outcome.facts
     state.status[unit] = WAITING
     state.waiting += 1
-    state.asked.append(unit)
 
 
 def succeed(state: RunState, unit: int, outcome: Outcome) -> None:

@@ -87,18 +87,16 @@ class ApprovalDecided:
 
 @dataclass(slots=True)
 class RetryRequested:
-    """A person wants a node run again; `gathers`: of a map whose items all went well only their gathering."""
+    """A person wants a node run again."""
 
     unit: int
-    gathers: bool = True
 
 
 @dataclass(slots=True)
 class SkipRequested:
-    """A person gives a node up; `calls`: with those of its tool loop."""
+    """A person gives a node up."""
 
     unit: int
-    calls: bool = True
 
 
 @dataclass(slots=True)
@@ -171,24 +169,10 @@ class Cancel:
 
 
 @dataclass(slots=True)
-class Ask:
-    """A gate, a write or a wish for more nodes waits for a person."""
-
-    unit: int
-
-
-@dataclass(slots=True)
-class Park:
-    """Nothing can go on until a person retries, skips, finishes or raises the budget; `failed` are nodes in the way."""
-
-    failed: tuple[int, ...]
-
-
-@dataclass(slots=True)
 class End:
     """The run is over."""
 
     status: EndStatus
 
 
-Decision = Start | Expand | Cancel | Ask | Park | End
+Decision = Start | Expand | Cancel | End

@@ -20,9 +20,9 @@ from workflows.plan.scheduling.state import (
 _GIVEN_UP = ("Skipped", "a person skipped it")
 
 
-def retry(state: RunState, unit: int, *, gathers: bool = True) -> None:
+def retry(state: RunState, unit: int) -> None:
     """Run a unit again, and what was called off above it. Of a map, the items that failed; if none did and the map has,
-    it only gathers them again, where it `gathers`; else the whole map.
+    it only gathers them again; else the whole map.
 
     An item takes with it those of its map that were called off.
     """
@@ -35,7 +35,7 @@ def retry(state: RunState, unit: int, *, gathers: bool = True) -> None:
     items = _lost(state, unit)
     if items:
         _retry_items(state, node, items)
-    elif gathers and state.items.get(node) and _did_not_gather(state, node):
+    elif state.items.get(node) and _did_not_gather(state, node):
         _gather_again(state, node)
     else:
         reset.reset(state, node)
@@ -95,8 +95,8 @@ def _retry_items(state: RunState, node: int, items: list[int]) -> None:
     completion.resume(state, node)
 
 
-def skip(state: RunState, unit: int, *, calls: bool = True) -> None:
-    """Skip a unit that has no value, for good, and let what is behind it know. With the `calls` of its tool loop, which
+def skip(state: RunState, unit: int) -> None:
+    """Skip a unit that has no value, for good, and let what is behind it know. With the calls of its tool loop, which
     nobody else reads.
     """
     before, node = state.status[unit], state.node_of(unit)
@@ -108,8 +108,7 @@ def skip(state: RunState, unit: int, *, calls: bool = True) -> None:
     if before not in (FAILED, BLOCKED):
         gone = cancellation.with_fallbacks(state, unit)
         completion.call_off(state, unit, SKIPPED, _GIVEN_UP)
-        if calls:
-            cancellation.cancel_calls(state, gone)
+        cancellation.cancel_calls(state, gone)
     elif unit == node:
         state.inherited_failure.pop(unit, None)
         completion.skip_blocked(state, unit, _GIVEN_UP)

@@ -30,7 +30,7 @@ _SPARSE = (
     "deadlines",
     "past_deadline",
 )
-_SCALARS = ("rules", "window", "park_for", "on_failure", "now", "running", "waiting", "begun", "parked", "ended")
+_SCALARS = ("window", "park_for", "on_failure", "now", "running", "waiting", "begun", "parked", "ended")
 
 
 def dump(state: RunState) -> str:
@@ -74,10 +74,9 @@ def load(graph: Graph, text: str) -> RunState:
 
 
 def _load_wishes(state: RunState, body: dict[str, Any]) -> None:
-    """Read what snapshots of runs that began earlier do not have."""
-    state.approve_above = body.get("approve_above")
-    state.objections = {unit: tuple(said) for unit, said in body.get("objections", ())}
-    for unit, (digest, nodes, why, shown, *rest) in body.get("expansion_requests", ()):
+    state.approve_above = body["approve_above"]
+    state.objections = {unit: tuple(said) for unit, said in body["objections"]}
+    for unit, (digest, nodes, why, shown, *rest) in body["expansion_requests"]:
         state.expansion_requests[unit] = ExpansionRequest(digest, nodes, why, tuple(shown), *rest)
 
 

@@ -31,7 +31,6 @@ SHOWN = (
     "running",
     "running",
 )
-RULES = 1
 PARK, OVERTIME = -1, -2
 """Deadlines of the run itself, beside those of its units."""
 
@@ -43,7 +42,6 @@ class RunState:
         "answers",
         "approve_above",
         "approved",
-        "asked",
         "attempts",
         "awaiting_inputs",
         "begun",
@@ -80,7 +78,6 @@ class RunState:
         "queued",
         "rates",
         "revised",
-        "rules",
         "running",
         "size",
         "stale",
@@ -98,7 +95,6 @@ class RunState:
     def __init__(self, graph: Graph, *, window: int = 100, park_for: int = 86_400_000) -> None:
         count = len(graph.specs)
         self.graph = graph
-        self.rules = RULES
         self.window = window
         self.park_for = park_for
         self.on_failure = graph.execution_plan.on_failure
@@ -162,7 +158,6 @@ class RunState:
         self.work: deque[int] = deque()
         self.stale: list[tuple[int, int]] = []
         self.revised: deque[int] = deque()
-        self.asked: list[int] = []
         self.out: list[Decision] = []
 
     def mark(self, node: int) -> None:

@@ -23,7 +23,6 @@ from workflows.plan.scheduling import (
 from workflows.plan.scheduling.budget import Amounts, Budget
 from workflows.plan.scheduling.events import (
     ApprovalDecided,
-    Ask,
     BudgetRaised,
     CostCharged,
     Decision,
@@ -53,7 +52,6 @@ def step(state: RunState, event: Event) -> list[Decision]:
     _HANDLERS[kind](state, event)
     _work_off(state)
     if not state.ended:
-        _ask(state)
         _start_ready(state)
         if state.graph.groups and termination.idle(state):
             _free_islands(state)
@@ -82,15 +80,7 @@ def _free_islands(state: RunState) -> None:
         if waits_for:
             completion.ungroup(state, group)
     _work_off(state)
-    _ask(state)
     _start_ready(state)
-
-
-def _ask(state: RunState) -> None:
-    """Ask for what still waits for a person, now that everything has been said."""
-    if state.asked:
-        state.out += [Ask(node) for node in dict.fromkeys(state.asked) if state.status[node] == WAITING]
-        state.asked.clear()
 
 
 def _begun(state: RunState, _: RunStarted) -> None:
@@ -172,11 +162,11 @@ def _go_on(state: RunState, node: int) -> None:
 
 
 def _retried(state: RunState, event: RetryRequested) -> None:
-    retry.retry(state, event.unit, gathers=event.gathers)
+    retry.retry(state, event.unit)
 
 
 def _given_up(state: RunState, event: SkipRequested) -> None:
-    retry.skip(state, event.unit, calls=event.calls)
+    retry.skip(state, event.unit)
 
 
 def _raised(state: RunState, event: BudgetRaised) -> None:

@@ -1,6 +1,6 @@
 """When nothing can move any more: is the answer there, is somebody in the way, is the run over?"""
 
-from workflows.plan.scheduling.events import Cancel, End, EndStatus, Park
+from workflows.plan.scheduling.events import Cancel, End, EndStatus
 from workflows.plan.scheduling.state import (
     BLOCKED,
     CANCELLED,
@@ -29,24 +29,23 @@ def finish_or_park(state: RunState) -> None:
         return
     failed = blocking_failures(state)
     if failed and state.on_failure == "park":
-        park(state, failed)
+        park(state)
         return
     if failed and state.on_failure == "fail":
         end(state, "failed")
         return
     if state.waiting_budget and state.on_failure == "park":
-        park(state, ())
+        park(state)
         return
     answered = all(state.status[node] == SUCCEEDED for node in state.graph.execution_plan.answer)
     end(state, "done" if answered and not failed and not state.waiting_budget else "partial")
 
 
-def park(state: RunState, failed: tuple[int, ...]) -> None:
+def park(state: RunState) -> None:
     """Wait for a person, up to the park deadline."""
     if not state.parked:
         state.parked = True
         state.deadlines[PARK] = state.now + state.park_for
-        state.out.append(Park(failed))
 
 
 def unpark(state: RunState) -> None:
@@ -82,7 +81,6 @@ def end(state: RunState, status: EndStatus) -> None:
     state.work.clear()
     state.revised.clear()
     state.stale.clear()
-    state.asked.clear()
     state.deadlines.clear()
     state.waiting_budget.clear()
     final = CANCELLED if status == "cancelled" else SKIPPED

@@ -2,7 +2,7 @@
 
 from doubles.plan.play import Play, each, node
 
-from workflows.plan.scheduling.events import Outcome, RetryRequested
+from workflows.plan.scheduling.events import Outcome
 
 
 def opened(length: int = 3, *, window: int = 100, **fields: object) -> Play:
@@ -87,13 +87,6 @@ def test_the_items_run_again_where_what_one_of_them_made_is_gone() -> None:
     run.ok("m[0]")
     run.fail("m", "BodyMissing")
     assert run.retry("m") == ["start m[0]~2"]
-
-
-def test_the_items_run_again_where_a_run_was_told_so_before_it_could_gather() -> None:
-    run = opened(1)
-    run.ok("m[0]")
-    run.fail("m")
-    assert run.act(RetryRequested(run.unit("m"), gathers=False)) == ["start m[0]~2"]
 
 
 def test_one_item_may_be_retried_also_after_the_map_has_succeeded() -> None:

@@ -315,9 +315,3 @@ def test_a_call_that_others_read_goes_on() -> None:
     run.fail("a")
     assert run.give_up("a") == []
     assert run.ok("c") == ["start z"]
-
-
-def test_the_calls_of_a_model_go_on_where_a_run_began_before_they_were_called_off() -> None:
-    run = loop()
-    assert run.act(SkipRequested(run.unit("n"), calls=False)) == []
-    assert (run.status("c2"), run.status("c3")) == ("running", "waiting")

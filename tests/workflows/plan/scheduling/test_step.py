@@ -13,7 +13,6 @@ from simulation.world import World
 from workflows.plan.compile.graph import ExecutionPlan, Graph
 from workflows.plan.scheduling.events import (
     ApprovalDecided,
-    Ask,
     Decision,
     End,
     Event,
@@ -142,12 +141,12 @@ class Worker:
         self.ended: list[int] = []
 
     def take(self, decisions: list[Decision]) -> None:
-        """Note what was started or asked."""
+        """Note what was started, and what waits for a person."""
         for decision in decisions:
             if isinstance(decision, Start):
                 self.waiting += decision.units
-            elif isinstance(decision, Ask):
-                self.waiting.append(decision.unit)
+        asked = [unit for unit, status in enumerate(self.state.status) if status == WAITING]
+        self.waiting += [unit for unit in asked if unit not in self.waiting]
 
     def finish_one(self) -> None:
         """End one call, or answer one question."""
