@@ -1,1 +1,1 @@
-"""Runs code nobody vouches for: no network, no secrets, one private folder, bounded in every way, gone afterwards."""
+"""Runs untrusted code: no network, no secrets, one private folder, every resource bounded, nothing left afterwards."""

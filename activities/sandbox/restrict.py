@@ -1,8 +1,8 @@
-"""Confines the process it runs in, then becomes the command. Standard library only, arguments: JSON COMMAND...
+"""Restricts its own process, then executes the command. Standard library only; arguments: POLICY_JSON COMMAND...
 
-The last step before code that nobody vouches for: limits, another user if this one is root, no new privileges,
-Landlock for files where no container holds them already, and the seccomp program. Whatever cannot be applied ends the
-process with status 125 and one line; the command never runs with less.
+The last step before untrusted code runs: resource limits, another user if this one is root, no new privileges,
+Landlock where no container guards the files, and the seccomp program. If one of them cannot be applied, the process
+ends with status 125 and a one-line error; the command never runs with less.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ from activities.sandbox import seccomp
 
 _REFUSED = 125
 LEAST_ABI = 3
-"""Linux 6.2; before it a file outside could be truncated."""
+"""Linux 6.2. Older versions do not guard against truncating a file outside."""
 
 _RESTRICT_FILES, _RESTRICT_NET, _RESTRICT_SCOPES = (1 << 13) - 1, 3, 3
 _READ_FOLDER, _READ_FILE, _WRITE_DEVICE = 0b1101, 0b101, 0b110
@@ -27,28 +27,28 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
-    """Apply everything and become the command."""
+    """Apply the policy and execute the command."""
     try:
-        confine(json.loads(sys.argv[1]))
+        restrict(json.loads(sys.argv[1]))
         os.execve(sys.argv[2], sys.argv[2:], dict(os.environ))  # noqa: S606 - that is the point
     except (OSError, ValueError) as error:
         sys.stderr.write(f"sandbox: {error}\n")
         sys.exit(_REFUSED)
 
 
-def confine(order: dict[str, Any]) -> None:
-    """Confine this process as `order` says: user, limits, read, write, landlock. Raises OSError, ValueError."""
-    user = order["user"]
-    _limit(order["limits"], others=0 if user is not None or not order["landlock"] else _threads(os.getuid()))
+def restrict(policy: dict[str, Any]) -> None:
+    """Restrict this process to `policy`: user, limits, read, write, landlock. Raises OSError, ValueError."""
+    user, landlock = policy["user"], policy["landlock"]
+    _limit(policy["limits"], others=_threads(os.getuid()) if user is None and landlock else 0)
     if user is not None:
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
-    os.chdir(order["write"])
+    os.chdir(policy["write"])
     _prctl(1, 9)  # die by SIGKILL with the parent
     _prctl(38, 1)  # no new privileges
-    abi = _landlock(order["read"], order["write"]) if order["landlock"] else 0
-    seccomp.install(seccomp.program(signals=abi >= 6 or not order["landlock"], metadata=not order["landlock"]))
+    abi = _landlock(policy["read"], policy["write"]) if landlock else 0
+    seccomp.install(seccomp.program(allow_signals=abi >= 6 or not landlock, allow_metadata=not landlock))
 
 
 def landlock_abi() -> int:
@@ -57,7 +57,7 @@ def landlock_abi() -> int:
 
 
 def _limit(limits: dict[str, int], others: int) -> None:
-    """Set the limits. `others` are the user's processes outside, which count against the same limit."""
+    """Set the limits. `others`: the user's threads outside, which count against the same limit of processes."""
     for name, value in (
         (resource.RLIMIT_CPU, limits["seconds"]),
         (resource.RLIMIT_AS, limits["memory"]),
@@ -101,16 +101,16 @@ def _landlock(read: list[str], write: str) -> int:
 def _allow(ruleset: int, path: str, access: int) -> None:
     if not Path(path).exists():
         return
-    place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    _call(445, ruleset, 1, struct.pack("=Qi", access, place), 0)
-    os.close(place)
+    descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    _call(445, ruleset, 1, struct.pack("=Qi", access, descriptor), 0)
+    os.close(descriptor)
 
 
-def _call(*given: Any) -> int:
-    found = int(_LIBC.syscall(*given))
-    if found < 0:
+def _call(*arguments: Any) -> int:
+    result = int(_LIBC.syscall(*arguments))
+    if result < 0:
         raise OSError(ctypes.get_errno(), f"Landlock: {os.strerror(ctypes.get_errno())}")
-    return found
+    return result
 
 
 def _prctl(option: int, value: int) -> None:

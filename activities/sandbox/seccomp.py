@@ -1,9 +1,8 @@
-"""The system calls that confined code does not get, as a seccomp program. Standard library only.
+"""The seccomp program that denies system calls to sandboxed code. Standard library only.
 
-Everything that reaches another process, the network, another namespace or a rarely tested corner of the kernel fails
-with EPERM. What programs do without, where a kernel lacks it, fails with ENOSYS: memory that is a file is no process's
-memory and in no folder, so no limit would count it. What only the ruleset of files would have to forbid and cannot
-(Landlock knows no chmod) does nothing.
+Calls that reach another process, the network, another namespace or a rarely tested part of the kernel fail with EPERM.
+Calls that programs can do without fail with ENOSYS: a file in memory belongs to no process and no folder, so no limit
+would count it. Calls that change file metadata, which Landlock cannot forbid, succeed and do nothing.
 """
 
 import ctypes
@@ -54,7 +53,7 @@ _SIGNALS = {
     "rt_tgsigqueueinfo": (297, 240),
     "pidfd_send_signal": (424, 424),
 }
-_NOTHING = {
+_METADATA = {
     "chmod": (90, None),
     "fchmod": (91, 52),
     "fchmodat": (268, 53),
@@ -74,7 +73,7 @@ _NOTHING = {
     "lremovexattr": (198, 15),
     "fremovexattr": (199, 16),
 }
-_LACKING = {"clone3": (435, 435), "memfd_create": (319, 279), "memfd_secret": (447, 447)}
+_UNAVAILABLE = {"clone3": (435, 435), "memfd_create": (319, 279), "memfd_secret": (447, 447)}
 _CLONE, _PRLIMIT = (56, 220), (302, 261)
 _NEW_NAMESPACES = 0x7E020080
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -84,17 +83,19 @@ _NUMBER, _ARCHITECTURE, _ARGUMENT = 0, 4, 16
 _X32 = 0x40000000
 
 
-def program(*, signals: bool, metadata: bool) -> bytes:
-    """Return the program for this machine. `signals`: whether signals are left to something else to confine;
-    `metadata`: whether modes, owners and times of files may be changed. Raises OSError on other machines."""
+def program(*, allow_signals: bool, allow_metadata: bool) -> bytes:
+    """Return the program for this machine. `allow_signals` where something else restricts signals; `allow_metadata`
+    where modes, owners and times of files may change. Raises OSError on an unknown architecture."""
     if platform.machine() not in _ARCHITECTURES:
         raise OSError(_ENOSYS, f"no seccomp program for {platform.machine()}")
     column, architecture = _ARCHITECTURES[platform.machine()]
     code = [_op(_LOAD, _ARCHITECTURE), _op(_EQUAL, architecture, 1, 0), _op(_RETURN, _KILL), _op(_LOAD, _NUMBER)]
     if column == 0:
         code += [_op(_AT_LEAST, _X32, 0, 1), _op(_RETURN, _ERRNO | _EPERM)]
-    answers = dict.fromkeys([*_DENIED.values(), *(() if signals else _SIGNALS.values())], _EPERM)
-    answers |= dict.fromkeys(_LACKING.values(), _ENOSYS) | ({} if metadata else dict.fromkeys(_NOTHING.values(), 0))
+    answers = dict.fromkeys([*_DENIED.values(), *(() if allow_signals else _SIGNALS.values())], _EPERM)
+    answers |= dict.fromkeys(_UNAVAILABLE.values(), _ENOSYS) | (
+        {} if allow_metadata else dict.fromkeys(_METADATA.values(), 0)
+    )
     for numbers, answer in answers.items():
         number = numbers[column]
         if number is not None:

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -65,26 +64,36 @@ async def run(sandbox: Sandbox, code: str, seconds: int = 5) -> Report:
     return await sandbox.run([sandbox.python, "-I", "-B", "-c", code], {"in.txt": "given"}, seconds)
 
 
-async def refused(sandbox: Sandbox, code: str) -> str:
-    """Return the last line of the error that the code ends with; it must not get to its end."""
-    report = await run(sandbox, code + "\nprint('REACHED')")
-    assert report.exit_code != 0, report
-    assert "REACHED" not in report.stdout
+async def refused(sandbox: Sandbox, *attempts: str) -> list[str]:
+    """Try everything in one process and return how each attempt failed; none may succeed or show the canary."""
+    code = """
+for attempt in %r:
+    try:
+        exec(attempt)
+    except Exception as error:
+        print(type(error).__name__, error)
+    else:
+        print("REACHED", attempt)
+"""
+    report = await run(sandbox, code % (attempts,))
+    failures = report.stdout.splitlines()
+    assert (report.exit_code, len(failures)) == (0, len(attempts)), report
+    assert [line for line in failures if "REACHED" in line or "Error" not in line] == []
     assert CANARY not in report.stdout + report.stderr
-    return report.stderr.strip().rpartition("\n")[2]
+    return failures
 
 
 async def test_no_network(sandbox: Sandbox) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-        for code in (
+        await refused(
+            sandbox,
             f"import socket; socket.create_connection(('127.0.0.1', {port}), 2)",
             "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 53))",
             "import socket; socket.socket(socket.AF_INET6, socket.SOCK_STREAM)",
             "import socket; socket.socket(socket.AF_UNIX, socket.SOCK_STREAM).connect('/run/docker.sock')",
             "import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)",
-        ):
-            assert "Error" in await refused(sandbox, code)
+        )
         listening.settimeout(0)
         with pytest.raises(BlockingIOError):
             listening.accept()
@@ -95,16 +104,16 @@ async def test_no_secret_of_the_worker(sandbox: Sandbox, monkeypatch: pytest.Mon
     (tmp_path / "key.txt").write_text(CANARY)
     (tmp_path / "key.txt").chmod(0o644)
     worker = os.getpid()
-    for code in (
+    await refused(
+        sandbox,
         f"print(open('{tmp_path}/key.txt').read())",
         f"print(open('/proc/{worker}/environ').read())",
         f"print(open('/proc/{worker}/mem', 'rb').read(1))",
         f"import os; print(os.readlink('/proc/{worker}/exe'))",
         "print(open('/etc/passwd').read())",
         f"import os; os.symlink('{tmp_path}/key.txt', 'link'); print(open('link').read())",
-        f"import os; os.link('{tmp_path}/key.txt', 'link'); print(open('link').read())",
-    ):
-        assert "Error" in await refused(sandbox, code)
+        f"import os; os.link('{tmp_path}/key.txt', 'hard'); print(open('hard').read())",
+    )
     seen = await run(sandbox, "import os, glob; print(dict(os.environ)); print([open(p).read() for p in"
                               " glob.glob('/proc/[0-9]*/environ') if os.access(p, os.R_OK)])")  # fmt: skip
     assert CANARY not in seen.stdout
@@ -122,21 +131,25 @@ async def test_a_link_left_behind_is_not_followed(sandbox: Sandbox, tmp_path: Pa
 
 async def test_no_writing_outside_of_the_folder(sandbox: Sandbox, tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
-    for place in (str(tmp_path), "/tmp", "/usr/local", "/etc", "/dev/shm", "/var/tmp", "/", ".."):
-        assert "Error" in await refused(sandbox, f"open('{place}/escaped', 'w').write('x')")
-        assert "Error" in await refused(sandbox, f"import os; os.mkdir('{place}/escaped')")
     (tmp_path / "mine.txt").write_text("mine")
     (tmp_path / "mine.txt").chmod(0o666)
     mode = (tmp_path / "mine.txt").stat().st_mode
-    for act in ("os.truncate({0!r}, 0)", "os.unlink({0!r})", "os.rename({0!r}, 'x')"):
-        assert "Error" in await refused(sandbox, "import os; " + act.format(str(tmp_path / "mine.txt")))
+    places = (str(tmp_path), "/tmp", "/usr/local", "/etc", "/dev/shm", "/var/tmp", "/", "..")
+    acts = ("os.truncate({0!r}, 0)", "os.unlink({0!r})", "os.rename({0!r}, 'x')")
+    await refused(
+        sandbox,
+        *(f"open('{place}/escaped', 'w').write('x')" for place in places),
+        *(f"import os; os.mkdir('{place}/escaped')" for place in places),
+        *("import os; " + act.format(str(tmp_path / "mine.txt")) for act in acts),
+    )
     await run(sandbox, f"import os; os.chmod('{tmp_path}/mine.txt', 0); os.utime('{tmp_path}/mine.txt', (1, 1))")
     assert ((tmp_path / "mine.txt").read_text(), (tmp_path / "mine.txt").stat().st_mode) == ("mine", mode)
 
 
 async def test_no_hand_on_other_processes(sandbox: Sandbox) -> None:
     worker = os.getpid()
-    for code in (
+    await refused(
+        sandbox,
         f"import os; os.kill({worker}, 0)",
         f"import resource; resource.prlimit({worker}, resource.RLIMIT_NOFILE, (1, 1))",
         f"import os; os.setpriority(os.PRIO_PROCESS, {worker}, 19)",
@@ -145,16 +158,13 @@ async def test_no_hand_on_other_processes(sandbox: Sandbox) -> None:
         "import ctypes; assert ctypes.CDLL(None).unshare(0x10000000) == 0, 'Error'",
         "import ctypes; assert ctypes.CDLL(None).syscall(425, 8, 0) >= 0, 'Error'",
         "import os; os.setuid(0)",
-    ):
-        assert "Error" in await refused(sandbox, code), code
+    )
 
 
 async def test_a_fork_bomb_ends_with_its_time(sandbox: Sandbox) -> None:
     bomb = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
-    began = time.monotonic()
     with pytest.raises(SandboxLimit, match="stopped after 2 s"):
         await run(sandbox, bomb, 2)
-    assert time.monotonic() - began < 15
     counted = """
 import os, time
 n = 0
@@ -171,16 +181,18 @@ print(n)
 
 
 async def test_memory_is_bounded_for_one_and_for_all(sandbox: Sandbox) -> None:
-    assert await refused(sandbox, "x = bytearray(1 << 30)") == "MemoryError"
+    (failure,) = await refused(sandbox, "x = bytearray(1 << 30)")
+    assert failure.startswith("MemoryError")
     several = "import os, time\nfor _ in range(3): os.fork()\nx = b'x' * (200 << 20)\ntime.sleep(20)"
     with pytest.raises(SandboxLimit, match="more than 1024 MB of memory"):
         await run(sandbox, several, 15)
 
 
 async def test_no_memory_outside_of_the_limits(sandbox: Sandbox) -> None:
-    assert "Function not implemented" in await refused(sandbox, "import os; os.memfd_create('m')")
     secret = "import ctypes; assert ctypes.CDLL(None).syscall(447, 0) >= 0"
-    assert "AttributeError" not in await refused(sandbox, secret)
+    in_memory, of_secrets = await refused(sandbox, "import os; os.memfd_create('m')", secret)
+    assert "Function not implemented" in in_memory
+    assert "AttributeError" not in of_secrets
 
 
 async def test_output_and_disk_are_bounded(sandbox: Sandbox) -> None:
@@ -188,7 +200,8 @@ async def test_output_and_disk_are_bounded(sandbox: Sandbox) -> None:
     assert (report.exit_code, len(report.stdout), report.truncated) == (0, LIMITS["output"], True)
     with pytest.raises(SandboxLimit, match="writing without end"):
         await run(sandbox, "while True: print('x' * 10_000)", 20)
-    assert "File too large" in await refused(sandbox, f"open('big', 'wb').write(b'x' * {2 * LIMITS['file']})")
+    (failure,) = await refused(sandbox, f"open('big', 'wb').write(b'x' * {2 * LIMITS['file']})")
+    assert "File too large" in failure
     large = "for i in range(100): open(f'{i}', 'wb').write(b'x' * (16 << 20))\nwhile True: pass"
     many = "for i in range(20_000): open(f'{i}', 'w')\nwhile True: pass"
     nameless = "import os\nfor i in range(10): f = os.open('f', 66); os.unlink('f'); os.write(f, bytes(48 << 20))\n"
@@ -265,17 +278,17 @@ def test_a_worker_that_is_not_root_shields_itself(
             f"os.unlink('{tmp_path}/code/activities/sandbox/runner.py')",
         )
         code = "import os, resource\nfor act in %r:\n    try: exec(act)\n    except OSError: pass\n    else: print(act)"
-        order = replace(sandbox, python=python)._order([python, "-I", "-c", code % (tries,)], {}, 5)
-        keeper = subprocess.Popen(
-            runner._python("keeper", str(tmp_path / "code")),
+        job = replace(sandbox, python=python).job([python, "-I", "-c", code % (tries,)], {}, 5)
+        supervisor = subprocess.Popen(
+            runner._start("supervisor", str(tmp_path / "code")),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={}, user=user, group=user, extra_groups=[],
         )  # fmt: skip
-        with keeper:
-            assert keeper.stdin is not None
-            assert keeper.stdout is not None
-            keeper.stdin.write(order)
-            keeper.stdin.flush()
-            report = json.loads(keeper.stdout.read())
+        with supervisor:
+            assert supervisor.stdin is not None
+            assert supervisor.stdout is not None
+            supervisor.stdin.write(job)
+            supervisor.stdin.flush()
+            report = json.loads(supervisor.stdout.read())
         alive = other.poll() is None
         other.kill()
     assert (report["exit_code"], report["stdout"], report["stderr"], alive) == (0, "", "", True)

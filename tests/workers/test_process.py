@@ -40,7 +40,7 @@ class Bench:
         await self.connected.wait()
         return self
 
-    def seat_worker(self, _client: Any, seat: Any, _work: Any, _settings: Any) -> "StandIn":
+    def build_worker(self, _client: Any, seat: Any, _work: Any, _settings: Any) -> "StandIn":
         self.seats.append(seat.queue)
         return StandIn(self)
 
@@ -80,7 +80,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Bench]:
     def build() -> Bench:
         made = Bench()
         monkeypatch.setattr(run, "connect_patiently", made.connect)
-        monkeypatch.setattr(run, "seat_worker", made.seat_worker)
+        monkeypatch.setattr(run, "build_worker", made.build_worker)
         monkeypatch.setattr(run, "leave_by", lambda seconds: None)
         monkeypatch.setattr(run, "_WATCH_EVERY", 0.001)
         return made
