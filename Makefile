@@ -1,6 +1,6 @@
 # Every target makes .venv first when requirements.lock or pyproject.toml changed. ARGS="..." is passed on.
 .DEFAULT_GOAL := help
-.PHONY: help demo test dev lint bench pictures lock clean venv
+.PHONY: help demo test mutants dev lint bench sizes pictures lock clean venv
 
 ARGS =
 PROCESSES = 3
@@ -15,6 +15,9 @@ demo: venv ## answer a sample question with a local Temporal server, no key need
 test: venv ## run the test suite against the pinned Temporal server (ARGS="-k name", PROCESSES=0 for one after the other)
 	@PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -q -n $(PROCESSES) $(ARGS)
 
+mutants: venv ## put one wrong line at a time into a copy of the source; the tests must catch each (ARGS="name")
+	@PYTHONPATH=.:tests .venv/bin/python -m mutants.run $(ARGS)
+
 dev: venv ## run the Temporal server and all workers in the foreground
 	@.venv/bin/sennit dev $(ARGS)
 
@@ -25,6 +28,9 @@ lint: venv ## check style and types
 
 bench: venv ## run the benchmarks
 	@.venv/bin/python -m benchmarks $(ARGS)
+
+sizes: venv ## print how large the tree is
+	@.venv/bin/python -m benchmarks.sizes
 
 pictures: venv ## take the pictures in docs/pictures of the web UI again (needs Chromium)
 	@PYTHONPATH=.:tests .venv/bin/python tests/ui/pictures.py
