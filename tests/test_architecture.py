@@ -39,6 +39,7 @@ THIRD_PARTIES = {
     "activities/": ("pydantic", "pydantic_core", "temporalio"),
     "workers/": ("pydantic", "temporalio", "structlog"),
     "starter/plans/yaml_text.py": ("yaml",),
+    "starter/dev/": ("pydantic", "temporalio", "psutil", "filelock"),
     "starter/": ("pydantic", "temporalio", "rich"),
 }
 """What each folder may use from outside the standard library; the first that fits counts."""

@@ -2,14 +2,10 @@
 
 from starter.client.connection import TemporalServer, local_place
 from starter.client.errors import CliError, Exit, Refused, Unreachable
-from starter.dev.binary import DevServerUnavailable
-from starter.dev.server import DevServerFailed
-from starter.dev.stack import LocalStackFailed, local_stack, run_foreground, stop_stack
+from starter.dev.failures import LocalStackFailed, WrongWorkerSettings
+from starter.dev.messages import Say, to_stderr
+from starter.dev.stack import local_stack, run_foreground, stop_stack
 from starter.dev.state import StateDir
-from starter.dev.watched import Say, to_stderr
-from starter.dev.workers import WorkersFailed
-
-_FAILURES = (LocalStackFailed, DevServerUnavailable, DevServerFailed, WorkersFailed)
 
 
 async def join_local_stack(
@@ -17,18 +13,16 @@ async def join_local_stack(
 ) -> TemporalServer:
     """Return the place of the local stack, started in the background if it does not run. Raises Unreachable.
 
-    One of other settings is replaced if it is idle, but not `as_it_is`. Raises Refused where
-    its workers refuse a setting.
+    Idle workers with other settings are restarted with these, but not `as_it_is`. Raises Refused where the workers
+    refuse a setting.
     """
     try:
         stack = await local_stack(say=say, as_it_is=as_it_is)
+    except WrongWorkerSettings as failure:
+        raise Refused(str(failure)) from None
     except LocalStackFailed as failure:
-        record = StateDir.find().read()
-        wrong = record is not None and record.phase == "failed" and record.misset
-        raise (Refused if wrong else Unreachable)(str(failure)) from None
-    except _FAILURES as failure:
         raise Unreachable(str(failure)) from None
-    return local_place(stack.address, stack.ui_url, namespace or stack.namespace, lambda: not stack.state.running())
+    return local_place(stack.address, stack.ui_url, namespace, lambda: not StateDir.find().running())
 
 
 def has_local_runs() -> bool:
@@ -40,7 +34,7 @@ async def serve_local_stack(say: Say) -> Exit:
     """Run server and workers in this process until it is interrupted. Raises Stop when they cannot run."""
     try:
         await run_foreground(say=say)
-    except _FAILURES as failure:
+    except LocalStackFailed as failure:
         raise CliError(str(failure)) from None
     return Exit.ANSWER
 
@@ -49,7 +43,7 @@ async def stop_local_stack(say: Say) -> Exit:
     """Stop the stack in the background; its runs stay in the database and go on at the next start."""
     try:
         stopped = await stop_stack()
-    except _FAILURES as failure:
+    except LocalStackFailed as failure:
         raise CliError(str(failure)) from None
     say("the local stack is stopped; its runs go on when it is next started" if stopped else "no local stack runs")
     return Exit.ANSWER

@@ -1,1 +1,1 @@
-"""The local Temporal server with its workers: found or built, started, watched, stopped."""
+"""The local stack: a Temporal dev server and workers on this machine, found or built, started, watched and stopped."""

@@ -1,34 +1,32 @@
-"""The process that owns a local stack: `python -m starter.dev.supervisor LAUNCH` in the background, or `sennit dev`."""
+"""The process that owns a local stack: in the background (`python -m starter.dev.supervisor`), or `sennit dev`."""
 
 import asyncio
 import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
+from pydantic import ValidationError
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from starter.dev.identity import ProcessIdentity
-from starter.dev.launch import Launch, profile_text
-from starter.dev.process import Process
-from starter.dev.restarts import Restarts
-from starter.dev.server import NAMESPACE, DevServer, DevServerFailed
+from starter.dev.failures import LocalStackFailed, WrongWorkerSettings
+from starter.dev.messages import Say, to_stderr
+from starter.dev.process import ProcessIdentity
+from starter.dev.server import NAMESPACE, PORT, UI_PORT, DevServer
+from starter.dev.settings import Settings
 from starter.dev.state import StackRecord, StateDir
-from starter.dev.watched import Say, to_stderr
-from starter.dev.workers import Workers, WorkersFailed, WorkersMisset
+from starter.dev.workers import Workers
 
 LOCK_PATIENCE = 5.0  # seconds: clients that ask whether a supervisor runs hold its lock for an instant
-RUNS = "ExecutionStatus='Running'"
 LONGEST_IDLE_POLL = 15.0  # seconds
-
-
-class StackBusy(Exception):
-    """Another supervisor owns this state directory."""
+LARGEST_SETTINGS = 1 << 23  # bytes
+RUNS = "ExecutionStatus='Running'"
 
 
 class Supervisor:
@@ -36,186 +34,153 @@ class Supervisor:
 
     A server or workers that die are started again; the server keeps its ports. On the way out the workers drain
     first, then the server stops. Should this process be killed, its children end by themselves, and the next
-    supervisor ends what the record names and still runs.
+    supervisor kills those that the record names and that still run. Without `idle_stop` it is in the foreground and
+    never stops by itself.
     """
 
-    def __init__(self, launch: Launch, say: Say) -> None:
-        self._launch = launch
+    def __init__(
+        self, state: StateDir, binary: Path, worker_command: Sequence[str], say: Say, idle_stop: float | None = None
+    ) -> None:
+        self._state = state
         self._say = say
-        self._state = StateDir(launch.state)
+        self._idle_stop = idle_stop
         self._welcomed = False
         self._record = StackRecord(
-            launch=launch.token,
             phase="starting",
             detail="starting the Temporal server",
-            foreground=launch.foreground,
-            code=launch.code,
-            settings=launch.settings,
-            supervisor=_this_process(),
-            namespace=NAMESPACE,
+            foreground=idle_stop is None,
+            supervisor=ProcessIdentity(pid=os.getpid(), created=psutil.Process().create_time()),
         )
-        self._server = DevServer(
-            launch.binary,
-            self._state.database,
-            self._state.log("server"),
-            port=launch.port,
-            ui_port=launch.ui_port,
-        )
-        self._workers = Workers(launch, self._state.log("worker"), say, self._workers_changed)
+        self._server = DevServer(binary, state.database, state.log("server"), port=PORT, ui_port=UI_PORT)
+        self._workers = Workers(worker_command, state, Settings.of_this_process())
 
     async def run(self) -> None:
         """Own the stack until SIGTERM, SIGINT, SIGHUP or the idle limit; nothing of it runs afterwards.
 
-        StackBusy if another supervisor owns the directory; DevServerFailed or WorkersFailed, also in the record,
-        when the stack cannot work. A second signal does not wait for the workers to drain.
+        LocalStackFailed, also in the record, when the stack cannot work or another supervisor owns the directory. A
+        second signal does not wait for the workers to drain.
         """
-        self._state.prepare()
-        lock = self._state.supervisor_lock
-        deadline = time.monotonic() + LOCK_PATIENCE
-        while not lock.try_acquire():
-            if time.monotonic() > deadline:
-                raise StackBusy(f"another Sennit stack runs in {self._state.root}")
-            await asyncio.sleep(0.05)
-        try:
-            self._end_leftovers(self._state.read())
-            await self._serve_until_stopped()
-        finally:
-            lock.release()
-
-    async def _serve_until_stopped(self) -> None:
+        lock = self._state.try_lock("supervisor", LOCK_PATIENCE)
+        if lock is None:
+            raise LocalStackFailed(f"another Sennit stack runs in {self._state.root}")
         serving = asyncio.ensure_future(self._serve())
-        with self._signals(serving):
-            try:
-                await serving
-            except asyncio.CancelledError:
-                self._update(phase="stopping", detail="stopping")
-            except (DevServerFailed, WorkersFailed) as failure:
-                self._update(phase="failed", detail=str(failure), misset=isinstance(failure, WorkersMisset))
-                raise
-            finally:
-                await self._workers.stop()
-                await self._server.stop()
-                if self._record.phase != "failed":
-                    self._update(phase="stopped", detail="")
-
-    def _end_leftovers(self, last: StackRecord | None) -> None:
-        """End what a killed supervisor left: two servers must not share one database."""
-        if last is None:
-            self._update()
-            return
-        self._update(server=last.server, worker=last.worker)  # still on record should this process be killed, too
-        pid = last.end_children()
-        if pid is not None:
-            raise StackBusy(f"process {pid} of an earlier stack does not end; end it and start again")
-
-    @contextmanager
-    def _signals(self, serving: "asyncio.Future[None]") -> Iterator[None]:
-        loop = asyncio.get_running_loop()
 
         def stop() -> None:
-            if not serving.done():
-                serving.cancel()
-            else:
+            if not serving.cancel():  # the second signal
                 self._workers.kill()
                 self._server.kill()
 
-        numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-        for number in numbers:
-            loop.add_signal_handler(number, stop)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, stop)
         try:
-            yield
+            await serving
+        except asyncio.CancelledError:
+            self._update(phase="stopping", detail="stopping")
+        except LocalStackFailed as failure:
+            self._update(phase="failed", detail=str(failure), wrong_settings=isinstance(failure, WrongWorkerSettings))
+            raise
         finally:
-            for number in numbers:
-                loop.remove_signal_handler(number)
+            await self._workers.stop()
+            await self._server.stop()
+            if self._record.phase == "stopping":
+                self._update(phase="stopped", detail="")
+            lock.release()
 
     async def _serve(self) -> None:
+        self._take_over(self._state.read())
         await self._server.start()
-        self._state.profile.write_text(profile_text(self._server.address))
-        self._update(
-            server=ProcessIdentity.of(self._server.process.pid),
-            port=self._server.port,
-            ui_port=self._server.ui_port,
-            detail="starting the workers",
-        )
-        lasting = (self._keep_server(), self._workers.keep(self._server.address), self._idle())
-        tasks = [asyncio.ensure_future(each) for each in lasting]
-        try:
-            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in ended:
-                task.result()
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        address = self._workers.address = self._server.address
+        self._state.profile.write_text(f'[profile.default]\naddress = "{address}"\nnamespace = "{NAMESPACE}"\n')
+        self._update(port=self._server.port, ui_port=self._server.ui_port)
+        lasting = [self._server.keep_running(self._say, self._server_changed), self._keep_workers()]
+        await _first(*lasting, *([self._idle(self._idle_stop)] if self._idle_stop else []))
 
-    async def _keep_server(self) -> None:
-        restarts = Restarts()
+    def _take_over(self, last: StackRecord | None) -> None:
+        """Kill what a killed supervisor left, because two servers must not share one database; keep its ports."""
+        self._update(server=last and last.server, worker=last and last.worker)  # in case this process is killed, too
+        if last and (pid := last.kill_children()):
+            raise LocalStackFailed(f"process {pid} of an earlier stack does not end; end it and start again")
+        if last and last.port:  # links to the web UI keep working
+            self._server.port, self._server.ui_port = last.port, last.ui_port
+
+    async def _keep_workers(self) -> None:
+        """Keep workers running; with new settings from a client they stop and start, and the server stays."""
         while True:
-            await self._server.process.ended()
-            delay = restarts.died(time.monotonic())
-            if delay is None:
-                raise DevServerFailed(f"the Temporal server dies again and again; log: {self._state.log('server')}")
-            self._say(f"the Temporal server {self._server.process.status}; starting it again in {delay:g} s")
-            await asyncio.sleep(delay)
-            try:
-                await self._server.restart()
-            except DevServerFailed as failure:
-                self._say(str(failure))
-                continue
-            self._update(server=ProcessIdentity.of(self._server.process.pid))
+            renewal = asyncio.ensure_future(self._new_settings())
+            await _first(self._workers.keep_running(self._say, self._workers_changed), renewal)
+            self._update(phase="starting", detail="stopping the workers")
+            await self._workers.stop()
+            self._workers.settings = renewal.result()
 
-    async def _idle(self) -> None:
+    async def _new_settings(self) -> Settings:
+        """Wait for settings from a client: one line of JSON in the mailbox. Anything else is ignored."""
+        mailbox = self._state.mailbox
+        mailbox.unlink(missing_ok=True)
+        os.mkfifo(mailbox, 0o600)
+        reader = asyncio.StreamReader(limit=LARGEST_SETTINGS)
+        pipe = os.fdopen(os.open(mailbox, os.O_RDWR | os.O_NONBLOCK), "rb", buffering=0)  # O_RDWR: it never ends
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), pipe
+        )
+        try:
+            while True:
+                with suppress(ValidationError):
+                    return Settings.model_validate_json(await reader.readline())
+        finally:
+            transport.close()
+            mailbox.unlink(missing_ok=True)
+
+    async def _idle(self, limit: float) -> None:
         """Return once nothing runs and no client came for the idle limit; clients that come later start anew."""
-        limit = self._launch.idle_stop
-        if limit is None:
-            await asyncio.Event().wait()
-            return
         busy = time.time()
         client = await Client.connect(self._server.address, namespace=NAMESPACE, lazy=True)
-        while True:
+
+        def due() -> bool:
+            return time.time() - max(busy, self._state.last_used.stat().st_mtime) >= limit
+
+        while self._record.phase != "stopping":
             await asyncio.sleep(min(limit / 4, LONGEST_IDLE_POLL))
             if await anything_runs(client) is not False:
                 busy = time.time()
-            elif time.time() - max(busy, self._last_use()) >= limit and self._close_to_clients(limit):
-                self._say(f"nothing ran for {limit:g} s: stopping")
-                return
+            elif due() and (lock := self._state.try_lock("start")):  # a client comes first, or sees that we stop
+                if due():
+                    self._say(f"nothing ran for {limit:g} s: stopping")
+                    self._update(phase="stopping", detail="stopping after idle time")
+                lock.release()
 
-    def _close_to_clients(self, limit: float) -> bool:
-        """Under the lock that a joining client takes: either it comes first, or it sees that we stop."""
-        lock = self._state.start_lock
-        if not lock.try_acquire():
-            return False
-        try:
-            if time.time() - self._last_use() < limit:
-                return False
-            self._update(phase="stopping", detail="stopping after idle time")
-            return True
-        finally:
-            lock.release()
-
-    def _last_use(self) -> float:
-        with suppress(FileNotFoundError):
-            return self._state.last_used.stat().st_mtime
-        return 0.0
+    def _server_changed(self, ready: bool) -> None:
+        if ready:
+            self._update(server=self._server.identity)
 
     def _workers_changed(self, ready: bool) -> None:
-        process = self._workers.process
-        worker = ProcessIdentity.of(process.pid) if process else None
-        if ready:
-            self._update(worker=worker, phase="ready", detail="")
-            if self._launch.foreground and not self._welcomed:
-                self._say(_welcome(self._record, self._state.root, process))
-            self._welcomed = True
-        else:
-            self._update(worker=worker, phase="starting", detail="starting the workers")
+        if not ready:
+            self._update(phase="starting", detail="starting the workers", settings=self._workers.settings.digest)
+            return
+        self._update(phase="ready", detail="", worker=self._workers.identity)
+        if self._idle_stop is None and not self._welcomed:
+            self._say(_welcome(self._record, self._state))
+        self._welcomed = True
 
     def _update(self, **changes: Any) -> None:
         self._record = self._record.model_copy(update=changes)
         self._state.write(self._record)
 
 
+async def _first(*endings: Awaitable[object]) -> None:
+    """Wait until one of them ends or fails; the others are cancelled."""
+    tasks = [asyncio.ensure_future(each) for each in endings]
+    try:
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in ended:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
 async def anything_runs(client: Client, which: str = "") -> bool | None:
-    """Whether a workflow of the client's namespace, of those `which` finds, runs; None when the server does not say."""
+    """Return whether a workflow, of those that `which` finds, runs; None when the server does not say."""
     try:
         async with asyncio.timeout(5):
             return (await client.count_workflows(f"{RUNS} AND ({which})" if which else RUNS)).count > 0
@@ -223,30 +188,26 @@ async def anything_runs(client: Client, which: str = "") -> bool | None:
         return None
 
 
-def _this_process() -> ProcessIdentity:
-    identity = ProcessIdentity.of(os.getpid())
-    assert identity is not None
-    return identity
-
-
-def _welcome(record: StackRecord, root: Path, workers: Process | None) -> str:
-    log = workers.log if workers else root
+def _welcome(record: StackRecord, state: StateDir) -> str:
     return (
-        f"Temporal   {record.address}, namespace {record.namespace}\n"
+        f"Temporal   {record.address}, namespace {NAMESPACE}\n"
         f"Web UI     {record.ui_url}\n"
-        f"Workers    every role in one process, log {log}\n"
-        f"State      {root}\n"
+        f"Workers    every role in one process, log {state.log('worker')}\n"
+        f"State      {state.root}\n"
         "Ctrl-C stops them. Runs are kept and go on at the next start."
     )
 
 
-async def _background(launch: Launch) -> None:
-    supervisor = Supervisor(launch, lambda line: to_stderr(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}"))
-    await supervisor.run()
+def _main(state: str, binary: str, idle_stop: str, *worker_command: str) -> None:
+    def say(line: str) -> None:
+        to_stderr(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}")
+
+    supervisor = Supervisor(StateDir(Path(state)), Path(binary), worker_command, say, float(idle_stop))
+    asyncio.run(supervisor.run())
 
 
 if __name__ == "__main__":
     try:
-        asyncio.run(_background(Launch.model_validate_json(sys.argv[1])))
-    except (StackBusy, DevServerFailed, WorkersFailed, OSError) as failure:
+        _main(*sys.argv[1:])
+    except (LocalStackFailed, OSError) as failure:
         sys.exit(str(failure))

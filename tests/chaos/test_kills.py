@@ -129,7 +129,7 @@ async def test_a_killed_server_goes_on_from_its_database(server: DevServer, crew
     handle, run = await begin(client, "restart", {"nodes": nodes})
     await crew.seen(run, "n2")
     server.kill()
-    await server.restart()
+    await server.start()
     again = (await connect(server.address)).get_workflow_handle(handle.id)
     assert (await report_of(again))["answer"] == {"value": "." * 6}
     assert all(count <= 2 for count in Counter(crew.calls(run)).values())

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from starter.dev.binary import obtain
+from starter.dev.ports import choose_port
+from starter.dev.process import ProcessIdentity
 from starter.dev.stack import stop_stack
-from starter.dev.state import StateDir
+from starter.dev.state import StackRecord, StateDir
 
 STAND_IN = """
 import http.server, json, os, pathlib, sys
@@ -44,10 +46,11 @@ def stand_in(tmp_path: Path) -> tuple[str, ...]:
 async def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dev_server_binary: Path) -> AsyncIterator[StateDir]:
     """A state directory whose stack takes free ports and is stopped after the test."""
     monkeypatch.setenv("SENNIT_TEMPORAL_CLI", str(dev_server_binary))
-    monkeypatch.setattr("starter.dev.fingerprint.code_digest", lambda: "of the tests")  # sources may change meanwhile
-    monkeypatch.setattr("starter.dev.stack.PORT", 0)
-    monkeypatch.setattr("starter.dev.stack.UI_PORT", 0)
     directory = StateDir(tmp_path / "state")
+    directory.prepare()
+    nobody = ProcessIdentity(pid=1, created=0)
+    ports = {"port": choose_port(0), "ui_port": choose_port(0)}
+    directory.write(StackRecord(phase="stopped", supervisor=nobody, **ports))
     yield directory
     await stop_stack(directory)
 

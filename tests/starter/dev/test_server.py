@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from starter.dev.identity import ProcessIdentity
-from starter.dev.server import DevServer, DevServerFailed, has_search_attributes
+from starter.dev.failures import LocalStackFailed
+from starter.dev.process import ProcessIdentity
+from starter.dev.server import DevServer, answers
 
 pytestmark = pytest.mark.server
 
@@ -27,23 +28,24 @@ async def test_a_killed_server_comes_back_on_the_same_ports_with_its_runs(
     await server.start()
     try:
         address, ui_url = server.address, server.ui_url
+        assert await answers(address)
         client = await Client.connect(address)
-        assert await has_search_attributes(client)
         await client.start_workflow("Nobody", id="a-run", task_queue="nobody")
         assert ui_url is not None
         page = await asyncio.to_thread(lambda: urllib.request.urlopen(ui_url, timeout=5).status)
         assert page == 200
 
         server.kill()
-        assert not server.process.running
-        await server.restart()
+        assert not server.running
+        await server.start()
 
         assert (server.address, server.ui_url) == (address, ui_url)
         again = await Client.connect(address)
         assert (await again.get_workflow_handle("a-run").describe()).id == "a-run"
     finally:
         await server.stop()
-    assert server.process.status == "ended with exit status 0"
+    assert server.exit_status == 0
+    assert not await answers(address)
 
 
 async def test_taken_ports_are_replaced_by_free_ones(tmp_path: Path, dev_server_binary: Path) -> None:
@@ -70,7 +72,7 @@ async def test_a_server_that_ends_is_an_error_with_the_end_of_its_log(tmp_path: 
     broken.chmod(0o755)
     server = DevServer(broken, tmp_path / "t.db", tmp_path / "server.log", port=0, ui_port=0)
 
-    with pytest.raises(DevServerFailed, match=r"(?s)exit status 3.*server\.log.*database is on fire"):
+    with pytest.raises(LocalStackFailed, match=r"(?s)exit status 3.*server\.log.*database is on fire"):
         await server.start()
 
 
@@ -80,10 +82,10 @@ async def test_a_server_that_never_answers_is_ended_and_an_error(tmp_path: Path)
     silent.chmod(0o755)
     server = DevServer(silent, None, tmp_path / "server.log", port=0, ui_port=0)
 
-    with pytest.raises(DevServerFailed, match="not ready after 0 s"):
+    with pytest.raises(LocalStackFailed, match="was not ready after 0 s"):
         await server.start(limit=0.3)
 
-    assert not server.process.running
+    assert not server.running
 
 
 async def test_a_server_ends_when_the_process_that_started_it_is_killed(
@@ -91,10 +93,11 @@ async def test_a_server_ends_when_the_process_that_started_it_is_killed(
 ) -> None:
     script = f"""
 import asyncio, os, pathlib, signal
-from starter.dev.server import DevServer
+from starter.dev.failures import LocalStackFailed
+from starter.dev.server import DevServer, answers
 server = DevServer(pathlib.Path({str(dev_server_binary)!r}), None, pathlib.Path({str(tmp_path / "s.log")!r}), port=0)
 asyncio.run(server.start())
-print(server.process.pid, flush=True)
+print(server.identity.pid, flush=True)
 signal.pause()
 """
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as owner:

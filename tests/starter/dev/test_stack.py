@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,277 +16,45 @@ from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSear
 
 from starter.client.errors import Refused
 from starter.client.local import join_local_stack
-from starter.dev.fingerprint import Origin
-from starter.dev.identity import ProcessIdentity
-from starter.dev.stack import Decision, LocalStackFailed, decide, local_stack, run_foreground, stop_stack
-from starter.dev.state import Phase, StackRecord, StateDir
+from starter.dev import stack
+from starter.dev.failures import LocalStackFailed
+from starter.dev.process import ProcessIdentity
+from starter.dev.stack import run_foreground, stop_stack
+from starter.dev.state import StackRecord, StateDir
 
-Command = tuple[str, ...]
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]
+Join = Callable[..., Awaitable[StackRecord]]
 
 pytestmark = pytest.mark.server
 
 
-def record_of(state: StateDir) -> StackRecord:
-    record = state.read()
-    assert record is not None
-    return record
+@pytest.fixture
+def lines() -> list[str]:
+    """What clients said."""
+    return []
+
+
+@pytest.fixture
+def join(state: StateDir, stand_in: tuple[str, ...], lines: list[str]) -> Join:
+    """A client that starts or joins the stack."""
+    return partial(stack.local_stack, say=lines.append, state=state, worker_command=stand_in)
 
 
 def processes(state: StateDir) -> tuple[ProcessIdentity, ProcessIdentity, ProcessIdentity]:
-    record = record_of(state)
+    record = state.read()
+    assert record is not None
     assert record.server is not None
     assert record.worker is not None
     return record.supervisor, record.server, record.worker
 
 
+def phase(state: StateDir) -> str:
+    record = state.read()
+    return record.phase if record else "none"
+
+
 def starts(state: StateDir) -> list[Any]:
     return [json.loads(line) for line in (state.root / "starts").read_text().splitlines()]
-
-
-async def test_clients_at_once_make_one_stack(state: StateDir, stand_in: Command) -> None:
-    lines: list[str] = []
-    found = await asyncio.gather(
-        *(local_stack(say=lines.append, state=state, worker_command=stand_in) for _ in range(3))
-    )
-
-    assert len({stack.address for stack in found}) == 1
-    assert len(starts(state)) == 1
-    assert sum(line.startswith("starting a local Temporal server") for line in lines) == 1
-    client = await Client.connect(found[0].address)
-    assert (await client.count_workflows("SennitStatus = 'running'")).count == 0
-
-
-async def test_workers_get_this_stack_and_no_other_server(
-    state: StateDir, stand_in: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("TEMPORAL_API_KEY", "of another server")
-    stack = await local_stack(say=lambda _: None, docs=tmp_path, state=state, worker_command=stand_in)
-
-    environ = starts(state)[0]["environ"]
-    assert environ["TEMPORAL_ADDRESS"] == stack.address
-    assert "TEMPORAL_API_KEY" not in environ
-    assert environ["SENNIT_ARTIFACTS"] == str(state.artifacts)
-    assert environ["SENNIT_INDEX"] == str(state.index)
-    assert environ["SENNIT_DOCS"] == str(tmp_path)
-    assert environ["SENNIT_DOCS_ANY"] == "1"
-    assert Path(environ["TEMPORAL_CONFIG_FILE"]).read_text().count(stack.address) == 1
-
-
-async def test_stop_leaves_no_process(state: StateDir, stand_in: Command) -> None:
-    await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
-    running = processes(state)
-    assert all(process.alive for process in running)
-
-    assert await stop_stack(state)
-
-    assert not any(process.alive for process in running[1:])
-    assert record_of(state).phase == "stopped"
-    assert not await stop_stack(state)
-
-
-async def test_a_worker_that_dies_is_started_again(state: StateDir, stand_in: Command, eventually: Eventually) -> None:
-    await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
-    worker = processes(state)[2]
-
-    worker.signal(signal.SIGKILL)
-
-    await eventually(lambda: record_of(state).worker not in (worker, None) and record_of(state).phase == "ready")
-    assert len(starts(state)) == 2
-
-
-async def test_a_server_that_dies_comes_back_at_its_address_with_its_runs(
-    state: StateDir, stand_in: Command, eventually: Eventually
-) -> None:
-    stack = await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
-    await a_run(stack.address)
-    server = processes(state)[1]
-
-    server.signal(signal.SIGKILL)
-
-    await eventually(lambda: record_of(state).server not in (server, None))
-    again = await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
-    assert again.address == stack.address
-    client = await Client.connect(again.address)
-    assert (await client.count_workflows("ExecutionStatus='Running'")).count == 1
-
-
-async def test_an_idle_stack_stops_by_itself(
-    state: StateDir, stand_in: Command, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
-) -> None:
-    monkeypatch.setenv("SENNIT_IDLE_STOP", "0.5")
-    await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
-    running = processes(state)
-
-    await eventually(lambda: not state.running())
-
-    assert not any(process.alive for process in running[1:])
-
-
-async def test_a_stack_with_a_run_is_not_idle_and_its_next_start_keeps_ports_and_runs(
-    state: StateDir, stand_in: Command, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
-) -> None:
-    monkeypatch.setenv("SENNIT_IDLE_STOP", "1")
-    stack = await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
-    handle = await a_run(stack.address)
-    await asyncio.to_thread(lambda: os.utime(state.last_used, (0, 0)))
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(2):
-            await eventually(lambda: not state.running())
-
-    await handle.terminate()
-    await eventually(lambda: not state.running())
-    again = await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
-
-    assert (again.address, again.ui_url) == (stack.address, stack.ui_url)
-    client = await Client.connect(again.address)
-    assert (await client.get_workflow_handle(handle.id).describe()).id == handle.id
-
-
-async def test_a_killed_supervisor_takes_its_children_along_and_is_replaced(
-    state: StateDir, stand_in: Command, eventually: Eventually
-) -> None:
-    stack = await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
-    supervisor, server, worker = processes(state)
-
-    supervisor.signal(signal.SIGKILL)
-
-    await eventually(lambda: not (server.alive or worker.alive))
-    again = await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
-    assert again.address == stack.address
-    assert processes(state)[0] != supervisor
-
-
-async def test_a_start_ends_what_a_killed_supervisor_left(
-    state: StateDir, stand_in: Command, eventually: Eventually
-) -> None:
-    """Even when the children are stopped and cannot notice anything."""
-    await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
-    supervisor, server, worker = processes(state)
-    for process in (server, worker):
-        os.killpg(process.pid, signal.SIGSTOP)
-    supervisor.signal(signal.SIGKILL)
-    await eventually(lambda: not supervisor.alive)
-
-    await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
-
-    assert not server.alive
-    assert not worker.alive
-
-
-async def test_a_stack_of_other_settings_is_replaced_when_idle_and_joined_when_busy(
-    state: StateDir, stand_in: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines: list[str] = []
-    await local_stack(say=lines.append, state=state, worker_command=stand_in)
-    first = processes(state)[0]
-
-    monkeypatch.setenv("OPENAI_API_KEY", "now there is one")
-    stack = await local_stack(say=lines.append, state=state, worker_command=stand_in)
-    second = processes(state)[0]
-    assert first != second
-    assert (
-        "the local stack was started with other settings (SENNIT_*, OPENAI_*, ANTHROPIC_*): starting it anew" in lines
-    )
-
-    monkeypatch.delenv("OPENAI_API_KEY")
-    await local_stack(say=lines.append, state=state, worker_command=stand_in, as_it_is=True)
-    assert processes(state)[0] == second
-
-    await a_run(stack.address)
-    await local_stack(say=lines.append, state=state, worker_command=stand_in)
-    assert processes(state)[0] == second
-    assert lines[-1].startswith("warning: the local stack was started with other settings")
-
-
-async def test_a_run_that_is_blocked_does_not_keep_other_settings_out(
-    state: StateDir, stand_in: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stack = await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
-    first = processes(state)[0]
-    blocked = SearchAttributePair(SearchAttributeKey.for_keyword("SennitStatus"), "blocked")
-    run = await a_run(stack.address, search_attributes=TypedSearchAttributes([blocked]))
-    monkeypatch.setenv("OPENAI_API_KEY", "now there is one")
-    await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
-    assert processes(state)[0] != first
-    assert (await run.describe()).status == WorkflowExecutionStatus.RUNNING
-
-
-async def test_workers_that_cannot_start_are_one_clear_error(state: StateDir) -> None:
-    broken = (sys.executable, "-c", "raise SystemExit('no module named mytools')")
-
-    with pytest.raises(LocalStackFailed, match=r"(?s)ended with exit status 1, 5 times.*no module named mytools"):
-        await local_stack(say=lambda _: None, state=state, worker_command=broken)
-
-    assert not state.running()
-
-
-async def test_workers_with_wrong_settings_are_not_tried_twice(
-    state: StateDir, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is a wrong call, and not a server that cannot be reached."""
-    wrong = (sys.executable, "-c", "import sys; print('SENNIT_TOOLS names mytools'); sys.exit(2)")
-
-    with pytest.raises(
-        LocalStackFailed, match=r"(?s)ended with exit status 2; the end of.*\nSENNIT_TOOLS names mytools"
-    ):
-        await local_stack(say=lambda _: None, state=state, worker_command=wrong)
-
-    assert (state.log("worker")).read_text().count("mytools") == 1
-    monkeypatch.setenv("SENNIT_STATE", str(state.root))
-    monkeypatch.setenv("SENNIT_TOOLS", "no_such_module")
-    with pytest.raises(Refused, match=r"SENNIT_TOOLS: .*no_such_module"):
-        await join_local_stack(say=lambda _: None)
-
-
-async def test_sennit_dev_shows_its_addresses_takes_over_and_stops_on_sigterm(
-    state: StateDir, stand_in: Command, eventually: Eventually
-) -> None:
-    lines: list[str] = []
-    background = await local_stack(say=lambda _: None, state=state, worker_command=stand_in)
-    foreground = asyncio.ensure_future(run_foreground(say=lines.append, state=state, worker_command=stand_in))
-    await eventually(lambda: any("Ctrl-C" in line for line in lines) or foreground.done())
-    assert any(background.address in line and background.ui_url in line for line in lines)
-    with pytest.raises(LocalStackFailed, match="`sennit dev` runs already"):
-        await run_foreground(say=lines.append, state=state, worker_command=stand_in)
-    joined = await local_stack(say=lines.append, state=state, worker_command=stand_in)
-    assert joined.address == background.address
-    _, server, worker = processes(state)
-
-    os.kill(os.getpid(), signal.SIGTERM)
-    await foreground
-
-    assert not server.alive
-    assert not worker.alive
-
-
-@pytest.mark.parametrize(
-    ("phase", "running", "code", "foreground", "decision"),
-    [
-        ("ready", True, "mine", False, "join"),
-        ("ready", True, "mine", True, "join"),
-        ("ready", True, "other", False, "replace if idle"),
-        ("ready", True, "other", True, "join changed"),
-        ("ready", False, "mine", False, "start"),
-        ("starting", True, "mine", False, "wait"),
-        ("stopping", True, "other", False, "wait"),
-        ("failed", False, "mine", False, "start"),
-        (None, True, "mine", False, "wait"),
-        (None, False, "mine", False, "start"),
-    ],
-)
-def test_what_a_client_does_about_the_stack_it_finds(
-    phase: Phase | None, running: bool, code: str, foreground: bool, decision: Decision
-) -> None:
-    record = phase and StackRecord(
-        launch="x",
-        phase=phase,
-        code=code,
-        settings="mine",
-        foreground=foreground,
-        supervisor=ProcessIdentity(pid=1, started="then"),
-    )
-    assert decide(record, running, Origin("mine", "mine")) == decision
 
 
 async def a_run(address: str, **more: Any) -> Any:
@@ -294,3 +63,213 @@ async def a_run(address: str, **more: Any) -> Any:
     while (await client.count_workflows("ExecutionStatus='Running'")).count == 0:
         await asyncio.sleep(0.02)
     return handle
+
+
+async def test_clients_at_once_make_one_stack(state: StateDir, join: Join, lines: list[str]) -> None:
+    found = await asyncio.gather(*(join() for _ in range(3)))
+
+    assert len({record.address for record in found}) == 1
+    assert len(starts(state)) == 1
+    assert sum(line.startswith("starting a local Temporal server") for line in lines) == 1
+    assert f"Temporal at {found[0].address}, web UI at {found[0].ui_url}" in lines
+    client = await Client.connect(found[0].address)
+    assert (await client.count_workflows("SennitStatus = 'running'")).count == 0
+
+
+async def test_workers_get_this_stack_and_no_other_server(
+    state: StateDir, join: Join, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEMPORAL_API_KEY", "of another server")
+    record = await join()
+
+    environ = starts(state)[0]["environ"]
+    assert environ["TEMPORAL_ADDRESS"] == record.address
+    assert "TEMPORAL_API_KEY" not in environ
+    assert Path(environ["TEMPORAL_CONFIG_FILE"]).read_text().count(record.address) == 1
+
+
+async def test_stop_leaves_no_process_and_a_later_start_keeps_ports_and_runs(state: StateDir, join: Join) -> None:
+    first = await join()
+    run = await a_run(first.address)
+    running = processes(state)
+    assert all(process.alive for process in running)
+
+    assert await stop_stack(state)
+
+    assert not any(process.alive for process in running[1:])
+    assert phase(state) == "stopped"
+    assert not await stop_stack(state)
+    again = await join()
+    assert (again.address, again.ui_url) == (first.address, first.ui_url)
+    client = await Client.connect(again.address)
+    assert (await client.get_workflow_handle(run.id).describe()).status == WorkflowExecutionStatus.RUNNING
+
+
+async def test_a_child_that_dies_is_started_again(state: StateDir, join: Join, eventually: Eventually) -> None:
+    first = await join()
+    await a_run(first.address)
+    _, server, worker = processes(state)
+
+    worker.signal(signal.SIGKILL)
+    server.signal(signal.SIGKILL)
+
+    await eventually(lambda: server not in processes(state) and worker not in processes(state))
+    again = await join()
+    assert again.address == first.address
+    client = await Client.connect(again.address)
+    assert (await client.count_workflows("ExecutionStatus='Running'")).count == 1
+
+
+async def test_an_idle_stack_stops_by_itself_but_not_while_a_run_is_open(
+    state: StateDir, join: Join, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    monkeypatch.setenv("SENNIT_IDLE_STOP", "1")
+    record = await join()
+    children = processes(state)[1:]
+    run = await a_run(record.address)
+    os.utime(state.last_used, (0, 0))
+    await asyncio.sleep(2)
+    assert state.running()
+
+    await run.terminate()
+
+    await eventually(lambda: not state.running())
+    assert not any(process.alive for process in children)
+
+
+async def test_an_idle_time_that_is_none_is_refused(join: Join, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SENNIT_IDLE_STOP", "soon")
+    with pytest.raises(LocalStackFailed, match="SENNIT_IDLE_STOP=soon is not a number of seconds above 0"):
+        await join()
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+async def test_a_killed_supervisor_leaves_no_orphan_and_is_replaced(
+    state: StateDir, join: Join, eventually: Eventually, frozen: bool
+) -> None:
+    """Frozen children cannot notice anything: the next start kills them."""
+    first = await join()
+    supervisor, server, worker = processes(state)
+    for process in (server, worker) if frozen else ():
+        os.killpg(process.pid, signal.SIGSTOP)
+
+    supervisor.signal(signal.SIGKILL)
+
+    await eventually(lambda: not supervisor.alive and (frozen or not (server.alive or worker.alive)))
+    again = await join()
+    assert again.address == first.address
+    assert not server.alive
+    assert not worker.alive
+
+
+async def test_a_server_that_does_not_answer_is_replaced(
+    state: StateDir, join: Join, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stack, "ANSWER_LIMIT", 0.1)
+    monkeypatch.setattr(stack, "STOP_LIMITS", {signal.SIGKILL: 10.0})  # a frozen server takes its time to stop
+    await join()
+    server = processes(state)[1]
+    os.killpg(server.pid, signal.SIGSTOP)
+    await join()
+    assert any(line.endswith("does not answer: starting it anew") for line in lines)
+    assert not server.alive
+
+
+async def test_idle_workers_get_new_settings_and_the_server_stays(
+    state: StateDir, join: Join, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = await join()
+    first = processes(state)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+
+    await join(as_it_is=True)
+    assert processes(state) == first
+    await join()
+
+    supervisor, server, worker = processes(state)
+    assert (supervisor, server) == first[:2]
+    assert worker != first[2]
+    assert [start["environ"].get("OPENAI_API_KEY") for start in starts(state)] == [None, "sk-canary"]
+    assert "code or settings have changed: restarting the workers of the local stack" in lines
+    files = [path.read_text(errors="replace") for path in state.root.rglob("*") if path.is_file()]
+    assert sum("sk-canary" in text for text in files) == 1  # what the stand-in noted
+
+    await a_run(record.address)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    await join()
+    assert processes(state)[2] == worker
+    assert lines[-1].startswith("warning: code or settings have changed, but the local stack is busy")
+
+
+async def test_a_blocked_run_does_not_keep_new_settings_out(
+    state: StateDir, join: Join, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = await join()
+    first = processes(state)
+    blocked = SearchAttributePair(SearchAttributeKey.for_keyword("SennitStatus"), "blocked")
+    run = await a_run(record.address, search_attributes=TypedSearchAttributes([blocked]))
+    monkeypatch.setenv("OPENAI_API_KEY", "now there is one")
+    await join()
+    assert processes(state)[2] != first[2]
+    assert (await run.describe()).status == WorkflowExecutionStatus.RUNNING
+
+
+async def test_a_supervisor_that_takes_no_settings_is_replaced(
+    state: StateDir, join: Join, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await join()
+    first = processes(state)
+    state.mailbox.unlink()
+    monkeypatch.setenv("OPENAI_API_KEY", "now there is one")
+    await join()
+    assert processes(state)[0] != first[0]
+
+
+async def test_workers_that_cannot_start_are_one_clear_error(state: StateDir, join: Join) -> None:
+    broken = (sys.executable, "-c", "raise SystemExit('no module named mytools')")
+    with pytest.raises(
+        LocalStackFailed, match=r"(?s)given up after 5.*ended with exit status 1.*no module named mytools"
+    ):
+        await join(worker_command=broken)
+    assert not state.running()
+
+
+async def test_workers_with_wrong_settings_are_not_tried_twice(
+    state: StateDir, join: Join, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a wrong call, and not a server that cannot be reached."""
+    wrong = (sys.executable, "-c", "import sys; print('SENNIT_TOOLS names mytools'); sys.exit(2)")
+    with pytest.raises(
+        LocalStackFailed, match=r"(?s)ended with exit status 2; the end of.*\nSENNIT_TOOLS names mytools"
+    ):
+        await join(worker_command=wrong)
+    assert state.log("worker").read_text().count("mytools") == 1
+
+    monkeypatch.setenv("SENNIT_STATE", str(state.root))
+    monkeypatch.setenv("SENNIT_TOOLS", "no_such_module")
+    with pytest.raises(Refused, match=r"SENNIT_TOOLS: .*no_such_module"):
+        await join_local_stack(say=lambda _: None)
+
+
+async def test_sennit_dev_replaces_the_background_shows_its_addresses_and_stops_on_sigterm(
+    state: StateDir, stand_in: tuple[str, ...], join: Join, lines: list[str], eventually: Eventually,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    background = await join()
+    said: list[str] = []
+    foreground = asyncio.ensure_future(run_foreground(say=said.append, state=state, worker_command=stand_in))
+    await eventually(lambda: any("Ctrl-C" in line for line in said) or foreground.done())
+    assert said[0].startswith("stopping the local stack in the background")
+    assert any(background.address in line and background.ui_url in line for line in said)
+    with pytest.raises(LocalStackFailed, match="`sennit dev` runs already"):
+        await run_foreground(say=said.append, state=state, worker_command=stand_in)
+    monkeypatch.setenv("OPENAI_API_KEY", "now there is one")
+    joined = await join()
+    assert joined.address == background.address
+    assert lines[-1].startswith("warning: code or settings have changed since `sennit dev` started")
+    children = processes(state)[1:]
+
+    os.kill(os.getpid(), signal.SIGTERM)
+    await foreground
+
+    assert not any(process.alive for process in children)

@@ -1,11 +1,22 @@
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from starter.dev.identity import ProcessIdentity
+from starter.dev.process import ProcessIdentity
 from starter.dev.state import StackRecord, StateDir
 
-RECORD = StackRecord(launch="a", phase="ready", supervisor=ProcessIdentity(pid=1, started="then"), port=7233)
+RECORD = StackRecord(phase="ready", supervisor=ProcessIdentity(pid=1, created=0.5), port=7233)
+HOLDER = """
+import pathlib, signal, sys
+from starter.dev.state import StateDir
+lock = StateDir(pathlib.Path(sys.argv[1])).try_lock("supervisor")
+print("held", flush=True)
+signal.pause()
+"""
 
 
 def test_the_state_directory_is_where_the_variables_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,23 +41,43 @@ def test_a_record_is_read_as_written(tmp_path: Path) -> None:
     assert state.read() == RECORD
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"launch": "a"}', "[]"])
+@pytest.mark.parametrize("text", ["", "{", '{"phase": "ready"}', "[]"])
 def test_a_record_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "stack.json").write_text(text)
     assert StateDir(tmp_path).read() is None
 
 
 def test_a_record_of_a_newer_version_is_read(tmp_path: Path) -> None:
-    text = RECORD.model_dump_json().replace('"launch"', '"new_field":1,"launch"')
+    text = RECORD.model_dump_json().replace('"phase"', '"new_field":1,"phase"')
     (tmp_path / "stack.json").write_text(text)
     assert StateDir(tmp_path).read() == RECORD
 
 
-def test_without_a_supervisor_nothing_runs_whatever_the_record_says(tmp_path: Path) -> None:
+def test_a_stack_runs_while_its_supervisor_does_whatever_the_record_says(tmp_path: Path) -> None:
     state = StateDir(tmp_path)
     state.write(RECORD)
     assert not state.running()
-    lock = state.supervisor_lock
-    assert lock.try_acquire()
-    assert state.running()
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        assert state.running()
+        assert state.try_lock("supervisor") is None
+        holder.send_signal(signal.SIGKILL)
+    assert not state.running()
+    lock = state.try_lock("supervisor")
+    assert lock is not None
+    assert (tmp_path / "supervisor.lock").stat().st_mode & 0o077 == 0
     lock.release()
+
+
+def test_settings_are_handed_over_only_to_a_supervisor_with_room_for_them(tmp_path: Path) -> None:
+    state = StateDir(tmp_path)
+    assert not state.hand_over("nobody is here")
+    os.mkfifo(state.mailbox)
+    assert not state.hand_over("nobody reads")
+    pipe = os.open(state.mailbox, os.O_RDWR | os.O_NONBLOCK)
+    assert state.hand_over("settings")
+    assert os.read(pipe, 100) == b"settings\n"
+    assert not state.hand_over("x" * 10_000_000)
+    assert not state.hand_over("y")
+    os.close(pipe)

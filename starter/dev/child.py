@@ -1,0 +1,167 @@
+"""A command that is kept running, and does not outlive the process that started it."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from starter.dev.failures import LocalStackFailed, WrongWorkerSettings
+from starter.dev.messages import Say, last_lines
+from starter.dev.process import ProcessIdentity
+
+GUARD = Path(__file__).with_name("guard.py")
+LARGEST_LOG = 10_000_000  # bytes; a larger log is set aside at the next start
+START_LIMIT = 60.0  # seconds
+POLL = 0.05  # seconds
+STEADY = 60.0  # seconds; a child that lived that long has died for a new reason
+DEATHS_NEVER_READY = 5
+DEATHS_ONCE_READY = 20  # with the pauses about six minutes
+
+
+def pause_after(deaths: int) -> float:
+    """Return the seconds to wait before the next start after so many deaths in a row."""
+    return min(30.0, 0.1 * 2.0**deaths)
+
+
+class Child(ABC):
+    """One command in a process group of its own, its output added to `log`.
+
+    If its owner, this process, dies, even by SIGKILL, the command gets SIGTERM and, `grace` seconds later, SIGKILL.
+    What the command itself started and left in its group is killed when it ends.
+    """
+
+    name: str
+    grace: float
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        self._log_start = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner: int | None = None  # the end of a pipe, which the system closes when this process dies
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Start it and wait until it is of use. Raises LocalStackFailed; then no process is left."""
+
+    @abstractmethod
+    async def answers(self) -> bool:
+        """Return whether it is of use now."""
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def exit_status(self) -> int | None:
+        """The exit status of the last start, negative for a signal; None while it runs."""
+        return self._process.poll() if self._process else None
+
+    @property
+    def identity(self) -> ProcessIdentity | None:
+        """What recognises the process of the last start; None when it has ended."""
+        return ProcessIdentity.of(self._process.pid) if self._process else None
+
+    @property
+    def ending(self) -> str:
+        """How the last start ended, with the end of its log, for a message."""
+        code = self.exit_status
+        how = f"was ended by {signal.Signals(-code).name}" if code and code < 0 else f"ended with exit status {code}"
+        return f"{self.name} {how}; the end of {self.log}:\n{last_lines(self.log, since=self._log_start)}"
+
+    async def launch(self, command: Sequence[str], env: Mapping[str, str], limit: float = START_LIMIT) -> None:
+        """Start the command and wait until it answers. On any failure, cancellation included, no process is left."""
+        self._spawn(command, env)
+        ready = False
+        try:
+            async with asyncio.timeout(limit):
+                while self.running and not await self.answers():  # noqa: ASYNC110 - a process tells nobody
+                    await asyncio.sleep(POLL)
+            ready = self.running  # if not, what answered is another process
+        except TimeoutError:
+            raise LocalStackFailed(f"{self.name} was not ready after {limit:.0f} s; log: {self.log}") from None
+        finally:
+            if not ready:
+                self.kill()
+        if not ready:
+            raise LocalStackFailed(self.ending)
+
+    def _spawn(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+        self.kill()
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        if self.log.exists() and self.log.stat().st_size > LARGEST_LOG:
+            self.log.replace(self.log.with_suffix(".old.log"))
+        watched, self._owner = os.pipe()
+        output = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._log_start = os.fstat(output).st_size
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - a command of ours, not text from outside
+                [sys.executable, "-I", "-S", str(GUARD), str(watched), str(self.grace), *command],
+                cwd=self.log.parent,
+                env=dict(env),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=[watched],
+                start_new_session=True,
+            )
+        finally:
+            os.close(watched)
+            os.close(output)
+
+    async def stop(self) -> None:
+        """Send SIGTERM, wait for the grace, then kill the group. Harmless when it does not run."""
+        try:
+            if self._process and self.running:
+                self._process.terminate()
+                await asyncio.wait_for(self.ended(), self.grace)
+        except TimeoutError:
+            pass
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """Kill the whole group; the command is reaped on return. Harmless when it does not run."""
+        if self._process and self.running:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        if self._owner is not None:
+            os.close(self._owner)
+            self._owner = None
+
+    async def ended(self) -> None:
+        """Wait until it has ended."""
+        while self.running:  # noqa: ASYNC110
+            await asyncio.sleep(POLL)
+
+    async def keep_running(self, say: Say, changed: Callable[[bool], None]) -> None:
+        """Start it if it does not run, and again whenever it ends; call `changed(ready)` before and after a start.
+
+        The pauses grow with deaths in a row. Raises LocalStackFailed after too many, fewer if it was never ready, and
+        at once if it then refuses a setting.
+        """
+        deaths, was_ready = 0, False
+        while True:
+            began = time.monotonic()
+            try:
+                if not self.running:
+                    changed(False)
+                    await self.start()
+                was_ready = True
+                changed(True)
+                await self.ended()
+                story = self.ending
+            except LocalStackFailed as failure:
+                if isinstance(failure, WrongWorkerSettings) and not was_ready:
+                    raise
+                story = str(failure)
+            deaths = 1 if time.monotonic() - began > STEADY else deaths + 1
+            if deaths >= (DEATHS_ONCE_READY if was_ready else DEATHS_NEVER_READY):
+                raise LocalStackFailed(f"given up after {deaths} times in a row: {story}")
+            say(f"{story.partition(';')[0]}; starting it again in {pause_after(deaths):g} s")
+            await asyncio.sleep(pause_after(deaths))

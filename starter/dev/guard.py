@@ -1,0 +1,42 @@
+"""`python -I -S guard.py OWNER GRACE COMMAND...`: run COMMAND so that it ends when its owner does, however that ends.
+
+COMMAND takes the place of this process, so its id and exit status are what the owner sees. A fork stays and watches:
+when OWNER (a pipe whose other end only the owner holds) closes, it sends SIGTERM, waits GRACE seconds and kills the
+process group. When COMMAND ends by itself, it kills what COMMAND left in the group.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import time
+
+POLL = 0.2  # seconds
+
+
+def watch(command: int, owner: int, grace: float) -> None:
+    """Wait until the command or its owner ends, then end the whole process group, this process included."""
+    for ignored in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
+    closed: list[int] = []
+    while os.getppid() == command and not closed:  # an ended parent is replaced at once, even before it is reaped
+        closed = select.select([owner], [], [], POLL)[0]
+    if closed:
+        deadline = time.monotonic() + grace
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(command, signal.SIGTERM)
+        while os.getppid() == command and time.monotonic() < deadline:
+            time.sleep(POLL)
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    owned = os.getpid()
+    if os.fork() == 0:
+        watch(owned, int(sys.argv[1]), float(sys.argv[2]))
+    os.close(int(sys.argv[1]))
+    try:
+        os.execvp(sys.argv[3], sys.argv[3:])  # noqa: S606 - the whole purpose
+    except OSError as failure:
+        sys.exit(f"{sys.argv[3]}: {failure.strerror}")
