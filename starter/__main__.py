@@ -13,8 +13,8 @@ from typing import NoReturn, TextIO
 
 from starter.arguments import parse
 from starter.client.errors import CliError, Exit
-from starter.client.text import flat
 from starter.terminal.console import terminal_for
+from workflows.plan.language.text import one_line
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -73,7 +73,7 @@ def _crash(kind: type[BaseException], error: BaseException, trace: TracebackType
     if asked:
         traceback.print_exception(kind, error, trace)
     hint = "" if asked else " (SENNIT_DEBUG=1 shows where)"
-    sys.stderr.write(f"sennit: this is a defect of sennit: {kind.__name__}: {flat(str(error))[:300]}{hint}\n")
+    sys.stderr.write(f"sennit: this is a defect of sennit: {kind.__name__}: {one_line(str(error))[:300]}{hint}\n")
     _leave(Exit.FAILED)
 
 

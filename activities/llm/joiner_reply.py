@@ -8,7 +8,7 @@ from typing import Any
 from activities.prompts.planner import MOST_NODES
 from activities.prompts.results import Result
 from workflows.plan.edits.merge import Delta
-from workflows.plan.language.problems import listed, shown
+from workflows.plan.language.text import format_names, format_value
 from workflows.plan.planner_format.calls import Tools
 from workflows.plan.planner_format.json_text import NoJson, extract_json
 from workflows.plan.planner_format.lines import LineError, LineReader
@@ -65,7 +65,7 @@ def _delta(said: Any, reader: LineReader) -> JoinerReply:
         events = reader.feed(nodes) + reader.close()
         errors = [event.text for event in events if isinstance(event, LineError)]
         if errors:
-            raise UnreadableReply(f"the joiner's new lines cannot be read: {listed(errors, 3)}")
+            raise UnreadableReply(f"the joiner's new lines cannot be read: {format_names(errors, 3)}")
         fields = {**fields, **reader.plan}
         nodes = reader.plan["nodes"]
     if not isinstance(nodes, list) or not nodes or not all(isinstance(node, dict) for node in nodes):
@@ -112,18 +112,18 @@ def _numbered(mark: re.Match[str], numbers: Mapping[int, str], most: int) -> str
 
 def _piece(entry: Any, results: Mapping[str, Result], warnings: list[str]) -> dict[str, str] | None:
     if not isinstance(entry, dict):
-        warnings.append(f"evidence {shown(entry)} is no object and was left out")
+        warnings.append(f"evidence {format_value(entry)} is no object and was left out")
         return None
     found = _NODE.match(str(entry.get("node", "")))
     name = found["name"] if found else ""
     name = f"n{int(name)}" if name.isdecimal() and name.isascii() else name
     if name not in results:
-        warnings.append(f"evidence of {shown(entry.get('node'))} was left out: there is no such result")
+        warnings.append(f"evidence of {format_value(entry.get('node'))} was left out: there is no such result")
         return None
     quote, claim = _line(entry.get("quote")), _line(entry.get("claim"))
     source, held = _held(results[name].value, _plain(quote), "", 0) if quote else ("", True)
     if not held:
-        warnings.append(f"a quotation of {name} was left out: {shown(quote)} does not stand in it")
+        warnings.append(f"a quotation of {name} was left out: {format_value(quote)} does not stand in it")
         quote = ""
     return {"node": name, "claim": claim, "source": source, "quote": quote}
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from workflows.plan.language import json_schema
-from workflows.plan.language.problems import printable
+from workflows.plan.language.text import printable
 
 DESCRIPTION_CHARACTERS = 500
 _LEVELS = 4

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from workflows.plan.language.problems import listed, named
+from workflows.plan.language.text import format_name, format_names
 
 
 def disallowed_models(nodes: Iterable[Any], models: Mapping[str, Sequence[str]]) -> list[str]:
@@ -14,6 +14,6 @@ def disallowed_models(nodes: Iterable[Any], models: Mapping[str, Sequence[str]])
         work = node.get("do", node) if isinstance(node, dict) else None
         model = work.get("model") if isinstance(work, dict) else None
         if isinstance(model, str) and model not in allowed:
-            told = f"{named(model)} is no model of this run ({listed(allowed)}); leave `model` out"
+            told = f"{format_name(model)} is no model of this run ({format_names(allowed)}); leave `model` out"
             problems.append(f"nodes[{index}].model: {told}")
     return problems

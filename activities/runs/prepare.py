@@ -30,7 +30,8 @@ from workflows.plan.language.facts import FactTooLarge, facts_of
 from workflows.plan.language.model_context import Excerpt
 from workflows.plan.language.nodes import Plan
 from workflows.plan.language.packing import unpack_plan
-from workflows.plan.language.problems import InvalidPlan, Problem, listed, named
+from workflows.plan.language.problems import InvalidPlan, Problem
+from workflows.plan.language.text import format_name, format_names
 
 SHOWN_PROBLEMS = 40
 WHY_CHARACTERS = 500
@@ -83,8 +84,8 @@ class RunPreparer:
         digest = await self.library.keep(run_prefix, charter)
         unknown = [name for name in call.tools or () if name not in self.registry]
         if unknown:
-            known = listed(sorted(entry["name"] for entry in self.registry.catalogue()))
-            problem = f"tools: unknown tool {', '.join(map(named, unknown))}; known: {known}"
+            known = format_names(sorted(entry["name"] for entry in self.registry.catalogue()))
+            problem = f"tools: unknown tool {', '.join(map(format_name, unknown))}; known: {known}"
             return PreparedRun(charter=digest, checked=CheckResult(problems=(problem,)))
         if plan is None:
             model = charter.models["planner"][0]

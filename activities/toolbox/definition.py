@@ -13,11 +13,11 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from activities.toolbox.context import ToolContext
 from activities.toolbox.errors import ToolArgumentError, ToolDefinitionError, ToolResultError
-from activities.toolbox.nearest import did_you_mean
 from workflows.plan.compile.resource_locks import slots_of
 from workflows.plan.language.durations import parse_duration
 from workflows.plan.language.json_schema import violations
 from workflows.plan.language.problems import place_of
+from workflows.plan.language.text import nearest_or_known
 
 Effect = Literal["pure", "read", "write"]
 JsonSchema = dict[str, Any]
@@ -102,7 +102,7 @@ class Tool:
             problem = first["msg"].removeprefix("Value error, ")
             if first["type"] == "extra_forbidden":
                 known = sorted(self.schema.get("properties", ()))
-                problem = f"not an argument of {self.name}{did_you_mean(place, known)}"
+                problem = f"not an argument of {self.name}{nearest_or_known(place, known)}"
             more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
             where = f"{place}: " if place else ""
             message = f"{self.name}: {where}{problem}{more}"

@@ -5,6 +5,8 @@ In a run the class name of a ToolError is the error's type.
 
 from typing import Final
 
+from workflows.plan.language.text import one_line
+
 LONGEST_MESSAGE: Final = 500
 
 
@@ -18,7 +20,7 @@ class ToolError(Exception):
     """
 
     def __init__(self, message: str, *, retryable: bool = False, retry_after: float | None = None) -> None:
-        super().__init__(one_line(message))
+        super().__init__(one_line(message, LONGEST_MESSAGE))
         self.retryable = retryable
         self.retry_after = retry_after
 
@@ -33,7 +35,7 @@ class ToolArgumentError(ToolError):
     def __init__(self, message: str, *, field: str = "", problem: str = "") -> None:
         super().__init__(message)
         self.field = field
-        self.problem = one_line(problem or message)
+        self.problem = one_line(problem or message, LONGEST_MESSAGE)
 
 
 class ToolResultError(ToolError):
@@ -122,7 +124,7 @@ class ToolSetupError(Exception):
     """A worker cannot offer its tools; the message is one line and names what to correct."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(one_line(message))
+        super().__init__(one_line(message, LONGEST_MESSAGE))
 
 
 class ToolDefinitionError(ToolSetupError):
@@ -131,9 +133,3 @@ class ToolDefinitionError(ToolSetupError):
 
 class ToolModuleError(ToolSetupError):
     """A module of tools cannot be loaded; the message names the module and the reason."""
-
-
-def one_line(text: str) -> str:
-    """Return `text` on one printable line of at most 500 characters; control characters become spaces."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * LONGEST_MESSAGE]).split())
-    return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 1] + "…"

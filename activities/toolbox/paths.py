@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
 from activities.toolbox.errors import DocsNotFound, DocumentNotFound, DocumentUnreadable, PathRefused, TooManyFiles
-from activities.toolbox.nearest import did_you_mean
+from workflows.plan.language.text import nearest_or_known
 
 MOST_FILES: Final = 20_000
 LONGEST_PATH: Final = 1_000
@@ -131,7 +131,7 @@ def _not_found(root: Path, path: str) -> DocumentNotFound:
     known = [file.path for file in scan(root)]
     by_name = {PurePosixPath(each).name: each for each in known}
     same_name = by_name.get(PurePosixPath(path).name)
-    hint = f"; did you mean {same_name!r}?" if same_name else did_you_mean(path, known)
+    hint = f"; did you mean `{same_name}`?" if same_name else nearest_or_known(path, known)
     return DocumentNotFound(f"no document {path!r}{hint}")
 
 

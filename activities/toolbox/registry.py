@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 
 from activities.toolbox.definition import Effect, Tool, define, misuse
 from activities.toolbox.errors import UnknownTool
-from activities.toolbox.nearest import did_you_mean
 from workflows.messages import queues
+from workflows.plan.language.text import nearest_or_known
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -36,7 +36,7 @@ class Registry:
         try:
             return self._tools[name]
         except KeyError:
-            message = f"no tool is called {name[:80]!r}{did_you_mean(name, self._tools)}"
+            message = f"no tool is called {name[:80]!r}{nearest_or_known(name, sorted(self._tools))}"
             raise UnknownTool(message) from None
 
     def catalogue(self) -> list[dict[str, Any]]:

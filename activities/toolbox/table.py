@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from activities.toolbox.arithmetic import settled
 from activities.toolbox.errors import ToolArgumentError
-from activities.toolbox.nearest import did_you_mean
 from activities.toolbox.registry import tool
+from workflows.plan.language.text import nearest_or_known, one_line
 
 _WIDEST_CELL: Final = 200
 _NARROWEST_CELL: Final = 12
@@ -53,7 +53,7 @@ def table(args: TableArguments) -> Table:
     known = list(dict.fromkeys(name for row in args.rows for name in row))
     for name in (*args.columns, *([args.sort_by] if args.sort_by else [])):
         if args.rows and name not in known:
-            problem = f"no row has the field {name!r}{did_you_mean(name, known)}"
+            problem = f"no row has the field {name!r}{nearest_or_known(name, known)}"
             raise ToolArgumentError(f"table: {problem}", field="columns", problem=problem)
     columns = args.columns or known
     kept = _ordered(args.rows, args.sort_by, args.descending)[: args.limit]
@@ -131,7 +131,7 @@ def _text(value: JsonValue) -> str:
     if isinstance(value, int | float):
         return f"{value:,}" if abs(value) >= _PLAIN_DIGITS else f"{value}"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    line = one_line(text)
     return _cut(line.replace("|", "\u00a6"), _WIDEST_CELL)
 
 

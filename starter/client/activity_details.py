@@ -18,9 +18,9 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from starter.client.text import flat
 from workflows.messages.activity_options import REFUSALS
 from workflows.messages.views import NodeView, RunView
+from workflows.plan.language.text import one_line
 
 LOOKED_BACK = 20  # events
 PATIENT = 2.0  # seconds in which a worker should have taken a task
@@ -63,13 +63,13 @@ def _progress(item: PendingActivityInfo) -> str:
         said = json.loads(item.heartbeat_details.payloads[0].data)
     except (IndexError, ValueError):
         return ""
-    return flat(said)[:200] if isinstance(said, str) else ""
+    return one_line(said)[:200] if isinstance(said, str) else ""
 
 
 def reason(failure: Failure) -> str:
     """Return a failure as people read it: its type, where it has one, and its sentence."""
     kind = failure.application_failure_info.type
-    return flat(f"{kind}: {failure.message}" if kind else failure.message)[:300]
+    return one_line(f"{kind}: {failure.message}" if kind else failure.message)[:300]
 
 
 async def why_silent(client: Client, run: str) -> str | None:

@@ -17,8 +17,8 @@ from temporalio.runtime import Runtime, TelemetryConfig
 
 from starter.client.errors import Refused, Unreachable
 from starter.client.server_errors import cause_of
-from starter.client.text import flat
 from workflows.messages.converter import DATA_CONVERTER
+from workflows.plan.language.text import one_line
 
 ONE_TRY = 10.0
 
@@ -60,7 +60,7 @@ def configured_place(address: str | None = None, namespace: str | None = None) -
     try:
         config = ClientConfig.load_client_connect_config()
     except (RuntimeError, ValueError) as error:
-        raise Refused(f"the settings of the Temporal connection are wrong: {flat(str(error))[:200]}") from None
+        raise Refused(f"the settings of the Temporal connection are wrong: {one_line(str(error))[:200]}") from None
     if address:
         config["target_host"] = address
     if namespace:

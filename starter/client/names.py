@@ -5,8 +5,8 @@ import secrets
 import unicodedata
 
 from starter.client.errors import Refused
-from starter.client.text import flat
 from workflows.plan.language.summary import clipped
+from workflows.plan.language.text import one_line
 
 SLUG = 40
 SUMMARY = 200
@@ -41,9 +41,9 @@ def checked_id(given: str) -> str:
 
 def summary(goal: str) -> str:
     """Return the goal as one line of at most 200 characters."""
-    return clipped(flat(goal), SUMMARY)
+    return clipped(one_line(goal), SUMMARY)
 
 
 def markdown_summary(goal: str) -> str:
     """Return the summary for the web UI, which renders it as Markdown: HTML, pictures and links in it stay text."""
-    return clipped(_MARKUP.sub(r"\\\g<0>", flat(goal)), SUMMARY)
+    return clipped(_MARKUP.sub(r"\\\g<0>", one_line(goal)), SUMMARY)

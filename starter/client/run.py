@@ -20,10 +20,10 @@ from starter.client.activity_details import activity_details, why_silent
 from starter.client.errors import CliError, NoAnswer, Refused, Unreachable
 from starter.client.outcome import RunOutcome, outcome_of_failure, outcome_of_result
 from starter.client.server_errors import meaning, patiently, unless_gone
-from starter.client.text import flat
 from workflows.messages.result import RunReport
 from workflows.messages.updates import NOT_BUILT, UPDATES, InvalidUpdate, parse_update
 from workflows.messages.views import PAGE, RunView
+from workflows.plan.language.text import one_line
 
 FAST, SLOW = 0.3, 2.0
 QUERY_TIMEOUT = timedelta(seconds=10)
@@ -111,7 +111,7 @@ class Run:
         try:
             return RunView.model_validate(await self._latest.query("plan", asked, rpc_timeout=QUERY_TIMEOUT))
         except WorkflowQueryFailedError as failure:
-            raise NoAnswer(f"the run gives no view of itself: {flat(failure.message)[:300]}") from None
+            raise NoAnswer(f"the run gives no view of itself: {one_line(failure.message)[:300]}") from None
         except RPCError as error:
             raise await self._explained(meaning(error)) from None
         except ValidationError:

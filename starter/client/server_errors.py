@@ -8,7 +8,7 @@ from typing import TypeVar
 from temporalio.service import RPCError, RPCStatusCode
 
 from starter.client.errors import CliError, NoAnswer, Refused, Unreachable
-from starter.client.text import flat
+from workflows.plan.language.text import one_line
 
 PATIENCE = 30.0
 """Seconds without an answer after which a server counts as gone; a restart takes less."""
@@ -30,7 +30,7 @@ _CAUSE = re.compile(r'(?:message|error): "([^"]+)"|(certificate[^")]*|invalid pe
 
 def meaning(error: RPCError) -> CliError:
     """Return how a command ends when a call fails like this."""
-    said = flat(error.message)[:300]
+    said = one_line(error.message)[:300]
     if error.status in _WRONG:
         return Refused(said)
     if error.status in _SLOW and "failed state" in said:
@@ -45,7 +45,7 @@ def meaning(error: RPCError) -> CliError:
 def cause_of(error: Exception) -> str:
     """Return the innermost reason in a connection error of the SDK, which nests them in debugging text."""
     found = [first or second for first, second in _CAUSE.findall(str(error))]
-    return flat(found[-1] if found else str(error))[:200]
+    return one_line(found[-1] if found else str(error))[:200]
 
 
 async def patiently(call: Callable[[], Awaitable[T]], patience: float = PATIENCE) -> T:

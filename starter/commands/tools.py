@@ -3,9 +3,10 @@
 import argparse
 
 from starter.client.errors import Exit
-from starter.client.text import fit, flat
+from starter.client.text import fit
 from starter.plans.catalogue import Catalogue, read_catalogue
 from starter.terminal.console import Terminal
+from workflows.plan.language.text import one_line
 
 
 async def run(_: argparse.Namespace, terminal: Terminal) -> Exit:
@@ -29,7 +30,7 @@ def tools_text(catalogue: Catalogue, width: int | None) -> str:
         needed = schema.get("required", ())
         names = sorted(schema.get("properties", {}), key=lambda name: name not in needed)
         arguments = ", ".join(name if name in needed else f"{name}?" for name in names)
-        call, about = flat(f"{tool['name']}({arguments})"), flat(str(tool.get("description", "")))
+        call, about = one_line(f"{tool['name']}({arguments})"), one_line(str(tool.get("description", "")))
         if width is not None:
             call, about = fit(call, width - 10), fit(about, width - 4)
         lines += [f"{call}  {fit(str(tool.get('effect', '')), 8)}", f"    {about}"]

@@ -6,11 +6,11 @@ from typing import Any
 
 from starter.client.errors import Exit, NoAnswer, Refused
 from starter.client.run import Run, checked_update
-from starter.client.text import clean
 from starter.commands.launch import connect
 from starter.terminal.console import Terminal
 from starter.terminal.prompt import value_of
 from workflows.messages.updates import UPDATES
+from workflows.plan.language.text import clean
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from starter.client.errors import Refused
-from starter.client.text import clean, flat
+from workflows.plan.language.text import clean, one_line
 
 COMMAND = (sys.executable, "-m", "workers", "catalogue")
 PATIENCE = 60.0
@@ -43,7 +43,7 @@ async def read_catalogue(command: tuple[str, ...] = COMMAND) -> Catalogue:
             await child.wait()
     if child.returncode != 0:
         lines = clean(err.decode(errors="replace")).strip().splitlines() or [f"it ended with code {child.returncode}"]
-        raise Refused(f"the tools cannot be listed: {flat(lines[-1])}")
+        raise Refused(f"the tools cannot be listed: {one_line(lines[-1])}")
     try:
         return Catalogue.model_validate(json.loads(out))
     except (ValueError, ValidationError):

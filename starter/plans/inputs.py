@@ -7,7 +7,7 @@ from typing import Any
 
 from starter.client.errors import Refused
 from workflows.plan.language.nodes import InputSpec
-from workflows.plan.language.problems import nearest
+from workflows.plan.language.text import did_you_mean
 
 
 def read_inputs(words: Iterable[str], declared: Mapping[str, InputSpec]) -> dict[str, Any]:
@@ -72,4 +72,4 @@ _KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
 def _unknown(name: str, declared: Mapping[str, InputSpec]) -> str:
     if not declared:
         return "the plan declares no inputs"
-    return f"the plan declares no such input{nearest(name, declared)} (declared: {', '.join(declared)})"
+    return f"the plan declares no such input{did_you_mean(name, declared)} (declared: {', '.join(declared)})"

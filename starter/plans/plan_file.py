@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from starter.client.errors import Refused
-from starter.client.text import flat
 from starter.plans.catalogue import Catalogue
 from starter.plans.yaml_text import MAX_DEPTH, BadSyntax, YamlText
 from workflows.plan.checking.validation import parse_plan, problems_of
 from workflows.plan.language.nodes import Plan
 from workflows.plan.language.problems import InvalidPlan, Problem, Where
+from workflows.plan.language.text import one_line
 
 MAX_BYTES = 5 * 1024 * 1024
 MAX_VALUES = 500_000
@@ -60,8 +60,8 @@ class PlanFile:
 
     def _line(self, problem: Problem) -> str:
         if self.yaml is None:
-            return f"{self.name}: {flat(str(problem))}"
-        return f"{self.name}:{self.yaml.line(problem.where)}: {flat(str(problem))}{self.yaml.hint(problem.where)}"
+            return f"{self.name}: {one_line(str(problem))}"
+        return f"{self.name}:{self.yaml.line(problem.where)}: {one_line(str(problem))}{self.yaml.hint(problem.where)}"
 
 
 def read_plan(path: str) -> PlanFile:
@@ -74,7 +74,7 @@ def read_plan(path: str) -> PlanFile:
         data = _read_json(text) if yaml is None else yaml.data
     except BadSyntax as wrong:
         place = f"{name}:{wrong.line}" if wrong.line else name
-        raise BadPlan(f"{place}: {flat(str(wrong))}") from None
+        raise BadPlan(f"{place}: {one_line(str(wrong))}") from None
     file = PlanFile(name, data, yaml)
     file.check_bounds()
     return file

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from starter.client.errors import CliError
-from starter.client.text import as_json, clean
+from starter.client.text import as_json
+from workflows.plan.language.text import clean
 
 Output = Literal["text", "json", "jsonl", "none"]
 Colour = Literal["auto", "always", "never"]

@@ -2,7 +2,7 @@
 
 from rich.cells import cell_len
 
-from starter.client.text import as_json, fit, flat
+from starter.client.text import as_json, fit
 from workflows.drawing import layout
 from workflows.drawing.diagram import Mark, Sketch
 from workflows.drawing.diagram import Node as Drawn
@@ -10,6 +10,7 @@ from workflows.drawing.picture import picture as drawing
 from workflows.drawing.text import plain
 from workflows.plan.language import dependencies
 from workflows.plan.language.nodes import AgentCall, GateNode, JoinNode, MapNode, Node, Plan, Quorum, ToolCall, ToolNode
+from workflows.plan.language.text import one_line
 
 _ESCAPES = {"&": "#amp;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "#": "#35;", "`": "#96;"}
 _SHAPES = {
@@ -137,4 +138,4 @@ def mermaid(plan: Plan) -> str:
 
 
 def _quoted(text: str) -> str:
-    return "".join(_ESCAPES.get(character, character) for character in flat(text))
+    return "".join(_ESCAPES.get(character, character) for character in one_line(text))

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from starter.client.text import fit, flat
+from starter.client.text import fit
 from starter.terminal.console import Terminal
 from starter.terminal.follow import Followed
 from starter.terminal.layers import Band, bands_of, bar_of
@@ -30,6 +30,7 @@ from starter.terminal.render import (
 from workflows.messages.result import RunReport
 from workflows.messages.views import BlockedOn, NodeView, RunView
 from workflows.plan.language.durations import duration_text
+from workflows.plan.language.text import one_line
 
 _RUN_STYLES = {"done": "bold green", "failed": "bold red", "cancelled": "bold red"} | dict.fromkeys(
     ("blocked", "partial"), "bold yellow"
@@ -73,7 +74,7 @@ class Board:
         """Nothing to do: what a run waits for is part of the picture."""
 
     def note(self, text: str) -> None:
-        self._note = flat(text)
+        self._note = one_line(text)
 
     def tell(self, text: str) -> None:
         self._terminal.tell(text)

@@ -1,9 +1,10 @@
-"""argparse as a person would want it: what is misspelt is named with what is near, under the usage of its command."""
+"""argparse with better errors: a misspelt command or flag is refused with the nearest one that exists."""
 
 import argparse
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Sequence
 from typing import Any
+
+from workflows.plan.language.text import did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
@@ -14,17 +15,12 @@ class Parser(argparse.ArgumentParser):
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             flags = self._option_string_actions
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{near(unknown[0].partition('=')[0], flags)}")
+            hint = did_you_mean(unknown[0].partition("=")[0], flags)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return found, []
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
-            hint = near(str(value), action.choices) or f"; {self.prog} --help lists what there is"
+            hint = did_you_mean(str(value), action.choices) or f"; {self.prog} --help lists what there is"
             self.error(f"there is no {self.prog} {value}{hint}")
         super()._check_value(action, value)
-
-
-def near(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean X?`, or nothing when nothing is near."""
-    found = get_close_matches(word, list(known), 1)
-    return f"; did you mean {found[0]}?" if found else ""

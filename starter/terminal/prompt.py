@@ -11,16 +11,16 @@ from math import isfinite
 from typing import Any, Protocol
 
 from starter.client.errors import Refused
-from starter.client.text import flat
 from starter.terminal.console import Terminal
 from workflows.messages.views import BlockedOn
+from workflows.plan.language.text import one_line
 
 Decision = tuple[str, dict[str, Any]]
 
 
 def question(item: BlockedOn) -> str:
     """Return the prompt for what a run waits for."""
-    node = flat(item.node)
+    node = one_line(item.node)
     if item.update == "answer":
         return f"answer for {node}: "
     if item.update == "approve":

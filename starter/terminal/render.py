@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rich.cells import cell_len
 
-from starter.client.text import as_json, clean, fit, flat
+from starter.client.text import as_json, fit
 from workflows.messages.result import NodeLine, RunReport, Usage
 from workflows.messages.views import BlockedOn, NodeView, RunView
 from workflows.plan.language.durations import duration_text
+from workflows.plan.language.text import clean, one_line
 
 GLYPHS = {
     "succeeded": "✓",
@@ -54,9 +55,9 @@ def budget_text(ledger: Mapping[str, Mapping[str, float | None]]) -> str:
 def label(node: NodeLine) -> str:
     """Return what a node does, without its id; for one that failed, why, for one that runs first how far it is."""
     if node.status == "failed" and node.error:
-        return flat(node.error)
-    what = flat(node.summary).removeprefix(node.id.partition("[")[0]).strip() or node.kind
-    progress = flat(node.preview) if node.status == "running" and isinstance(node, NodeView) else ""
+        return one_line(node.error)
+    what = one_line(node.summary).removeprefix(node.id.partition("[")[0]).strip() or node.kind
+    progress = one_line(node.preview) if node.status == "running" and isinstance(node, NodeView) else ""
     return f"{progress} · {what}" if progress else what
 
 
@@ -64,7 +65,7 @@ def node_line(node: NodeLine, width: int, id_width: int = 8) -> str:
     """Return one node as a line of at most `width` columns."""
     time = duration_text(node.duration_ms) if node.status in SETTLED else ""
     tries = f"x{node.attempts}" if node.attempts > 1 else ""
-    head = f"{flat(node.id):<{id_width}} {node.status:<9} {time:>9} {tries:<3} "
+    head = f"{one_line(node.id):<{id_width}} {node.status:<9} {time:>9} {tries:<3} "
     return (head + fit_label(label(node), max(width - cell_len(head), 8))).rstrip()
 
 
@@ -87,9 +88,9 @@ def id_width(nodes: Iterable[NodeLine]) -> int:
 
 def blocked_lines(item: BlockedOn, flags: str = "") -> list[str]:
     """Return what a run waits for and the command that settles it."""
-    why, question = flat(item.why), flat(item.question)
+    why, question = one_line(item.why), one_line(item.question)
     told = question if not why or why == question else f"{why}: {question}" if question else why
-    return [": ".join(filter(None, (flat(item.node), told))), f"    {flat(item.command)}{flags}"]
+    return [": ".join(filter(None, (one_line(item.node), told))), f"    {one_line(item.command)}{flags}"]
 
 
 def answer_text(report: RunReport, width: int | None = None) -> str:
@@ -107,8 +108,8 @@ def sources(report: RunReport, width: int | None = None) -> list[str]:
     lines = ["", "Sources"]
     for piece in sorted(report.evidence, key=lambda piece: piece.n):
         mark = f"[{piece.n}] "
-        quote = f'"{flat(piece.quote)}"' if piece.quote.strip() else ""
-        text = ": ".join(part for part in (flat(piece.source), quote or flat(piece.claim)) if part)
+        quote = f'"{one_line(piece.quote)}"' if piece.quote.strip() else ""
+        text = ": ".join(part for part in (one_line(piece.source), quote or one_line(piece.claim)) if part)
         lines += _wrapped(mark, text, width)
     return lines
 
@@ -133,16 +134,16 @@ def closing_lines(report: RunReport) -> list[str]:
         lines += [f"  {line}" for line in clean(report.problem).splitlines()[:50]]
     told = report.problem or ""
     failed = [node for node in report.nodes if node.status == "failed" and not (node.error and node.error in told)]
-    lines += [f"  {flat(node.id)} failed: {flat(node.error or 'no reason given')}" for node in failed[:10]]
+    lines += [f"  {one_line(node.id)} failed: {one_line(node.error or 'no reason given')}" for node in failed[:10]]
     if len(failed) > 10:
         lines.append(f"  and {len(failed) - 10} more failed")
-    return lines + [f"  warning: {flat(warning)}" for warning in report.warnings]
+    return lines + [f"  warning: {one_line(warning)}" for warning in report.warnings]
 
 
 def view_text(view: RunView, width: int, flags: str = "") -> str:
     """Return a run that goes on: state, goal, a line for each node, and what it waits for."""
     lines = [
-        fit_tail(f"{flat(view.id)}  {view.status}  ", f"{counts_text(view.counts)} {usage_text(view.usage)}", width)
+        fit_tail(f"{one_line(view.id)}  {view.status}  ", f"{counts_text(view.counts)} {usage_text(view.usage)}", width)
     ]
     if view.goal:
         lines.append(fit_tail("goal  ", view.goal, width))
@@ -152,12 +153,12 @@ def view_text(view: RunView, width: int, flags: str = "") -> str:
     lines += node_lines(view.nodes, width)
     for item in view.blocked:
         lines += blocked_lines(item, flags)
-    return "\n".join(lines + [f"warning: {flat(warning)}" for warning in view.warnings])
+    return "\n".join(lines + [f"warning: {one_line(warning)}" for warning in view.warnings])
 
 
 def report_text(report: RunReport, width: int) -> str:
     """Return a run that is over: state, nodes, what went wrong, and the answer."""
-    lines = [f"{flat(report.id)}  {report.status}", *node_lines(report.nodes, width)]
+    lines = [f"{one_line(report.id)}  {report.status}", *node_lines(report.nodes, width)]
     if report.nodes_left_out:
         lines.append(f"  and {report.nodes_left_out:,} more nodes")
     lines += closing_lines(report)[1:]

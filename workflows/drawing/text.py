@@ -7,6 +7,8 @@ such signs is told its width, and so cannot run into its neighbour whatever the 
 import re
 import unicodedata
 
+from workflows.plan.language.text import one_line
+
 CELL = 9.65
 """The width of a letter in a monospace font of 16 units, rounded up."""
 _FAMILIAR = 0x530  # Latin, Greek, Cyrillic: in every monospace font
@@ -16,24 +18,16 @@ _MARKS = re.compile(r"[&<>{]")
 
 
 def plain(text: str, most: int) -> str:
-    """Return at most `most` characters of `text` on one line, the last an ellipsis if it was longer.
-
-    What does not print, turns the direction of writing or piles up on a letter is left out.
-    """
-    start = text[: 2 * most + 200]
-    if not start.isprintable() or max(start, default="") >= _FIRST_MARK:
-        start = _tame(start)
-    line = " ".join(start.split())
-    return line if len(line) <= most and len(text) <= 2 * most + 200 else line[: most - 1] + "…"
-
-
-def _tame(text: str) -> str:
+    """Return at most `most` characters of `text` on one line, with at most two combining marks on a letter."""
+    line = one_line(text, most)
+    if max(line, default="") < _FIRST_MARK:
+        return line
     kept: list[str] = []
-    piled = 0
-    for sign in text:
-        piled = piled + 1 if unicodedata.combining(sign) else 0
-        if piled <= 2:
-            kept.append(sign if sign.isprintable() else " ")
+    marks = 0
+    for char in line:
+        marks = marks + 1 if unicodedata.combining(char) else 0
+        if marks <= 2:
+            kept.append(char)
     return "".join(kept)
 
 

@@ -12,7 +12,8 @@ from workflows.plan.language.json_checks import MAX_DEPTH, first_violation
 from workflows.plan.language.limits import Limits
 from workflows.plan.language.nodes import MAX_GOAL_BYTES, MAX_NODES, OnFailure
 from workflows.plan.language.packing import MAX_PACKED_BYTES
-from workflows.plan.language.problems import named, nearest, place_of, printable, shown
+from workflows.plan.language.problems import place_of
+from workflows.plan.language.text import did_you_mean, format_name, format_value, printable
 
 MAX_REQUEST_BYTES = 1536 * 1024
 """With what a continued run carries besides, a request must stay below the 2 MiB that one payload may have."""
@@ -104,7 +105,7 @@ def parse_request(request: Any, *more: Any) -> RunRequest:
 def flaw_in(given: dict[Any, Any]) -> str | None:
     """Return what in an input JSON cannot carry, with its place: such a value would fail wherever it is sent next."""
     found = first_violation(given, depth=MAX_DEPTH + 2)
-    return f"{named(place_of(found[0]) or 'input')}: {found[1]}" if found is not None else None
+    return f"{format_name(place_of(found[0]) or 'input')}: {found[1]}" if found is not None else None
 
 
 def describe(error: ValidationError, model: type[BaseModel]) -> str:
@@ -114,15 +115,15 @@ def describe(error: ValidationError, model: type[BaseModel]) -> str:
     told = [item["loc"] for item in errors if item["type"] == "missing"]
     others = [name for name in model.model_fields if (name,) not in told]
     for item in errors[:5]:
-        field = named(place_of(item["loc"]) or "input")
+        field = format_name(place_of(item["loc"]) or "input")
         if item["type"] == "extra_forbidden":
-            near = nearest(str(item["loc"][-1]), others) if len(item["loc"]) == 1 else ""
+            near = did_you_mean(str(item["loc"][-1]), others) if len(item["loc"]) == 1 else ""
             lines.insert(0, f"unknown field {field}{near}")
         elif item["type"] == "missing":
             lines.append(f"{field} is missing")
         elif item["type"] == "string_pattern_mismatch":
             lines.append(
-                f"{field}: {shown(item['input'])} is no node; write its id such as n7, or m[17] for an item of m"
+                f"{field}: {format_value(item['input'])} is no node; write its id such as n7, or m[17] for an item of m"
             )
         else:
             lines.append(f"{field}: {fault_of(item)[1]}")

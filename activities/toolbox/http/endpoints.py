@@ -17,6 +17,7 @@ from activities.toolbox.configuration import Resource, Secrets, Strict, read_dec
 from activities.toolbox.context import ToolContext
 from activities.toolbox.definition import Effect, Tool
 from activities.toolbox.errors import (
+    LONGEST_MESSAGE,
     ContentRefused,
     FetchFailed,
     HttpStatusError,
@@ -24,12 +25,12 @@ from activities.toolbox.errors import (
     ToolError,
     ToolSetupError,
     UnknownOutcome,
-    one_line,
 )
 from workflows.messages import queues
 from workflows.plan.checking.schemas import unknown_keywords
 from workflows.plan.language.durations import Duration
 from workflows.plan.language.problems import place_of
+from workflows.plan.language.text import one_line
 
 _SLOT: Final = re.compile(r"\{(\w+)\}")
 _IN_URL: Final = ("GET", "HEAD", "DELETE")
@@ -116,7 +117,7 @@ def _tool(endpoint: Endpoint, secrets: Secrets) -> Tool:
 
     return Tool(
         name=endpoint.name,
-        description=one_line(endpoint.description),
+        description=one_line(endpoint.description, LONGEST_MESSAGE),
         effect=endpoint.effect,
         version="1",
         timeout=endpoint.timeout + 5,

@@ -18,8 +18,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, CallToolResult, Tool
 
 from activities.toolbox.configuration import Secrets
-from activities.toolbox.errors import McpUnavailable, one_line
+from activities.toolbox.errors import LONGEST_MESSAGE, McpUnavailable
 from activities.toolbox.mcp.configuration import ServerDeclaration
+from workflows.plan.language.text import one_line
 
 START_SECONDS: Final = 60.0
 """What a server may take to start; the first start of `npx` downloads."""
@@ -175,7 +176,7 @@ class Session:
     def _subagent_status(self, read: int) -> None:
         with os.fdopen(read, errors="replace") as lines:
             while line := lines.readline(_LONGEST_LINE):
-                self._last = self._secrets.hidden(one_line(line))
+                self._last = self._secrets.hidden(one_line(line, LONGEST_MESSAGE))
                 log.info("%s: %s", self.name, self._last)
 
     def _unavailable(self, why: str, after: float | None = None) -> McpUnavailable:

@@ -24,17 +24,18 @@ from activities.toolbox.configuration import Secrets, read_declared
 from activities.toolbox.context import ToolContext
 from activities.toolbox.definition import NAME, Tool
 from activities.toolbox.errors import (
+    LONGEST_MESSAGE,
     McpToolFailed,
     McpUnavailable,
     ToolError,
     ToolResultError,
     ToolSetupError,
     UnknownOutcome,
-    one_line,
 )
 from activities.toolbox.mcp.configuration import Declarations, ServerDeclaration
 from activities.toolbox.mcp.session import Session, SessionThread
 from workflows.messages import queues
+from workflows.plan.language.text import one_line
 
 _MOST_CHARACTERS: Final = 1_000_000
 _ODD: Final = re.compile(r"[^A-Za-z0-9_]")
@@ -116,7 +117,7 @@ def _tool(
 
     return Tool(
         name=name,
-        description=one_line(listed.description or listed.title or listed.name),
+        description=one_line(listed.description or listed.title or listed.name, LONGEST_MESSAGE),
         effect=effect,
         version=version,
         timeout=declared.timeout + 5,

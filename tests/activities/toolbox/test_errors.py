@@ -4,7 +4,7 @@ from activities.toolbox.errors import HttpStatusError, ToolArgumentError, ToolEr
 
 
 def test_a_message_is_one_printable_line() -> None:
-    assert str(ToolError("first\nsecond\t\x1b[31mred\x00")) == "first second [31mred"
+    assert str(ToolError("first\nsecond\t\x1b[31mred\x00")) == "first second red"
 
 
 def test_a_message_has_at_most_500_characters() -> None:

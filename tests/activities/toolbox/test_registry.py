@@ -26,12 +26,12 @@ def test_two_tools_of_a_name_are_refused_with_both_functions_named() -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UnknownTool, match=r"no tool is called 'serch'; did you mean 'search'\?"):
+    with pytest.raises(UnknownTool, match=r"no tool is called 'serch'; did you mean `search`\?"):
         filled("search", "read").get("serch")
 
 
 def test_an_unknown_name_like_no_other_is_answered_with_all() -> None:
-    with pytest.raises(UnknownTool, match="no tool is called 'zzzzzz'; there is read, search"):
+    with pytest.raises(UnknownTool, match="no tool is called 'zzzzzz'; known: read, search"):
         filled("search", "read").get("zzzzzz")
 
 

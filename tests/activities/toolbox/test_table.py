@@ -63,7 +63,7 @@ def test_without_rows_there_is_a_head_and_sums_are_nothing() -> None:
 
 
 def test_a_field_that_no_row_has_is_named_with_the_nearest() -> None:
-    with pytest.raises(ToolArgumentError, match="no row has the field 'siez'; did you mean 'size'"):
+    with pytest.raises(ToolArgumentError, match="no row has the field 'siez'; did you mean `size`"):
         made(sort_by="siez")
 
 

@@ -6,8 +6,9 @@ from typing import Any
 from workflows.plan.checking.symbols import SymbolTable
 from workflows.plan.language import dependencies, json_schema
 from workflows.plan.language.nodes import MapNode, Node, ToolCall
-from workflows.plan.language.problems import Problem, Where, listed, named, nearest
+from workflows.plan.language.problems import Problem, Where
 from workflows.plan.language.references import parse_reference, references_in
+from workflows.plan.language.text import format_name, nearest_or_known
 
 
 def argument_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
@@ -21,8 +22,8 @@ def argument_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[
     inside: Where = (*where, "do") if isinstance(node, MapNode) else where
     tool = scope.tools.get(work.tool)
     if tool is None:
-        hint = nearest(work.tool, scope.tools) or f"; known: {listed(sorted(scope.tools))}"
-        yield Problem("unknown_tool", (*inside, "tool"), f"there is no tool {named(work.tool)}{hint}")
+        hint = nearest_or_known(work.tool, sorted(scope.tools))
+        yield Problem("unknown_tool", (*inside, "tool"), f"there is no tool {format_name(work.tool)}{hint}")
         return
     wanted = tool.get("schema") or {}
     defs = json_schema.definitions(wanted)
@@ -51,5 +52,5 @@ def _text_faults(
     want = json_schema.types_of(wanted, defs)
     if not have or not want or have & want or ("integer" in have and "number" in want):
         return iter(())
-    what = f"{named(text)} gives" if whole is not None else "text with references in it is"
+    what = f"{format_name(text)} gives" if whole is not None else "text with references in it is"
     return iter([(place, f"{what} {' or '.join(sorted(have))}; wanted {' or '.join(sorted(want))}")])

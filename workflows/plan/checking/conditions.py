@@ -6,8 +6,9 @@ from workflows.plan.checking.symbols import SymbolTable
 from workflows.plan.language.conditions import AllOf, AnyOf, Condition, Not, Test
 from workflows.plan.language.json_schema import type_of
 from workflows.plan.language.nodes import Node
-from workflows.plan.language.problems import Problem, Where, named, nearest, shown
+from workflows.plan.language.problems import Problem, Where
 from workflows.plan.language.references import Reference, parse_reference, parse_status_reference
+from workflows.plan.language.text import did_you_mean, format_name, format_value
 
 STATUSES = ("succeeded", "failed", "skipped", "cancelled")
 _ORDER = ("lt", "le", "gt", "ge")
@@ -39,7 +40,7 @@ def condition_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator
             yield from scope.named(status[0], node, (*place, "ref"))
             yield from _status(test, status[1], place) if not sentence else ()
         elif reference is None:
-            told = f"{shown(test.ref)} is no reference; write `$node.path`, `$node:status` or `$node:error.type`"
+            told = f"{format_value(test.ref)} is no reference; write `$node.path`, `$node:status` or `$node:error.type`"
             yield Problem("reference", (*place, "ref"), told)
         else:
             yield from scope.referenced(reference, node, (*place, "ref"))
@@ -56,13 +57,13 @@ def _value(scope: SymbolTable, test: Test) -> str | None:
     if not given:
         return f"`value` is missing: what `{op}` compares with"
     if op == "in":
-        return None if isinstance(value, list) and value else f"`in` needs a list of values, not {shown(value)}"
+        return None if isinstance(value, list) and value else f"`in` needs a list of values, not {format_value(value)}"
     if isinstance(value, list | dict):
-        return f"`{op}` compares with one value, not with {shown(value)}; use `in` for several"
+        return f"`{op}` compares with one value, not with {format_value(value)}; use `in` for several"
     if op == "contains" and not isinstance(value, str):
-        return f"`contains` looks for text, not for {shown(value)}"
+        return f"`contains` looks for text, not for {format_value(value)}"
     if op in _ORDER and (value is None or isinstance(value, bool)):
-        return f"`{op}` compares numbers or texts, not {shown(value)}"
+        return f"`{op}` compares numbers or texts, not {format_value(value)}"
     quoted = scope.quoted(value)
     return f"a condition compares with a constant; {quoted} would stay text" if quoted else None
 
@@ -74,8 +75,8 @@ def _status(test: Test, name: str, place: Where) -> Iterator[Problem]:
         return
     for value in test.value if isinstance(test.value, list) else [test.value]:
         if value not in STATUSES:
-            near = nearest(value, STATUSES) if isinstance(value, str) else ""
-            told = f"no node ends as {shown(value)}; write one of {', '.join(STATUSES)}{near}"
+            near = did_you_mean(value, STATUSES) if isinstance(value, str) else ""
+            told = f"no node ends as {format_value(value)}; write one of {', '.join(STATUSES)}{near}"
             yield Problem("condition", (*place, "value"), told)
 
 
@@ -84,7 +85,7 @@ def _types(scope: SymbolTable, test: Test, reference: Reference) -> str | None:
     have = scope.outputs.types_at(reference)
     if not have or test.op == "exists":
         return None
-    gives = f"{named(test.ref)} gives {' or '.join(sorted(have))}"
+    gives = f"{format_name(test.ref)} gives {' or '.join(sorted(have))}"
     if have <= {"array", "object"}:
         return f"{gives}; a condition tests a text, a number, true, false or null in it"
     if test.op == "contains":
@@ -92,7 +93,7 @@ def _types(scope: SymbolTable, test: Test, reference: Reference) -> str | None:
     values = test.value if isinstance(test.value, list) else [test.value]
     if any(_meet(type_of(value), have) for value in values):
         return None
-    return f"{gives}; comparing it with {shown(test.value)} by `{test.op}` tells nothing"
+    return f"{gives}; comparing it with {format_value(test.value)} by `{test.op}` tells nothing"
 
 
 def _meet(kind: str, have: frozenset[str]) -> bool:

@@ -6,7 +6,8 @@ from workflows.plan.checking.dag import first_cycle
 from workflows.plan.checking.symbols import SymbolTable
 from workflows.plan.compile.resource_locks import locks_of
 from workflows.plan.language.nodes import JoinNode, ToolCall
-from workflows.plan.language.problems import Problem, Where, listed
+from workflows.plan.language.problems import Problem, Where
+from workflows.plan.language.text import format_names
 
 MOST_MEMBERS = 500
 
@@ -124,6 +125,6 @@ def _deadlock(scope: SymbolTable, home: dict[str, int]) -> Iterator[Problem]:
     groups = [vertex - count for vertex in path if vertex >= count]
     if groups:
         between = [plan.nodes[vertex].id for vertex in path if vertex < count]
-        through = f" through {listed(between, 5)}" if between else ""
+        through = f" through {format_names(between, 5)}" if between else ""
         told = f"the group waits for its own end{through}; take those members out that others inside wait for"
         yield Problem("group", ("groups", min(groups)), told)

@@ -9,8 +9,9 @@ from workflows.plan.language import json_schema
 from workflows.plan.language.facts import FactTooLarge, facts_of
 from workflows.plan.language.json_checks import first_violation
 from workflows.plan.language.nodes import MapNode, Plan
-from workflows.plan.language.problems import Problem, listed, named, nearest
+from workflows.plan.language.problems import Problem
 from workflows.plan.language.references import BindError, parse_reference, resolve
+from workflows.plan.language.text import did_you_mean, format_name, format_names
 
 
 def bind_inputs(plan: Plan, given: dict[str, Any]) -> dict[str, Any]:
@@ -37,8 +38,8 @@ def _each(plan: Plan, given: dict[str, Any]) -> Iterator[Problem]:
         return
     for name in given:
         if name not in plan.inputs:
-            told = f"the plan declares no input {named(name)}{nearest(name, plan.inputs)}"
-            yield Problem("input", ("inputs", name), f"{told}; declared: {listed(plan.inputs)}")
+            told = f"the plan declares no input {format_name(name)}{did_you_mean(name, plan.inputs)}"
+            yield Problem("input", ("inputs", name), f"{told}; declared: {format_names(plan.inputs)}")
     for name, spec in plan.inputs.items():
         if name not in given and "default" not in spec.model_fields_set:
             yield Problem("input", ("inputs", name), f"input `{name}` is missing; give it with --input {name}=...")
@@ -58,9 +59,9 @@ def _lists(plan: Plan, values: dict[str, Any]) -> Iterator[Problem]:
             yield Problem("input", ("nodes", index, "over"), str(error))
             continue
         if not isinstance(items, list):
-            yield Problem("input", ("nodes", index, "over"), f"{named(node.over)} is no list; give one")
+            yield Problem("input", ("nodes", index, "over"), f"{format_name(node.over)} is no list; give one")
         elif len(items) > node.max_items:
-            told = f"{named(node.over)} has {len(items)} items; max_items is {node.max_items}"
+            told = f"{format_name(node.over)} has {len(items)} items; max_items is {node.max_items}"
             yield Problem("input", ("nodes", index, "over"), told)
 
 

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from workflows.plan.checking.symbols import SymbolTable
 from workflows.plan.language import dependencies
 from workflows.plan.language.nodes import AgentCall, Instead, MapNode, ModelCall, Node
-from workflows.plan.language.problems import Problem, Where, listed, named, nearest
+from workflows.plan.language.problems import Problem, Where
+from workflows.plan.language.text import format_name, nearest_or_known
 
 
 def model_problems(node: Node, index: int, models: tuple[str, ...]) -> Iterator[Problem]:
     """Yield the problem of a model that nobody serves."""
     work = dependencies.work_of(node)
     if isinstance(work, ModelCall) and work.model is not None and work.model.partition(":")[0] not in models:
-        told = f"model {named(work.model)} is not built yet; built: {', '.join(models)}"
+        told = f"model {format_name(work.model)} is not built yet; built: {', '.join(models)}"
         yield Problem("model", ("nodes", index, *(("do",) if isinstance(node, MapNode) else ()), "model"), told)
 
 
@@ -26,8 +27,8 @@ def turn_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[Prob
         yield from _turns(node, work, where, inside)
     for position, name in enumerate((isinstance(work, ModelCall | AgentCall) and work.tools) or ()):
         if scope.tools is not None and name not in scope.tools:
-            hint = nearest(name, scope.tools) or f"; known: {listed(sorted(scope.tools))}"
-            yield Problem("unknown_tool", (*inside, "tools", position), f"there is no tool {named(name)}{hint}")
+            hint = nearest_or_known(name, sorted(scope.tools))
+            yield Problem("unknown_tool", (*inside, "tools", position), f"there is no tool {format_name(name)}{hint}")
 
 
 def _turns(node: Node, work: ModelCall, where: Where, inside: Where) -> Iterator[Problem]:

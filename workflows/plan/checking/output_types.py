@@ -14,8 +14,8 @@ from workflows.plan.language.nodes import (
     Plan,
     ToolCall,
 )
-from workflows.plan.language.problems import listed, named, nearest
 from workflows.plan.language.references import Reference, Step, parse_reference
+from workflows.plan.language.text import did_you_mean, format_name, format_names
 
 Tools = dict[str, dict[str, Any]]
 Found = tuple[json_schema.Schema | None, str | None]
@@ -51,7 +51,7 @@ class OutputTypes:
             here, wrong = _into(json_schema.resolve(here, defs), step, defs)
             if wrong:
                 before = Reference(reference.node, reference.path[: len(reference.path) - len(steps) + count])
-                return None, f"{named(str(reference))} has no value: {named(str(before))} {wrong}"
+                return None, f"{format_name(str(reference))} has no value: {format_name(str(before))} {wrong}"
         return ({**json_schema.resolve(here, defs), "$defs": defs} if here is not None else None), None
 
     def types_at(self, reference: Reference, reader: Node | None = None) -> frozenset[str]:
@@ -136,4 +136,4 @@ def _into_object(here: json_schema.Schema, step: str) -> tuple[Any, str | None]:
         return properties[step], None
     if here.get("additionalProperties") not in (None, False) or "patternProperties" in here:
         return None, None
-    return None, f"has {listed(properties)}{nearest(step, properties)}"
+    return None, f"has {format_names(properties)}{did_you_mean(step, properties)}"

@@ -11,7 +11,8 @@ from typing import Any
 from workflows.plan.checking.dag import first_cycle
 from workflows.plan.language.json_checks import MAX_DEPTH
 from workflows.plan.language.json_schema import TYPES, Fault, compiled_pattern
-from workflows.plan.language.problems import Where, listed, named, nearest, shown
+from workflows.plan.language.problems import Where
+from workflows.plan.language.text import did_you_mean, format_name, format_names, format_value
 
 MAX_PATTERN_CHARACTERS = 200
 _NOTES = ("$schema", "$id", "$comment", "title", "description", "default", "examples", "format", "deprecated")
@@ -25,7 +26,7 @@ def unknown_keywords(schema: Any, where: Where = (), *, defs: Any = None) -> Ite
     if isinstance(schema, bool):
         return
     if not isinstance(schema, dict):
-        yield where, f"a schema is an object such as {{type: string}}, not {shown(schema)}"
+        yield where, f"a schema is an object such as {{type: string}}, not {format_value(schema)}"
         return
     if defs is None:
         defs = schema.get("$defs") if isinstance(schema.get("$defs"), dict) else {}
@@ -35,9 +36,9 @@ def unknown_keywords(schema: Any, where: Where = (), *, defs: Any = None) -> Ite
             continue
         check = _CHECKS.get(name)
         if check is None:
-            yield (*where, name), f"schema keyword {named(name)} is not supported{nearest(name, _CHECKS)}"
+            yield (*where, name), f"schema keyword {format_name(name)} is not supported{did_you_mean(name, _CHECKS)}"
         elif (wrong := check(value)) is not None:
-            yield (*where, name), f"{named(name)} {wrong}"
+            yield (*where, name), f"{format_name(name)} {wrong}"
         else:
             yield from _inside(name, value, (*where, name), defs)
 
@@ -52,7 +53,7 @@ def _inside(name: str, value: Any, where: Where, defs: Any) -> Iterator[Fault]:
     elif name in ("items", "additionalProperties"):
         yield from unknown_keywords(value, where, defs=defs)
     elif name == "$ref" and (not value.startswith("#/$defs/") or value.removeprefix("#/$defs/") not in defs):
-        yield where, f"{shown(value)} is not in `$defs`; write #/$defs/NAME, with one of {listed(defs)}"
+        yield where, f"{format_value(value)} is not in `$defs`; write #/$defs/NAME, with one of {format_names(defs)}"
 
 
 def _circular(defs: dict[str, Any], where: Where) -> Iterator[Fault]:
@@ -61,7 +62,7 @@ def _circular(defs: dict[str, Any], where: Where) -> Iterator[Fault]:
     cycle = first_cycle([[names[ref] for ref in _same_value(part, 0) if ref in names] for part in defs.values()])
     if cycle is not None:
         name = list(defs)[cycle[0]]
-        yield (*where, "$defs", name), f"{named(name)} stands for itself; say what it is"
+        yield (*where, "$defs", name), f"{format_name(name)} stands for itself; say what it is"
 
 
 def _same_value(schema: Any, level: int) -> Iterator[str]:
@@ -79,8 +80,8 @@ def _types(value: Any) -> str | None:
     kinds = value if isinstance(value, list) and value else [value]
     for kind in kinds:
         if not isinstance(kind, str) or kind not in TYPES:
-            near = nearest(kind, TYPES) if isinstance(kind, str) else ""
-            return f"is one of {', '.join(TYPES)}, not {shown(kind)}{near}"
+            near = did_you_mean(kind, TYPES) if isinstance(kind, str) else ""
+            return f"is one of {', '.join(TYPES)}, not {format_value(kind)}{near}"
     return None
 
 
@@ -101,7 +102,7 @@ def _pattern(value: Any) -> str | None:
 def _shape(kinds: tuple[type, ...], words: str) -> Callable[[Any], str | None]:
     def check(value: Any) -> str | None:
         good = isinstance(value, kinds) and (isinstance(value, bool) <= (bool in kinds))
-        return None if good else f"must be {words}, not {shown(value)}"
+        return None if good else f"must be {words}, not {format_value(value)}"
 
     return check
 
@@ -109,19 +110,19 @@ def _shape(kinds: tuple[type, ...], words: str) -> Callable[[Any], str | None]:
 def _list_of(kinds: tuple[type, ...], words: str) -> Callable[[Any], str | None]:
     def check(value: Any) -> str | None:
         good = isinstance(value, list) and value and all(isinstance(item, kinds) for item in value)
-        return None if good else f"must be a list of {words}, not {shown(value)}"
+        return None if good else f"must be a list of {words}, not {format_value(value)}"
 
     return check
 
 
 def _required(value: Any) -> str | None:
     good = isinstance(value, list) and all(isinstance(item, str) for item in value)
-    return None if good else f"must be a list of names, not {shown(value)}"
+    return None if good else f"must be a list of names, not {format_value(value)}"
 
 
 def _count(value: Any) -> str | None:
     good = isinstance(value, int) and not isinstance(value, bool) and value >= 0
-    return None if good else f"must be a whole number from 0, not {shown(value)}"
+    return None if good else f"must be a whole number from 0, not {format_value(value)}"
 
 
 def _anything(_: Any) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from workflows.plan.checking.output_types import OutputTypes, Tools
 from workflows.plan.language.dependencies import links_of
 from workflows.plan.language.nodes import RESERVED_IDS, MapNode, Node, Plan
-from workflows.plan.language.problems import Problem, Where, listed, named, nearest
+from workflows.plan.language.problems import Problem, Where
 from workflows.plan.language.references import Reference, parse_reference
+from workflows.plan.language.text import did_you_mean, format_name, format_names
 
 
 class SymbolTable:
@@ -31,7 +32,7 @@ class SymbolTable:
         if node is not None and name == node.id:
             yield Problem("cycle", where, f"`{name}` needs itself; name another node")
         elif name not in self.known:
-            yield Problem("dangling", where, f"there is no node {named(name)}{self._hint(name)}")
+            yield Problem("dangling", where, f"there is no node {format_name(name)}{self._hint(name)}")
 
     def referenced(self, reference: Reference, node: Node | None, where: Where) -> Iterator[Problem]:
         """Yield the problem of a reference to nothing. `node` is who refers, None for the answer."""
@@ -53,16 +54,17 @@ class SymbolTable:
 
     def _hint(self, name: str, item: str | None = None) -> str:
         names = {item: -1, **self.known} if item is not None else self.known
-        return nearest(name, names) or f"; there are {listed(names, 8)}"
+        return did_you_mean(name, names) or f"; there are {format_names(names, 8)}"
 
     def _no_input(self, reference: Reference) -> str:
         if not reference.path:
             return "`$input` alone is no value; write `$input.name`, or `$$input` for the text"
         asked, declared = str(reference.path[0]), self.plan.inputs
-        return f"the plan declares no input {named(asked)}{nearest(asked, declared)}; declared: {listed(declared)}"
+        hint = did_you_mean(asked, declared)
+        return f"the plan declares no input {format_name(asked)}{hint}; declared: {format_names(declared)}"
 
     def quoted(self, value: object) -> str | None:
         """Return, as it is shown, the reference that a plain value looks like where nothing binds references."""
         reference = parse_reference(value) if isinstance(value, str) else None
         known = reference is not None and (reference.node in self.known or reference.node in RESERVED_IDS)
-        return named(str(value)) if known else None
+        return format_name(str(value)) if known else None

@@ -27,8 +27,9 @@ from workflows.plan.language.nodes import (
     Quorum,
 )
 from workflows.plan.language.parser import parse_plan
-from workflows.plan.language.problems import Problem, Where, listed, named, shown
+from workflows.plan.language.problems import Problem, Where
 from workflows.plan.language.references import malformed_in, parse_reference, references_in
+from workflows.plan.language.text import format_name, format_names, format_value
 
 __all__ = ["parse_plan", "problems_of"]
 
@@ -109,7 +110,9 @@ def _id(scope: SymbolTable, node: Node, index: int) -> Iterator[Problem]:
 
 def _malformed(text: str, where: Where) -> Iterator[Problem]:
     for found in malformed_in(text) if "${" in text else ():
-        yield Problem("reference", where, f"{shown(found)} is no reference; write ${{node.path}}, or `$$` for a dollar")
+        yield Problem(
+            "reference", where, f"{format_value(found)} is no reference; write ${{node.path}}, or `$$` for a dollar"
+        )
 
 
 def _gathers(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
@@ -124,18 +127,18 @@ def _gathers(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
 def _quorum(node: JoinNode, where: Where) -> Iterator[Problem]:
     quorum = node.policy.quorum if isinstance(node.policy, Quorum) else None
     if isinstance(quorum, int) and quorum > len(node.inputs):
-        told = f"a quorum of {shown(quorum)} can never be reached with {len(node.inputs)} inputs; lower it"
+        told = f"a quorum of {format_value(quorum)} can never be reached with {len(node.inputs)} inputs; lower it"
         yield Problem("arity", (*where, "policy", "quorum"), told)
 
 
 def _map(scope: SymbolTable, node: MapNode, where: Where) -> Iterator[Problem]:
     over = parse_reference(node.over)
     if over is None:
-        yield Problem("reference", (*where, "over"), f"{shown(node.over)} is no reference; write `$node.items`")
+        yield Problem("reference", (*where, "over"), f"{format_value(node.over)} is no reference; write `$node.items`")
     else:
         have = scope.outputs.types_at(over)
         if have and "array" not in have:
-            told = f"{named(node.over)} gives {' or '.join(sorted(have))}; a map needs a list"
+            told = f"{format_name(node.over)} gives {' or '.join(sorted(have))}; a map needs a list"
             yield Problem("over", (*where, "over"), told)
     if node.as_ in scope.known or node.as_ in RESERVED_IDS:
         what = "is reserved" if node.as_ in RESERVED_IDS else "is a node"
@@ -163,7 +166,7 @@ def _locks(node: Node, where: Where) -> Iterator[Problem]:
     names: dict[str, int] = {}
     for position, lock in enumerate(work.locks if work is not None else ()):
         if names.setdefault(lock.name, position) != position:
-            told = f"the lock {named(lock.name)} is named twice; a node holds it once"
+            told = f"the lock {format_name(lock.name)} is named twice; a node holds it once"
             yield Problem("locks", (*where, *inside, "locks", position), told)
 
 
@@ -195,7 +198,7 @@ def _inputs(plan: Plan) -> Iterator[Problem]:
 def _end(plan: Plan) -> Iterator[Problem]:
     ends = dependencies.leaves(plan)
     if len(ends) != 1:
-        told = f"say what `answer` is: {len(ends)} nodes have no consumer ({listed(ends, 8)})"
+        told = f"say what `answer` is: {len(ends)} nodes have no consumer ({format_names(ends, 8)})"
         yield Problem("answer", (), told)
 
 

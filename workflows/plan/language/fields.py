@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
-from workflows.plan.language.problems import nearest, printable, shown
+from workflows.plan.language.text import did_you_mean, format_value, printable
 
 _WANTED = {
     "string_type": "a string",
@@ -28,7 +28,7 @@ def fault_of(item: ErrorDetails) -> tuple[str, str]:
     if kind == "literal_error":
         return "choice", _choice(given, _CHOICE.findall(str(item["ctx"]["expected"])))
     if kind in _WANTED:
-        return "type", f"must be {_WANTED[kind]}, not {shown(given)}{_unquoted(given, _WANTED[kind])}"
+        return "type", f"must be {_WANTED[kind]}, not {format_value(given)}{_unquoted(given, _WANTED[kind])}"
     limit = _limit(kind, item.get("ctx") or {}, given)
     if limit:
         return "limit", limit
@@ -36,8 +36,8 @@ def fault_of(item: ErrorDetails) -> tuple[str, str]:
 
 
 def _choice(given: Any, choices: list[str]) -> str:
-    near = nearest(given, choices) if isinstance(given, str) else ""
-    return f"must be one of {', '.join(choices)}, not {shown(given)}{near}"
+    near = did_you_mean(given, choices) if isinstance(given, str) else ""
+    return f"must be one of {', '.join(choices)}, not {format_value(given)}{near}"
 
 
 def _unquoted(given: Any, wanted: str) -> str:
@@ -55,5 +55,5 @@ def _limit(kind: str, bounds: dict[str, Any], given: Any) -> str:
         bound = bounds.get(name)
         if bound is not None:
             edge = f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
-            return f"must be {words} {edge}, not {shown(given)}"
+            return f"must be {words} {edge}, not {format_value(given)}"
     return ""

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
-from workflows.plan.language.problems import Where, named, printable, shown
+from workflows.plan.language.problems import Where
+from workflows.plan.language.text import format_name, format_value, printable
 
 MAX_DEPTH = 60
 MAX_VALUES = 1_000_000
@@ -54,13 +55,17 @@ def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
 
 def _wrong(value: object) -> str | None:
     if isinstance(value, str):
-        return None if _encodable(value) else f"{shown(value)} holds half a surrogate pair; write the character whole"
+        return (
+            None
+            if _encodable(value)
+            else f"{format_value(value)} holds half a surrogate pair; write the character whole"
+        )
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int):
         return "a number of over 300 digits; write it as text" if value.bit_length() > MAX_NUMBER_BITS else None
     if isinstance(value, float):
-        return None if isfinite(value) else f"{shown(value)} is no number that JSON can hold; use null or text"
+        return None if isfinite(value) else f"{format_value(value)} is no number that JSON can hold; use null or text"
     if isinstance(value, dict):
         return next((_wrong_key(key) for key in value if not isinstance(key, str) or not _encodable(key)), None)
     return None if isinstance(value, list) else f"{_kind(value)} is nothing that JSON can hold"
@@ -68,7 +73,7 @@ def _wrong(value: object) -> str | None:
 
 def _wrong_key(key: Any) -> str:
     if isinstance(key, str):
-        return f"the field {named(key)} holds half a surrogate pair"
+        return f"the field {format_name(key)} holds half a surrogate pair"
     return f"a field is named by a value ({_kind(key)}); names are text, so put it in quotes"
 
 

@@ -12,7 +12,8 @@ from functools import lru_cache
 from operator import ge, gt, le, lt
 from typing import Any
 
-from workflows.plan.language.problems import Where, listed, named, nearest, shown
+from workflows.plan.language.problems import Where
+from workflows.plan.language.text import did_you_mean, format_name, format_names, format_value, nearest_or_known
 
 Schema = dict[str, Any]
 Fault = tuple[Where, str]
@@ -154,7 +155,7 @@ class _Check:
                 return None
         kinds = types_of({"anyOf": choices}, self._defs)
         if kinds and not any(_is(value, kind) for kind in kinds):
-            return where, f"wanted {' or '.join(sorted(kinds))}, not {shown(value)}"
+            return where, f"wanted {' or '.join(sorted(kinds))}, not {format_value(value)}"
         fitting = [
             found
             for choice, found in zip(choices, tried, strict=True)
@@ -167,33 +168,29 @@ class _Check:
         properties = _object(schema, "properties")
         for name in _list(schema, "required"):
             if isinstance(name, str) and name not in value:
-                yield where, f"{named(name)} is missing"
+                yield where, f"{format_name(name)} is missing"
         extra = schema.get("additionalProperties", True)
         for name, item in value.items():
             if name in properties:
                 yield from self.faults(item, properties[name], (*where, name), level + 1)
             elif extra is False:
-                yield (*where, name), f"{named(name)} is unknown{_known(name, properties)}"
+                yield (*where, name), f"{format_name(name)} is unknown{nearest_or_known(name, properties)}"
             elif isinstance(extra, dict):
                 yield from self.faults(item, extra, (*where, name), level + 1)
 
 
-def _known(name: str, properties: dict[str, Any]) -> str:
-    return nearest(name, properties) or f"; known: {listed(properties)}"
-
-
 def _wrong_type(value: Any, schema: Schema) -> str | None:
     if "const" in schema and not equal(value, schema["const"]):
-        return f"must be {shown(schema['const'])}, not {shown(value)}"
+        return f"must be {format_value(schema['const'])}, not {format_value(value)}"
     values = schema.get("enum")
     if isinstance(values, list) and not any(equal(value, each) for each in values):
-        near = nearest(value, [each for each in values if isinstance(each, str)]) if isinstance(value, str) else ""
-        return f"must be one of {listed(map(shown, values), 10)}, not {shown(value)}{near}"
+        near = did_you_mean(value, [each for each in values if isinstance(each, str)]) if isinstance(value, str) else ""
+        return f"must be one of {format_names(map(format_value, values), 10)}, not {format_value(value)}{near}"
     kinds = schema.get("type")
     kinds = [kinds] if isinstance(kinds, str) else [kind for kind in _list(schema, "type") if isinstance(kind, str)]
     if not kinds or any(_is(value, kind) for kind in kinds):
         return None
-    return f"wanted {' or '.join(kinds)}, not {shown(value)}"
+    return f"wanted {' or '.join(kinds)}, not {format_value(value)}"
 
 
 def equal(one: Any, other: Any) -> bool:
@@ -237,7 +234,7 @@ def _matching(value: str, pattern: str) -> Iterator[str]:
     if len(value) > PATTERN_CHARACTERS:
         yield f"has {len(value):,} characters; a text with a `pattern` has at most {PATTERN_CHARACTERS:,}"
     elif not compiled.search(value):
-        yield f"{shown(value)} does not match {pattern}"
+        yield f"{format_value(value)} does not match {pattern}"
 
 
 @lru_cache(maxsize=256)
@@ -253,7 +250,7 @@ def _range(value: float, schema: Schema) -> Iterator[str]:
     for name, breaks, words in _RANGES:
         bound = _bound(schema, name)
         if bound is not None and breaks(value, bound):
-            yield f"is {shown(value)}; {words} {bound}"
+            yield f"is {format_value(value)}; {words} {bound}"
 
 
 def _bound(schema: Schema, name: str) -> float | None:

@@ -11,7 +11,8 @@ from workflows.plan.language import conditions, nodes
 from workflows.plan.language.fields import fault_of
 from workflows.plan.language.frozen import ID_PATTERN
 from workflows.plan.language.model_context import Context
-from workflows.plan.language.problems import Problem, Where, listed, named, nearest, shown
+from workflows.plan.language.problems import Problem, Where
+from workflows.plan.language.text import did_you_mean, format_name, format_names, format_value
 
 CONDITION_FORM = "{ref: $a.count, op: gt, value: 3}, {and: [...]}, {or: [...]} or {not: ...}"
 FORMS = {
@@ -66,7 +67,7 @@ def problem_of(item: ErrorDetails, data: Any) -> Problem:
         return Problem("id", where, _wrong_id(str(given)))
     form = _form(where, kind)
     if form is not None:
-        return Problem("form", where, f"{shown(given)} is no {form[0]}; write {form[1]}")
+        return Problem("form", where, f"{format_value(given)} is no {form[0]}; write {form[1]}")
     code, sentence = fault_of(item)
     return Problem(code, where, _wrong_type(where, given, sentence) if code == "type" else sentence)
 
@@ -129,23 +130,25 @@ def _wrong_kind(where: Where, given: Any, kinds: Collection[str]) -> Problem:
     if not isinstance(given, dict) or "kind" not in given:
         return Problem("kind", where, f"`kind` is missing; write one of {', '.join(kinds)}")
     name = given["kind"]
-    near = nearest(name, kinds) if isinstance(name, str) else ""
+    near = did_you_mean(name, kinds) if isinstance(name, str) else ""
     only = "a map repeats one of" if len(kinds) < len(KINDS) else "there are"
-    return Problem("kind", (*where, "kind"), f"there is no kind {shown(name)} here; {only} {', '.join(kinds)}{near}")
+    return Problem(
+        "kind", (*where, "kind"), f"there is no kind {format_value(name)} here; {only} {', '.join(kinds)}{near}"
+    )
 
 
 def _wrong_id(given: str) -> str:
     bare = given.lstrip("$").strip("{}")
     if given.startswith("$") and re.fullmatch(ID_PATTERN, bare):
         return f"write the id `{bare}` here, without `$`"
-    return f"{shown(given)} is no id; an id is a letter, then up to 39 letters, digits or _"
+    return f"{format_value(given)} is no id; an id is a letter, then up to 39 letters, digits or _"
 
 
 def _wrong_type(where: Where, given: Any, sentence: str) -> str:
     if where[:1] == ("nodes",) and len(where) == 2:
-        return f"a node is an object with `id` and `kind`, not {shown(given)}"
+        return f"a node is an object with `id` and `kind`, not {format_value(given)}"
     if where[:1] == ("inputs",) and len(where) == 2:
-        return f"an input is declared as an object such as {{type: string}}, not {shown(given)}"
+        return f"an input is declared as an object such as {{type: string}}, not {format_value(given)}"
     return sentence + _example(where)
 
 
@@ -164,7 +167,8 @@ def _unknown_field(where: Where, data: Any) -> str:
     thing, fields = _fields_of(where[:-1], here if isinstance(here, dict) else {})
     if where[-2:] == ("do", "id"):
         return "`do` is a node without `id`: its copies are named by the map, m[0], m[1] ..."
-    return f"{named(field)} is no field of {thing}{nearest(field, fields) or f'; it has {listed(fields)}'}"
+    hint = did_you_mean(field, fields) or f"; it has {format_names(fields)}"
+    return f"{format_name(field)} is no field of {thing}{hint}"
 
 
 def _fields_of(where: Where, here: dict[str, Any]) -> tuple[str, list[str]]:

@@ -23,7 +23,7 @@ from workflows.plan.language.durations import Duration
 from workflows.plan.language.frozen import Frozen, NodeId
 from workflows.plan.language.limits import Limits
 from workflows.plan.language.model_context import Context, Excerpt, Turn
-from workflows.plan.language.problems import shown
+from workflows.plan.language.text import format_value
 
 RESERVED_IDS = ("input", "goal")
 MAX_NODES = 10_000
@@ -183,7 +183,7 @@ def _quorum(value: Any) -> Any:
         return value
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return value
-    raise ValueError(f'{shown(value)} is no quorum; write a count such as 2 or a share such as "60%"')
+    raise ValueError(f'{format_value(value)} is no quorum; write a count such as 2 or a share such as "60%"')
 
 
 class Quorum(Frozen):

@@ -9,7 +9,8 @@ from pydantic_core import ErrorDetails
 from workflows.plan.language.json_checks import first_violation
 from workflows.plan.language.messages import KINDS, problem_of
 from workflows.plan.language.nodes import MAX_NODES, Plan
-from workflows.plan.language.problems import InvalidPlan, Problem, Where, shown
+from workflows.plan.language.problems import InvalidPlan, Problem, Where
+from workflows.plan.language.text import format_value
 
 MAX_PROBLEMS = 50
 KINDS_TO_COME = ("loop", "route")
@@ -31,7 +32,7 @@ def parse_plan(data: Any) -> Plan:
 def _outline(data: Any) -> list[Problem]:
     """What must hold before the fields are worth looking at: an object, bounded, plain, of kinds that are built."""
     if not isinstance(data, dict):
-        return [Problem("shape", (), f"a plan is an object with `nodes`, not {shown(data)}")]
+        return [Problem("shape", (), f"a plan is an object with `nodes`, not {format_value(data)}")]
     nodes = data.get("nodes")
     if isinstance(nodes, list) and len(nodes) > MAX_NODES:
         return [

@@ -6,6 +6,7 @@ from typing import Any
 
 from workflows.plan.language import dependencies
 from workflows.plan.language.nodes import AgentCall, GateNode, JoinNode, MapNode, Node, Quorum, ToolCall
+from workflows.plan.language.text import one_line
 
 SUMMARY_CHARACTERS = 120
 TAIL_CHARACTERS = 44
@@ -28,7 +29,7 @@ def summary_of(node: Node, links: dependencies.Links | None = None) -> str:
     tail = f" <- {','.join(names)}" if names else ""
     if len(tail) > TAIL_CHARACTERS:
         tail = f" <- {len(names)} nodes"
-    head = " ".join(_printing(f"{node.id} {_what(node)[:LOOKED_AT]}").split())
+    head = one_line(f"{node.id} {_what(node)[:LOOKED_AT]}")
     return clipped(head, SUMMARY_CHARACTERS - len(tail)) + tail
 
 
@@ -44,10 +45,6 @@ def clipped(text: str, most: int) -> str:
     """Return at most `most` characters of `text` and 340 bytes, with a mark where it was cut."""
     short = text[:most].encode(errors="replace")[:SUMMARY_BYTES].decode(errors="ignore")
     return text if short == text else short[: most - 1] + "…"
-
-
-def _printing(text: str) -> str:
-    return text if text.isprintable() else "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 def _what(node: Node) -> str:

@@ -10,8 +10,8 @@ from typing import Any, get_args
 
 from workflows.plan.language import json_schema
 from workflows.plan.language.model_context import Over
-from workflows.plan.language.problems import listed, named, nearest
 from workflows.plan.language.references import Reference, as_text, parse_reference, path_text, references_in, rewrite
+from workflows.plan.language.text import format_name, format_names, nearest_or_known
 from workflows.plan.planner_format.literals import Arguments, CallError, read_arguments
 from workflows.plan.planner_format.tokens import Tokens, Unbalanced
 
@@ -38,7 +38,7 @@ def node_of(name: str, node: str, given: Arguments, tools: Tools, before: Iterab
 def _tool_call(name: str, given: Arguments, tools: Tools) -> Node:
     wanted = tools.get(name)
     if wanted is None:
-        raise CallError(f"there is no tool {named(name)}{nearest(name, tools) or f'; known: {listed(sorted(tools))}'}")
+        raise CallError(f"there is no tool {format_name(name)}{nearest_or_known(name, sorted(tools))}")
     properties = wanted.get("properties")
     names = [str(each) for each in properties] if isinstance(properties, dict) else []
     ordered, by_name = given.ordered, dict(given.by_name)
@@ -46,12 +46,12 @@ def _tool_call(name: str, given: Arguments, tools: Tools) -> Node:
     if isinstance(only, dict) and (not names or all(name in (*names, *COMMON) for name in only)):
         ordered, by_name = [], dict(only)
     if len(ordered) > len(names):
-        raise CallError(f"{name} takes {len(names)} arguments ({listed(names)}), not {len(ordered)}")
+        raise CallError(f"{name} takes {len(names)} arguments ({format_names(names)}), not {len(ordered)}")
     fields = {field: by_name.pop(field) for field in COMMON if field in by_name and field not in names}
     by_place = dict(zip(names, ordered, strict=False))
     for field in by_place:
         if field in by_name:
-            raise CallError(f"{named(field)} is given twice, by its place and by its name")
+            raise CallError(f"{format_name(field)} is given twice, by its place and by its name")
     return {"kind": "tool", "tool": name, "args": by_place | by_name, **_common(fields)}
 
 
@@ -97,12 +97,12 @@ def _inner_call(text: str, tools: Tools) -> Node:
     except Unbalanced as error:
         raise CallError(str(error)) from None
     if found is None or end is None or text[end:].strip():
-        raise CallError(f"map needs a call for each item, such as read(path=$item.path), not {named(text)}")
+        raise CallError(f"map needs a call for each item, such as read(path=$item.path), not {format_name(text)}")
     given = read_arguments(tokens.found)
     if found[1].lower() == "llm":
         return _model_call(given)
     if found[1].lower() in FORMS:
-        raise CallError(f"map can do a tool call or an llm call for each item, not {named(found[1])}")
+        raise CallError(f"map can do a tool call or an llm call for each item, not {format_name(found[1])}")
     return _tool_call(found[1], given, tools)
 
 
@@ -146,9 +146,7 @@ def _spoken(reference: Reference) -> str | None:
 def _fields(given: Arguments, allowed: tuple[str, ...]) -> Node:
     for name in given.by_name:
         if name not in allowed and name not in COMMON:
-            raise CallError(
-                f"{named(name)} is no argument here{nearest(name, allowed) or f'; known: {listed(allowed)}'}"
-            )
+            raise CallError(f"{format_name(name)} is no argument here{nearest_or_known(name, allowed)}")
     return dict(given.by_name)
 
 

@@ -9,7 +9,7 @@ that names it.
 import re
 from collections.abc import Sequence
 
-from workflows.plan.language.problems import named, shown
+from workflows.plan.language.text import format_name, format_value
 from workflows.plan.planner_format.calls import Node, Tools
 from workflows.plan.planner_format.json_text import NoJson, begins_json, extract_json
 from workflows.plan.planner_format.plan_builder import (
@@ -165,10 +165,11 @@ class LineReader:
         calls = (found[1] for found in _CALLS.finditer(text))
         if _GOES_ON.match(text) or any(map(self._made.is_name, calls)):
             self._made.fail(
-                f"line {self._made.last}: {shown(text)} stands behind the call; write one call a line, and only that"
+                f"line {self._made.last}: {format_value(text)} stands behind the call; "
+                "write one call a line, and only that"
             )
         elif text.strip(_NOISE):
-            self._made.warn(f"line {self._made.last}: {shown(text)} behind the call was left out")
+            self._made.warn(f"line {self._made.last}: {format_value(text)} behind the call was left out")
 
     def _prose(self, row: str, text: str) -> None:
         """A row that begins no call: JSON, a thought, a call that misses its number or its brackets, or words."""
@@ -177,11 +178,11 @@ class LineReader:
         elif _THOUGHT.match(text):
             return
         elif (found := _BARE.match(text)) and self._made.is_name(found["name"]):
-            self._made.fail(f"{shown(text)} has no number; write `{self._made.last + 1}. {found['name']}(...)`")
+            self._made.fail(f"{format_value(text)} has no number; write `{self._made.last + 1}. {found['name']}(...)`")
         elif (found := _LINE.match(text)) and found["name"]:
             self._numbered(found, text)
         else:
-            self._made.warn(f"{shown(text)} is no call and was left out")
+            self._made.warn(f"{format_value(text)} is no call and was left out")
 
     def _numbered(self, found: re.Match[str], text: str) -> None:
         number, name = int(found["number"]), found["name"]
@@ -189,7 +190,7 @@ class LineReader:
         if self._made.is_name(name) and text[found.end() :][:1] in ("", "$", '"', "'", ":", "=", "[", "{"):
             self._made.fail(f"line {number} is no call; write `{number}. {name}(...)`")
         else:
-            self._made.warn(f"line {number} is no call and was left out: {shown(text)}")
+            self._made.warn(f"line {number} is no call and was left out: {format_value(text)}")
 
     def _scan(self, row: str, at: int) -> int | None:
         """Read on in the open call; return where it ends, None if it does not end in this row or is broken."""
@@ -208,7 +209,7 @@ class LineReader:
 
     def _unclosed(self, call: NumberedCall, more: str = "") -> None:
         self._call = None
-        self._made.fail(f"line {call.number}: {named(call.tokens.missing)} is missing at its end{more}")
+        self._made.fail(f"line {call.number}: {format_name(call.tokens.missing)} is missing at its end{more}")
 
     def _read_json(self, text: str) -> None:
         try:
@@ -224,5 +225,5 @@ class LineReader:
             self._made.fail("the JSON holds no plan; it needs `nodes`, a list of objects")
             return
         if behind.strip(_NOISE):
-            self._made.warn(f"{shown(behind)} behind the JSON was left out")
+            self._made.warn(f"{format_value(behind)} behind the JSON was left out")
         self._made.events += [LineNode(node) for node in nodes if isinstance(node, dict)]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from workflows.plan.language.problems import named
+from workflows.plan.language.text import format_name
 from workflows.plan.planner_format.tokens import Token
 
 _CONSTANTS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
@@ -37,7 +37,7 @@ def read_arguments(tokens: Sequence[Token]) -> Arguments:
         if name is None:
             given.ordered.append(value)
         elif name in given.by_name:
-            raise CallError(f"{named(name)} is given twice")
+            raise CallError(f"{format_name(name)} is given twice")
         else:
             given.by_name[name] = value
     return given

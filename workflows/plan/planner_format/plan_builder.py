@@ -5,8 +5,8 @@ have; only those that wait for each other, or for a line that never comes, come 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from workflows.plan.language.problems import printable
 from workflows.plan.language.references import references_in
+from workflows.plan.language.text import printable
 from workflows.plan.planner_format.calls import FORMS, Node, Tools, node_of
 from workflows.plan.planner_format.line_references import numbers_in, with_ids
 from workflows.plan.planner_format.literals import Arguments, CallError, read_arguments

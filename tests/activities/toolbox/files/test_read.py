@@ -50,7 +50,7 @@ def test_a_binary_file_is_refused(docs: Path, context: ToolContext) -> None:
 def test_a_missing_document_names_the_nearest(docs: Path, context: ToolContext, path: str, nearest: str) -> None:
     (docs / "rivers").mkdir()
     (docs / "rivers" / "nile.md").write_text("x")
-    with pytest.raises(DocumentNotFound, match=f"no document '{path}'; did you mean '{nearest}'"):
+    with pytest.raises(DocumentNotFound, match=f"no document '{path}'; did you mean `{nearest}`"):
         text_of(context, path)
 
 

@@ -29,7 +29,8 @@ from workflows.plan.checking.validation import MAX_EDGES, MAX_PROBLEMS, problems
 from workflows.plan.compile.graph import ExecutionPlan
 from workflows.plan.language.nodes import Plan
 from workflows.plan.language.parser import parse_plan
-from workflows.plan.language.problems import SENTENCE_CHARACTERS, InvalidPlan, Problem, place_of
+from workflows.plan.language.problems import InvalidPlan, Problem, place_of
+from workflows.plan.language.text import SENTENCE_CHARACTERS
 
 OFFLINE = ("offline",)
 

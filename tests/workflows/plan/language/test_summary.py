@@ -35,7 +35,7 @@ def said(data: dict[str, Any]) -> str:
         (join("j", ["a"], policy={"quorum": "60%"}, needs=["c"]), "j join quorum 60% of 1 <- a,c"),
         (join("j", SEVEN), "j join all of 7 <- 7 nodes"),
         (gate("g", needs=["a"]), "g gate Go on? <- a"),
-        (llm("b", "يمين \u202eevil\u202c \u200b😀\x1b[31m"), "b worker يمين evil 😀 [31m"),
+        (llm("b", "يمين \u202eevil\u202c \u200b😀\x1b[31m"), "b worker يمين evil 😀"),
         (llm("b", "\n\x00"), "b worker"),
     ],
 )
