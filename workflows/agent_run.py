@@ -10,10 +10,10 @@ from temporalio.exceptions import ApplicationError, is_cancelled_exception
 with workflow.unsafe.imports_passed_through():
     from workflows.messages.contracts import CheckResult, Conclusion, PreparedRun, parse_draft
     from workflows.messages.request import ContinuedState, InvalidRequest, RunRequest, has_plan, has_work, parse_request
-    from workflows.messages.result import RunReport, RunStatus
-    from workflows.messages.usage import Spent
+    from workflows.messages.result import RunReport, RunStatus, UsageReport
     from workflows.messages.views import RunView
     from workflows.plan.compile.graph import ExecutionPlan, Graph, parse_execution_plan
+    from workflows.plan.language.limits import NO_USAGE, Usage
     from workflows.plan.scheduling.events import RunStarted, StopRequested, TimeAdvanced
     from workflows.plan.scheduling.rates import Rate
     from workflows.plan.scheduling.snapshot import dump, load
@@ -25,7 +25,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.run.subagent_status import SubagentStatus
     from workflows.run.update_handlers import UpdateHandlers
     from workflows.views.board import board
-    from workflows.views.report import report_of, usage_of
+    from workflows.views.report import report_of
 
 BOARD_EVERY = timedelta(seconds=1)
 CARRIED_BYTES = 1_500_000
@@ -222,7 +222,7 @@ class AgentRun(UpdateHandlers):
         info = workflow.info()
         told = report_of(engine.state, engine.shown_status, found, self._unanswered)
         ids = {"id": info.workflow_id, "run_id": info.run_id}
-        update = {**ids, "usage": usage_of(self._spent()), "warnings": self._checked.warnings}
+        update = {**ids, "usage": UsageReport.of(self._spent()), "warnings": self._checked.warnings}
         report = told.model_copy(update=update)
         if engine.status == "failed":
             raise ApplicationError(report.problem or "the run failed", report, type="RunFailed", non_retryable=True)
@@ -264,9 +264,9 @@ class AgentRun(UpdateHandlers):
         )
         workflow.set_current_details(drawn + self._setup.attributes.open_deps)
 
-    def _spent(self) -> Spent:
+    def _spent(self) -> Usage:
         """Return what the run has used: by its planner, and by its nodes."""
-        return self._setup.spent.plus(self._engine.usage if self._engine else Spent())
+        return self._setup.spent.plus(self._engine.usage if self._engine else NO_USAGE)
 
     def _publish(self) -> None:
         """Let lists know how the run stands."""
@@ -287,7 +287,7 @@ class AgentRun(UpdateHandlers):
             status=self._status(),
             phase=self._setup.phase,
             goal=self._request.goal[:2000] if self._request else "",
-            usage=usage_of(self._spent()),
+            usage=UsageReport.of(self._spent()),
             warnings=self._checked.warnings,
         )
         return run_view(view, self._engine, request)

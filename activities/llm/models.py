@@ -15,8 +15,8 @@ from activities.providers.prices import price_of
 from activities.providers.settings import ModelSettings
 from activities.providers.wire_format import WireFormat
 from workflows.messages.queues import llm_queue
-from workflows.messages.usage import NOTHING
 from workflows.plan.language.json_schema import violations
+from workflows.plan.language.limits import NO_USAGE
 from workflows.plan.language.nodes import Role
 from workflows.plan.language.problems import place_of
 
@@ -123,7 +123,9 @@ class Models:
             with limiter.admitted():
                 if request.model == name:
                     request = replace(request, model=await provider.default_model())
-                await request.account.begin(NOTHING, NOTHING)  # what was cut off before is paid, whoever serves it now
+                await request.account.begin(
+                    NO_USAGE, NO_USAGE
+                )  # what was cut off before is paid, whoever serves it now
                 reply = await provider.complete(request)
                 if request.output_schema is not None and not reply.calls:
                     _fit(reply, request.output_schema)

@@ -23,7 +23,7 @@ from temporalio.service import RPCError
 from activities.nodes.error_mapping import BudgetExceeded, SubAgentFailed, failure
 from activities.providers import ProviderError
 from activities.providers.limiter import ProviderBusy
-from workflows.messages.usage import NOTHING, Usage
+from workflows.plan.language.limits import NO_USAGE, Usage, dollars
 
 LONGEST_BACKOFF = 30.0
 EAGER = 16
@@ -48,9 +48,9 @@ class Attempts:
 
     own: int
     refused: int
-    spent: Usage = NOTHING
-    cut: Usage = NOTHING
-    open: Usage = NOTHING
+    spent: Usage = NO_USAGE
+    cut: Usage = NO_USAGE
+    open: Usage = NO_USAGE
     said: str = ""
     allowed: int | None = None
     left: Mapping[str, int] = field(default_factory=dict)
@@ -60,9 +60,9 @@ class Attempts:
     def of_this_activity(cls) -> Self:
         """Read Temporal's count and the last attempt's heartbeat."""
         info = activity.info()
-        if len(info.heartbeat_details) < 3:
+        if len(info.heartbeat_details) < 4:
             return cls(info.attempt, 0, record=_recorded)
-        refused, spent, cut = (*info.heartbeat_details[1:], NOTHING)[:3]
+        _, refused, spent, cut = info.heartbeat_details
         return cls(info.attempt - refused, refused, Usage(*spent), Usage(*cut), record=_recorded)
 
     def progress(self, line: str) -> None:
@@ -78,7 +78,7 @@ class Attempts:
 
         Raises BudgetExceeded when earlier calls of this activity have left too little of the budget for it.
         """
-        self.spent, self.cut, self.open = self.spent.plus(self.cut).plus(self.open), NOTHING, NOTHING
+        self.spent, self.cut, self.open = self.spent.plus(self.cut).plus(self.open), NO_USAGE, NO_USAGE
         if not any(most):
             return
         self._check(sent)
@@ -86,7 +86,7 @@ class Attempts:
         try:
             await self.record(*self.beat())
         except (RPCError, asyncio.CancelledError):
-            self.open = NOTHING  # it does not go out
+            self.open = NO_USAGE  # it does not go out
             raise
 
     def end(self, used: Usage) -> None:
@@ -115,7 +115,7 @@ class Attempts:
         """Return the failure of this attempt: final if it was the last of its own, which a refusal never is."""
         self.refused += isinstance(error, ProviderBusy)
         paid = error if isinstance(error, ProviderError | SubAgentFailed) else None
-        self.spent, self.open = self.spent.plus(paid.usage if paid is not None else self.open), NOTHING
+        self.spent, self.open = self.spent.plus(paid.usage if paid is not None else self.open), NO_USAGE
         if paid is not None or any(self.spent):
             activity.heartbeat(*self.beat())
         spent = self.spent.plus(self.cut)
@@ -130,7 +130,7 @@ class Attempts:
 
 
 def _shown(name: str, used: int, left: int) -> str:
-    return f"${used / 1_000_000:g} of ${left / 1_000_000:g}" if name == "cost" else f"{used:,} of {left:,}"
+    return f"${dollars(used):g} of ${dollars(left):g}" if name == "cost" else f"{used:,} of {left:,}"
 
 
 async def _recorded(*details: Any) -> None:

@@ -7,7 +7,7 @@ from activities.nodes.attempts import Attempts
 from activities.nodes.binding import Address, Binder
 from activities.storage.run_context import StoredPlan
 from workflows.messages.contracts import NodeCall
-from workflows.messages.usage import NOTHING, Usage
+from workflows.plan.language.limits import NO_USAGE, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,8 @@ class NodeContext:
 
 @dataclass(frozen=True, slots=True)
 class NodeOutput:
-    """A node's output, with usage where a model was called. With `more` it is a wish for more nodes; `calls` counts the
-    model calls behind it where they are not one.
-    """
+    """A node's output, with usage where a model was called. With `more` it is a request for more nodes."""
 
     output: Any
-    usage: Usage = NOTHING
+    usage: Usage = NO_USAGE
     more: Literal["", "replan", "calls"] = ""
-    calls: int = 0

@@ -13,8 +13,8 @@ from activities.providers import ProviderError
 from activities.storage.artifacts import BodyMissing, StoreUnavailable
 from activities.storage.redaction import Redactor
 from activities.toolbox import ToolError
-from workflows.messages.usage import NOTHING, Usage
 from workflows.plan.language.facts import FactTooLarge
+from workflows.plan.language.limits import NO_USAGE, Usage
 from workflows.plan.language.references import BindError
 
 LONGEST_MESSAGE = 500
@@ -25,10 +25,11 @@ class OutputRefused(Exception):
 
 
 class SubAgentFailed(Exception):
-    """A sub-agent ended without an answer; `usage` is what it used, in so many `calls`."""
+    """A sub-agent ended without an answer; `usage` is what it used."""
 
-    usage = NOTHING
-    calls = 0
+    def __init__(self, message: str, usage: Usage) -> None:
+        super().__init__(message)
+        self.usage = usage
 
 
 class NodeTimeout(Exception):
@@ -66,10 +67,9 @@ def failure(
     attempt: int = 1,
     final: bool = False,
     wait: float | None = None,
-    spent: Usage = NOTHING,
+    spent: Usage = NO_USAGE,
 ) -> ApplicationError:
-    """Return the activity failure for `error`; its details are the attempt and what all attempts used, of a
-    sub-agent also in how many calls.
+    """Return the activity failure for `error`; its details are the attempt and what all attempts used.
 
     `final` ends the attempts whatever the error. The next attempt comes when the error says so, else after `wait`
     seconds, else as the retry policy has it.
@@ -82,7 +82,6 @@ def failure(
         message_of(error),
         attempt,
         spent,
-        *((error.calls,) if isinstance(error, SubAgentFailed) else ()),
         type=kind_of(error),
         non_retryable=final or not retryable(error),
         next_retry_delay=timedelta(seconds=max(after, 0.001)) if after is not None else None,

@@ -11,11 +11,10 @@ from activities.nodes.documents import DocumentRule
 from activities.nodes.effect_ledger import EffectLedger
 from activities.nodes.error_mapping import SubAgentFailed
 from activities.prompts.outputs import handed_on, refers_to_goal
-from activities.providers import Usage
 from activities.storage.run_context import ArtifactReader
 from activities.toolbox import Registry, ToolContext
 from workflows.messages.contracts import SubagentRequest
-from workflows.messages.usage import Spent
+from workflows.messages.result import usage_in
 from workflows.plan.language.nodes import AgentCall, AgentNode, JoinNode, ModelCall, ToolCall
 
 
@@ -116,13 +115,10 @@ def _answered(report: Any, node: str) -> NodeOutput:
 
     An answer with evidence is `{answer, evidence}`, as that of a joiner; `sub.n1` is node n1 of the sub-agent of sub.
     """
-    told = report if isinstance(report, dict) else {}
-    *used, calls = Spent.told(report)
-    usage = Usage(*used)
-    if told.get("answer") is None:
-        failed = SubAgentFailed(f"the sub-agent gave no answer: {told.get('problem') or 'it ended without one'}")
-        failed.usage, failed.calls = usage, calls
-        raise failed
-    evidence = [{**piece, "node": f"{node}.{piece['node']}"} for piece in told.get("evidence") or ()]
-    output = {"answer": told["answer"], "evidence": evidence} if evidence else told["answer"]
-    return NodeOutput(output, usage, calls=calls)
+    fields = report if isinstance(report, dict) else {}
+    if fields.get("answer") is None:
+        problem = fields.get("problem") or "it ended without one"
+        raise SubAgentFailed(f"the sub-agent gave no answer: {problem}", usage_in(report))
+    evidence = [{**piece, "node": f"{node}.{piece['node']}"} for piece in fields.get("evidence") or ()]
+    output = {"answer": fields["answer"], "evidence": evidence} if evidence else fields["answer"]
+    return NodeOutput(output, usage_in(report))

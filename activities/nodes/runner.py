@@ -95,6 +95,6 @@ class NodeRunner:
         extra: dict[str, object] = {"attempt": turn.attempts.own} if turn.attempts.own > 1 else {}
         if any(answer.usage):
             extra["usage"] = answer.usage
-        if answer.more or answer.calls:
-            extra |= {"more": answer.more, "calls": answer.calls}
+        if answer.more:
+            extra["more"] = answer.more
         return reply.model_copy(update=extra) if extra else reply

@@ -9,6 +9,6 @@ from activities.providers.model import (
     Stop,
     ToolRequest,
 )
-from workflows.messages.usage import Usage
+from workflows.plan.language.limits import Usage
 
 __all__ = ["Message", "ModelReply", "ModelRequest", "Provider", "ProviderError", "Stop", "ToolRequest", "Usage"]

@@ -32,7 +32,7 @@ from activities.providers.settings import Server
 from activities.providers.sse import EventParser
 from activities.providers.transport import Incoming, Limits, Transport
 from activities.providers.wire_format import WireFormat, Without
-from workflows.messages.usage import Usage
+from workflows.plan.language.limits import Usage
 
 ERROR_BYTES = 64 * 1024
 BYTES_A_TOKEN = 1024  # an event of the stream around a few letters
@@ -136,7 +136,7 @@ class HttpProvider:
     async def _once(self, request: ModelRequest, without: frozenset[str], ends: float) -> ModelReply:
         body = self._wire.body(self._server, request, without)
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-        sent = Usage(tokens_in(len(text.encode("utf-8", "replace"))))
+        sent = Usage(tokens_in(len(text.encode("utf-8", "replace"))), calls=1)
         most = sent._replace(output_tokens=body.get("max_completion_tokens") or body["max_tokens"])
         await request.account.begin(priced(sent, request.model), priced(most, request.model))
         draft = ReplyBuilder(request, sent.input_tokens, wrapped=self._wire.schema not in without)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
-from workflows.messages.usage import NOTHING, Usage
+from workflows.plan.language.limits import NO_USAGE, Usage
 from workflows.plan.language.nodes import Role
 
 OUTPUT_TOKENS = 4096
@@ -31,7 +31,7 @@ class ProviderError(Exception):
         super().__init__(message[:500])
         self.retryable = retryable
         self.retry_after = retry_after
-        self.usage = NOTHING
+        self.usage = NO_USAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class ModelReply:
     """
 
     output: Any
-    usage: Usage = NOTHING
+    usage: Usage = NO_USAGE
     text: str = ""
     calls: tuple[ToolRequest, ...] = ()
     thinking: tuple[dict[str, Any], ...] = ()

@@ -4,7 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from workflows.messages.usage import Usage
+from workflows.plan.language.limits import Usage
 
 _DATA = tomllib.loads(Path(__file__).with_name("prices.toml").read_text(encoding="utf-8"))
 _SNAPSHOT = re.compile(r"-(\d{4}-\d\d-\d\d|\d{8}|latest)\Z")
@@ -31,4 +31,4 @@ def priced(usage: Usage, model: str) -> Usage:
     """Return usage with its cost in micro-dollars, rounded up; 0 where no price is known."""
     given, written = price_of(model, usage.input_tokens) or (0, 0)
     total = usage.input_tokens * given + usage.output_tokens * written
-    return Usage(usage.input_tokens, usage.output_tokens, -(-total // 1_000_000))
+    return usage._replace(cost=-(-total // 1_000_000))

@@ -10,7 +10,7 @@ from activities.providers import structured
 from activities.providers.errors import BadReply, ModelRefused, OutputCut, ReplyCut
 from activities.providers.model import ModelReply, ModelRequest, Stop, ToolRequest
 from activities.providers.prices import priced
-from workflows.messages.usage import NOTHING, Usage
+from workflows.plan.language.limits import NO_USAGE, Usage
 
 
 @dataclass(slots=True)
@@ -106,12 +106,12 @@ class ReplyBuilder:
         Nothing before the first sign of a reply: a call that was not taken costs nothing.
         """
         if not self._bytes and self.input_tokens is None:
-            return NOTHING
+            return NO_USAGE
         given = self.sent if self.input_tokens is None else self.input_tokens
         written = self.output_tokens
         if written is None or self.stop is None:
             written = max(written or 0, tokens_in(self._bytes))
-        return priced(Usage(given, written), self.request.model)
+        return priced(Usage(given, written, calls=1), self.request.model)
 
 
 def tokens_in(size: int) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.cells import cell_len
 
 from starter.client.text import as_json, fit
-from workflows.messages.result import NodeLine, RunReport, Usage
+from workflows.messages.result import NodeLine, RunReport, UsageReport
 from workflows.messages.views import BlockedOn, NodeView, RunView
 from workflows.plan.language.durations import duration_text
 from workflows.plan.language.text import clean, one_line
@@ -34,7 +34,7 @@ def counts_text(counts: Mapping[str, int]) -> str:
     return ", ".join([f"{done} of {total} node{'s' * (total != 1)}", *rest])
 
 
-def usage_text(usage: Usage) -> str:
+def usage_text(usage: UsageReport) -> str:
     """Return what a run used, or nothing when it called no model."""
     if not usage.calls and not usage.input_tokens and not usage.output_tokens:
         return ""

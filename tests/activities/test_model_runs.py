@@ -182,7 +182,7 @@ async def test_a_node_that_was_marked_before_its_worker_died_is_not_charged_twic
     again = ActivityEnvironment()
     again.info = dataclasses.replace(
         again.info, attempt=2, activity_type="llm", namespace=client.namespace,
-        heartbeat_details=["writing", 0, [5, 1, 0], [50, 4096, 0]],
+        heartbeat_details=["writing", 0, [5, 1, 0, 1], [50, 4096, 0, 1]],
     )  # fmt: skip
     models = Models.of(ModelSettings.read(env))
     host = Activities(
@@ -190,7 +190,7 @@ async def test_a_node_that_was_marked_before_its_worker_died_is_not_charged_twic
     )
     reply = await again.run(host.llm()[1], NodeCall.model_validate_json(sent))
     await models.close()
-    assert (reply.nodes[0].usage, len(server.asked)) == ((15, 3, 0), 1), "with what an attempt before the two has used"
+    assert (reply.nodes[0].usage, len(server.asked)) == ((15, 3, 0, 2), 1), "with what an earlier attempt used"
 
 
 async def test_the_next_model_takes_over_after_two_failures(

@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from workflows.messages.usage import NOTHING, Spent, Usage
+from workflows.plan.language.limits import NO_USAGE, Usage
 
 In = TypeVar("In", bound=BaseModel)
 Out = TypeVar("Out", bound=BaseModel)
@@ -123,7 +123,7 @@ class PlanResult(Message):
     """
 
     draft: Digest
-    usage: Usage = NOTHING
+    usage: Usage = NO_USAGE
     said: Digest = ""
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -186,7 +186,7 @@ class NodeReply(Message):
     """A node's outcome: the digest of its stored output with size, wanted facts and a preview, or an error.
 
     `value` is the output itself where the run's answer is made of it and it is small. With `more` the output is no
-    answer but a wish for more nodes. `calls` counts model calls where they are more than one.
+    answer but a request for more nodes.
     """
 
     ref: Digest | None = None
@@ -197,15 +197,9 @@ class NodeReply(Message):
     has_value: bool = False
     skipped: bool = False
     more: Literal["", "replan", "calls"] = ""
-    calls: int = 0
     attempt: int = 1
-    usage: Usage = NOTHING
+    usage: Usage = NO_USAGE
     error: NodeError | None = None
-
-    @property
-    def spent(self) -> Spent:
-        """What the node has used, as its run counts it."""
-        return Spent(*self.usage, self.calls or int(any(self.usage)))
 
 
 class GroupReply(Message):

@@ -5,11 +5,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from workflows.messages.usage import Spent
 from workflows.plan.language.durations import Duration
 from workflows.plan.language.fields import fault_of
 from workflows.plan.language.json_checks import MAX_DEPTH, first_violation
-from workflows.plan.language.limits import Limits
+from workflows.plan.language.limits import Limits, Usage
 from workflows.plan.language.nodes import MAX_GOAL_BYTES, MAX_NODES, OnFailure
 from workflows.plan.language.packing import MAX_PACKED_BYTES
 from workflows.plan.language.problems import place_of
@@ -40,7 +39,7 @@ class ContinuedState(BaseModel):
     charter: str
     plan: str
     snapshot: str
-    usage: Spent
+    usage: Usage
     replans: int = 0
     attributes: tuple[str, ...] = ()
     last_reported: str = ""

@@ -1,10 +1,11 @@
 """What a run is in the end, as the workflow returns it and `sennit --output json` prints it."""
 
-from typing import Literal
+from typing import Any, Literal, Self
 
 from pydantic import Field, JsonValue
 
 from workflows.messages.contracts import Evidence, Message
+from workflows.plan.language.limits import NO_USAGE, Usage, dollars, micro_dollars
 
 RunStatus = Literal["running", "blocked", "done", "partial", "failed", "cancelled"]
 
@@ -25,13 +26,19 @@ class NodeLine(Message):
     summary: str = ""
 
 
-class Usage(Message):
+class UsageReport(Message):
     """Tokens, model calls and US dollars of the whole run; what was called off is not in it, for it does not tell."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     calls: int = 0
     cost_usd: float = 0.0
+
+    @classmethod
+    def of(cls, usage: Usage) -> Self:
+        """Return usage as reports have it."""
+        given, written, cost, calls = usage
+        return cls(input_tokens=given, output_tokens=written, calls=calls, cost_usd=dollars(cost))
 
 
 class RunReport(Message):
@@ -45,7 +52,16 @@ class RunReport(Message):
     evidence: tuple[Evidence, ...] = ()
     nodes: tuple[NodeLine, ...] = ()
     nodes_left_out: int = Field(default=0, description="settled nodes not listed because the list would be too long")
-    usage: Usage = Usage()
+    usage: UsageReport = UsageReport()
     problem: str | None = None
     warnings: tuple[str, ...] = ()
     ui_url: str | None = None
+
+
+def usage_in(report: Any) -> Usage:
+    """Return the usage in a run's report, or in a detail of its failure; none where it has none."""
+    used = report.get("usage") if isinstance(report, dict) else None
+    if not isinstance(used, dict):
+        return NO_USAGE
+    cost = micro_dollars(used.get("cost_usd", 0))
+    return Usage(used.get("input_tokens", 0), used.get("output_tokens", 0), cost, used.get("calls", 0))

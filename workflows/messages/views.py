@@ -3,7 +3,7 @@
 from pydantic import Field, JsonValue
 
 from workflows.messages.contracts import Message
-from workflows.messages.result import NodeLine, RunStatus, Usage
+from workflows.messages.result import NodeLine, RunStatus, UsageReport
 
 PAGE = 500
 MOST_PASSED_ON = 20
@@ -57,6 +57,6 @@ class RunView(Message):
     blocked: tuple[BlockedOn, ...] = ()
     nodes: tuple[NodeView, ...] = ()
     next: int | None = None
-    usage: Usage = Usage()
+    usage: UsageReport = UsageReport()
     budget: dict[str, dict[str, int | float | None]] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()

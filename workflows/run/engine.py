@@ -13,11 +13,9 @@ from temporalio import workflow
 from workflows.messages.contracts import CheckResult, NodeReply
 from workflows.messages.result import RunStatus
 from workflows.messages.updates import Update
-from workflows.messages.usage import Spent
 from workflows.messages.views import SubagentView
 from workflows.plan.compile.graph import ExecutionPlan, Graph
-from workflows.plan.language.limits import Limits
-from workflows.plan.scheduling.budget import Amounts
+from workflows.plan.language.limits import NO_USAGE, Limits, Usage
 from workflows.plan.scheduling.events import (
     BudgetRaised,
     Cancel,
@@ -60,7 +58,7 @@ class Engine:
         self.state = state
         self.plan = plan
         self.replies: dict[int, NodeReply] = {}
-        self.usage = Spent()
+        self.usage = NO_USAGE
         self.wasted: list[NodeReply | None] = []  # of nodes that another plan has dropped; None for one cut off
         self.status: EndStatus | None = None
         self.updates = 0
@@ -218,9 +216,9 @@ class Engine:
         if limits.time is not None:
             self.state.deadlines[OVERTIME] = self.state.now + round(limits.time * 1000)
 
-    def charge(self, spent: Spent) -> None:
+    def charge(self, spent: Usage) -> None:
         """Book what was spent outside the nodes."""
-        self.post(CostCharged(Amounts(spent.input_tokens + spent.output_tokens, spent.cost, spent.calls)))
+        self.post(CostCharged(spent))
 
     def fail(self, error: BaseException) -> None:
         """End `run` with this error, and cancel what runs. A run that has ended already stays as it ended."""
@@ -232,7 +230,7 @@ class Engine:
         """Remember a reply for queries and the answer, and count what it used."""
         if len(self.replies) < KEPT_REPLIES or reply.has_value or unit in self.replies:
             self.replies[unit] = reply
-        self.usage = self.usage.plus(reply.spent)
+        self.usage = self.usage.plus(reply.usage)
 
     def _carry_out(self, decisions: list[Decision]) -> None:
         for decision in decisions:

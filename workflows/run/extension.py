@@ -111,7 +111,7 @@ class PlanExtender:
             if reply.more == "replan" and event.unit not in engine.state.expansion_requests:
                 engine.allow_replans(max(0, engine.replans - 1))
             if checked.problems and reply.more == "calls":
-                outcome = Outcome(error=("ToolLoopFailed", checked.problems[0][:500]), spent=outcome.spent)
+                outcome = Outcome(error=("ToolLoopFailed", checked.problems[0][:500]), usage=outcome.usage)
             elif checked.problems:
                 outcome = replace(outcome, digest=None, again=True, objections=checked.problems)
             elif wish := self._to_approve(event.unit, reply, checked):

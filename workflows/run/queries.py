@@ -3,12 +3,13 @@
 from typing import Any
 
 from workflows.messages.contracts import NodeReply
+from workflows.messages.result import UsageReport
 from workflows.messages.updates import UPDATES
-from workflows.messages.usage import Spent
 from workflows.messages.views import PAGE, NodeView, RunView
+from workflows.plan.language.limits import NO_USAGE, Usage
 from workflows.plan.scheduling.budget import ledger
 from workflows.run.engine import Engine
-from workflows.views.report import blocked_on, counts, error_of, shown_units, usage_of, view_of
+from workflows.views.report import blocked_on, counts, error_of, shown_units, view_of
 
 PAGE_BYTES = 200_000
 
@@ -51,16 +52,15 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
     ).model_dump(mode="json")
 
 
-def cost_view(engine: Engine | None, planning: Spent) -> dict[str, Any]:
+def cost_view(engine: Engine | None, planning: Usage) -> dict[str, Any]:
     """Return the budget, what the planner and each node have used, the dearest first, 500 at most, and what was wasted:
     on nodes that had started when another plan took the place of theirs and dropped them.
     """
     state = engine.state if engine is not None else None
-    rows = [{"node": "planner", **usage_of(planning).model_dump()}] if any(planning) else []
+    rows = [{"node": "planner", **UsageReport.of(planning).model_dump()}] if any(planning) else []
     for unit, reply in engine.replies.items() if engine is not None else ():
         if any(reply.usage) and state is not None:
-            spent = Spent(*reply.usage, reply.calls or reply.attempt)
-            rows.append({"node": state.path(unit), **usage_of(spent).model_dump()})
+            rows.append({"node": state.path(unit), **UsageReport.of(reply.usage).model_dump()})
     rows.sort(key=lambda row: (-row["cost_usd"], -row["input_tokens"] - row["output_tokens"], row["node"]))
     return {
         "budget": ledger(state.budget) if state is not None else {},
@@ -71,11 +71,11 @@ def cost_view(engine: Engine | None, planning: Spent) -> dict[str, Any]:
 
 
 def _wasted(replies: list[NodeReply | None]) -> dict[str, Any]:
-    spent = Spent()
+    usage = NO_USAGE
     for reply in replies:
         if reply is not None:
-            spent = spent.plus(reply.spent)
-    return {"nodes": len(replies), **usage_of(spent).model_dump()}
+            usage = usage.plus(reply.usage)
+    return {"nodes": len(replies), **UsageReport.of(usage).model_dump()}
 
 
 def _page(request: Any) -> tuple[int, int]:

@@ -13,8 +13,8 @@ from temporalio import workflow
 from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 
 from workflows.messages.result import RunStatus
-from workflows.messages.usage import Spent
 from workflows.messages.views import SubagentView
+from workflows.plan.language.limits import Usage, dollars
 from workflows.plan.scheduling.state import FAILED, SUCCEEDED, RunState
 from workflows.views.report import blocked_on, shown_units
 
@@ -59,7 +59,7 @@ class SearchAttributes:
         status: RunStatus,
         phase: str,
         state: RunState | None,
-        spent: Spent,
+        spent: Usage,
         started: int = 0,
         below: Mapping[int, SubagentView] | None = None,
     ) -> None:
@@ -75,8 +75,8 @@ class SearchAttributes:
         self._mark, self._at = mark, now
         values: dict[str, Value] = {"SennitStatus": status, "SennitPhase": phase}
         values |= {
-            "SennitTokens": float(spent.input_tokens + spent.output_tokens),
-            "SennitCostUsd": spent.cost / 1_000_000,
+            "SennitTokens": float(spent.tokens),
+            "SennitCostUsd": dollars(spent.cost),
         }
         if self.tenant:
             values["SennitTenant"] = self.tenant

@@ -29,11 +29,11 @@ from workflows.messages.contracts import (
 from workflows.messages.evidence import conclusion_of
 from workflows.messages.queues import TOOLS
 from workflows.messages.request import ContinuedState, RunRequest
-from workflows.messages.usage import Spent
+from workflows.messages.result import UsageReport
+from workflows.plan.language.limits import NO_USAGE, Usage
 from workflows.plan.scheduling.state import SUCCEEDED, RunState
 from workflows.run.outcomes import failed_outcome, used_by
 from workflows.run.search_attributes import SearchAttributes
-from workflows.views.report import usage_of
 
 Addition = Literal["", "replan", "calls"]
 REPAIRS = 2
@@ -49,7 +49,7 @@ class RunSetup:
     run_prefix: str
     phase: str = "preparing"
     charter: str = ""
-    spent: Spent = field(default_factory=Spent)
+    spent: Usage = NO_USAGE
     attributes: SearchAttributes = field(default_factory=SearchAttributes)
     rates: dict[str, int] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class RunSetup:
         call = PlanCall(run=self.run_prefix, charter=self.charter, **({"stream": True} if prepared.streams else {}))
         for _ in range(1 + REPAIRS):
             planned = await self._planned(call, prepared.planner)
-            self.spent = self.spent.plus((*planned.usage, 1))
+            self.spent = self.spent.plus(planned.usage)
             wrong = planned.problems
             checked = CheckResult(problems=wrong) if wrong else await check(planned.draft)
             if not checked.problems or not planned.said or planned.draft == call.draft:
@@ -94,8 +94,7 @@ class RunSetup:
         try:
             return await self._do(PLAN, call, "plan the goal", queue=queue, beats=True)
         except ApplicationError as error:
-            used = used_by(error)
-            self.spent = self.spent.plus((*used, any(used)))
+            self.spent = self.spent.plus(used_by(error))
             raise
 
     async def check(
@@ -120,9 +119,9 @@ def raise_if_invalid(checked: CheckResult, otherwise: str = "InvalidPlan", told:
     return checked
 
 
-def with_usage(error: ApplicationError, spent: Spent) -> ApplicationError:
+def with_usage(error: ApplicationError, spent: Usage) -> ApplicationError:
     """Return a run's failure with what the run has used: who started it as a sub-agent pays for it."""
-    told = ({"usage": usage_of(spent).model_dump()},) if any(spent) else ()
+    told = ({"usage": UsageReport.of(spent).model_dump()},) if any(spent) else ()
     return ApplicationError(error.message, *error.details, *told, type=error.type, non_retryable=error.non_retryable)
 
 

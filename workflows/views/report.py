@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from pydantic import JsonValue
 
 from workflows.messages.contracts import Conclusion, NodeReply
-from workflows.messages.result import NodeLine, RunReport, RunStatus, Usage
-from workflows.messages.usage import Spent
+from workflows.messages.result import NodeLine, RunReport, RunStatus
 from workflows.messages.views import MOST_PASSED_ON, BlockedOn, NodeView, SubagentView
 from workflows.plan.language.limits import Limits, worded
 from workflows.plan.scheduling.budget import Budget, ledger
@@ -207,12 +206,6 @@ def _sample(schema: dict[str, JsonValue] | None) -> JsonValue:
     }
     kind = schema.get("type")
     return samples.get(kind, "yes") if isinstance(kind, str) else "yes"
-
-
-def usage_of(spent: Spent) -> Usage:
-    """Return what was spent as people read it."""
-    given, written, cost, calls = spent
-    return Usage(input_tokens=given, output_tokens=written, calls=calls, cost_usd=cost / 1_000_000)
 
 
 def report_of(state: RunState, status: RunStatus, found: Conclusion, unanswered: str) -> RunReport:

@@ -14,8 +14,8 @@ from activities.providers.offline.answers import answer, material_of, quoted, su
 from activities.providers.offline.facts import find, nearest
 from activities.providers.offline.plans import instruction, plan_of, read_order
 from activities.providers.offline.questions import question
-from workflows.messages.usage import Usage
 from workflows.plan.language.json_schema import violations
+from workflows.plan.language.limits import Usage
 
 _SUMMARISE = re.compile(
     r"summari[sz]e\b.*?(?:(?P<count>\d{1,2}|one|two|three) sentences?\b|$)", re.IGNORECASE | re.DOTALL
@@ -39,7 +39,7 @@ class Offline:
             raise OfflineCannot(f"the offline rules cannot fill this output_schema: {place} {sentence}; set a model")
         text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
         request.on_text(text)
-        return ModelReply(output, Usage(_tokens(request.prompt), _tokens(text)), text=text)
+        return ModelReply(output, Usage(_tokens(request.prompt), _tokens(text), calls=1), text=text)
 
     async def default_model(self) -> str:
         """Return `offline`: there is one set of rules."""

@@ -15,7 +15,7 @@ from activities.providers import ModelReply, ModelRequest, ProviderError, Usage
 from activities.providers.limiter import Limiter, ProviderBusy
 from activities.providers.prices import DEFAULTS, price_of, priced
 from activities.providers.settings import ModelSettings
-from workflows.messages.usage import NOTHING
+from workflows.plan.language.limits import NO_USAGE
 from workflows.plan.language.nodes import Role
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -239,7 +239,7 @@ async def test_a_call_is_booked_at_its_most_before_it_goes_out_and_at_what_it_co
     assert (most.output_tokens, most.cost - sent.cost) == (4096, 40_960)
     assert sent.input_tokens > len("Hello") // 3
     assert [any(most) for _, most in book.begun] == [False, True, True, False, True, True, False, True, False, True]
-    assert book.ended[:5] == [NOTHING, NOTHING, NOTHING, Usage(1000, 100, 3500), NOTHING]
+    assert book.ended[:5] == [NO_USAGE, NO_USAGE, NO_USAGE, Usage(1000, 100, 3500, 1), NO_USAGE]
     assert 0 < book.ended[5].output_tokens < 180
     assert told == [6, 8, 10], "each is told first"
 
@@ -249,7 +249,7 @@ async def test_every_call_is_counted_with_its_cost_and_pressure() -> None:
     async with model_server(models=("gpt-4o",)) as server:
         models = Models.of(ModelSettings.read({"OPENAI_BASE_URL": server.openai_url}), meter)
         server.on("", Reply(text="yes", usage=(1000, 100)), Reply(status=429, text="slow"))
-        assert (await models.complete(request(), ["openai:gpt-4o"])).usage == Usage(1000, 100, 3500)
+        assert (await models.complete(request(), ["openai:gpt-4o"])).usage == Usage(1000, 100, 3500, 1)
         for _ in range(2):
             with pytest.raises(ProviderError):
                 await models.complete(request(), ["openai:gpt-4o"])

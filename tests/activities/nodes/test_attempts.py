@@ -14,7 +14,7 @@ from activities.nodes.attempts import Attempts
 from activities.nodes.error_mapping import BudgetExceeded, NodeTimeout
 from activities.providers import ProviderError, Usage
 from activities.providers.limiter import ProviderBusy
-from workflows.messages.usage import NOTHING
+from workflows.plan.language.limits import NO_USAGE
 
 
 def within(attempt: int, beat: list[Any], work: Callable[[], Any]) -> tuple[Any, list[Any]]:
@@ -37,10 +37,8 @@ def failed(error: ProviderError, allowed: int | None) -> Callable[[], Applicatio
 
 
 def test_refusals_of_earlier_attempts_do_not_count() -> None:
-    found, _ = within(9, ["writing", 6, [10, 2, 5], [7, 8, 9]], Attempts.of_this_activity)
-    assert (found.own, found.refused, found.spent, found.cut) == (3, 6, (10, 2, 5), (7, 8, 9))
-    found, _ = within(9, ["writing", 6, [10, 2, 5]], Attempts.of_this_activity)
-    assert (found.own, found.spent, found.cut) == (3, (10, 2, 5), NOTHING), "from a worker of an older version"
+    found, _ = within(9, ["writing", 6, [10, 2, 5, 1], [7, 8, 9, 1]], Attempts.of_this_activity)
+    assert (found.own, found.refused, found.spent, found.cut) == (3, 6, (10, 2, 5, 1), (7, 8, 9, 1))
 
 
 @pytest.mark.parametrize("beat", [[], ["planning"], [[7]]])
@@ -51,10 +49,10 @@ def test_without_a_full_heartbeat_every_attempt_counts(beat: list[Any]) -> None:
 
 def test_a_refusal_is_passed_on_and_never_final() -> None:
     error = ProviderBusy("busy", retryable=True, retry_after=3.5)
-    failure, beats = within(4, ["", 3, [0, 0, 0]], failed(error, 1))
+    failure, beats = within(4, ["", 3, [0, 0, 0, 0], [0, 0, 0, 0]], failed(error, 1))
     assert (failure.type, failure.non_retryable, failure.details[0]) == ("ProviderBusy", False, 1)
     assert failure.next_retry_delay == timedelta(seconds=3.5)
-    assert beats == [("", 4, NOTHING, NOTHING)]
+    assert beats == [("", 4, NO_USAGE, NO_USAGE)]
 
 
 @pytest.mark.parametrize(
@@ -62,17 +60,17 @@ def test_a_refusal_is_passed_on_and_never_final() -> None:
 )
 def test_what_is_put_off_again_and_again_asks_less_often(refused: int, asked: float, waits: float) -> None:
     error = ProviderBusy("busy", retryable=True, retry_after=asked)
-    failure, _ = within(refused + 1, ["", refused, [0, 0, 0]], failed(error, 1))
+    failure, _ = within(refused + 1, ["", refused, [0, 0, 0, 0], [0, 0, 0, 0]], failed(error, 1))
     assert (failure.non_retryable, failure.next_retry_delay) == (False, timedelta(seconds=waits))
 
 
 def test_the_last_attempt_of_its_own_is_final_and_tells_what_all_used() -> None:
     error = ProviderError("x", retryable=True)
-    error.usage = Usage(5, 6, 7)
-    failure, beats = within(5, ["", 3, [1, 2, 3]], failed(error, 2))
-    assert (failure.non_retryable, failure.details) == (True, (2, (6, 8, 10)))
-    assert beats == [("", 3, (6, 8, 10), NOTHING)]
-    failure, _ = within(4, ["", 3, [1, 2, 3]], failed(error, 2))
+    error.usage = Usage(5, 6, 7, 1)
+    failure, beats = within(5, ["", 3, [1, 2, 3, 4], [0, 0, 0, 0]], failed(error, 2))
+    assert (failure.non_retryable, failure.details) == (True, (2, (6, 8, 10, 5)))
+    assert beats == [("", 3, (6, 8, 10, 5), NO_USAGE)]
+    failure, _ = within(4, ["", 3, [1, 2, 3, 4], [0, 0, 0, 0]], failed(error, 2))
     assert (failure.non_retryable, failure.next_retry_delay) == (False, timedelta(seconds=1))
 
 
@@ -85,13 +83,13 @@ def test_the_policy_waits_unless_refusals_have_stretched_it() -> None:
 
 def test_a_call_that_loses_every_worker_ends() -> None:
     with pytest.raises(ApplicationError, match="no worker finished it in 4 attempts") as caught:
-        within(7, ["", 2, [1, 2, 3], [10, 0, 5]], lambda: Attempts.of_this_activity().allow(4))
+        within(7, ["", 2, [1, 2, 3, 4], [10, 0, 5, 1]], lambda: Attempts.of_this_activity().allow(4))
     assert (caught.value.type, caught.value.non_retryable) == ("WorkerLost", True)
-    assert caught.value.details == (4, (11, 2, 8)), "what was cut off last is charged too"
+    assert caught.value.details == (4, (11, 2, 8, 5)), "what was cut off last is charged too"
 
 
-CUT = Usage(100, 900, 40)
-SENT, MOST = Usage(10, 0, 1), Usage(10, 90, 5)
+CUT = Usage(100, 900, 40, 1)
+SENT, MOST = Usage(10, 0, 1, 1), Usage(10, 90, 5, 1)
 
 
 class Told:
@@ -109,20 +107,20 @@ class Told:
 
 async def test_a_call_is_told_at_its_most_before_it_goes_out_and_what_was_cut_off_is_charged() -> None:
     told = Told()
-    attempts = Attempts(2, 0, Usage(1, 1, 1), CUT, record=told)
+    attempts = Attempts(2, 0, Usage(1, 1, 1, 1), CUT, record=told)
     await attempts.begin(SENT, MOST)
-    assert told.beats == [("", 0, (101, 901, 41), MOST)]
-    attempts.end(Usage(10, 3, 2))
-    assert attempts.beat() == ("", 0, (101, 901, 41), (10, 3, 2))
+    assert told.beats == [("", 0, (101, 901, 41, 2), MOST)]
+    attempts.end(Usage(10, 3, 2, 1))
+    assert attempts.beat() == ("", 0, (101, 901, 41, 2), (10, 3, 2, 1))
     await attempts.begin(SENT, MOST)
-    assert told.beats[1] == ("", 0, (111, 904, 43), MOST), "a call after another that has ended"
+    assert told.beats[1] == ("", 0, (111, 904, 43, 3), MOST), "a call after another that has ended"
 
 
 async def test_what_was_cut_off_is_charged_though_rules_take_over_and_not_when_nothing_is_called() -> None:
     told = Told()
-    attempts = Attempts(2, 0, NOTHING, CUT, record=told)
-    assert (attempts.spent, attempts.beat()[3]) == (NOTHING, CUT), "the node may be marked, with its usage"
-    await attempts.begin(NOTHING, NOTHING)
+    attempts = Attempts(2, 0, NO_USAGE, CUT, record=told)
+    assert (attempts.spent, attempts.beat()[3]) == (NO_USAGE, CUT), "the node may be marked, with its usage"
+    await attempts.begin(NO_USAGE, NO_USAGE)
     assert (attempts.spent, told.beats) == (CUT, [])
 
 
@@ -130,7 +128,7 @@ async def test_a_call_that_could_not_be_told_does_not_go_out_and_costs_nothing()
     attempts = Attempts(1, 0, record=Told(asyncio.CancelledError()))
     with pytest.raises(asyncio.CancelledError):
         await attempts.begin(SENT, MOST)
-    assert attempts.beat() == ("", 0, NOTHING, NOTHING)
+    assert attempts.beat() == ("", 0, NO_USAGE, NO_USAGE)
 
 
 def test_an_attempt_that_ends_beside_its_call_is_charged_what_the_call_may_have_used() -> None:
@@ -139,8 +137,8 @@ def test_an_attempt_that_ends_beside_its_call_is_charged_what_the_call_may_have_
         attempts.open = MOST
         return attempts.failed(NodeTimeout("no result"))
 
-    failure, beats = within(2, ["", 0, [1, 1, 1], [0, 0, 0]], work)
-    assert (failure.details[1], beats) == ((11, 91, 6), [("", 0, (11, 91, 6), NOTHING)])
+    failure, beats = within(2, ["", 0, [1, 1, 1, 1], [0, 0, 0, 0]], work)
+    assert (failure.details[1], beats) == ((11, 91, 6, 2), [("", 0, (11, 91, 6, 2), NO_USAGE)])
 
 
 @pytest.mark.parametrize(
@@ -155,13 +153,13 @@ def test_an_attempt_that_ends_beside_its_call_is_charged_what_the_call_may_have_
 async def test_a_further_attempt_goes_out_while_the_budget_has_room_for_it(
     left: dict[str, int], why: str | None
 ) -> None:
-    attempts = Attempts(2, 0, NOTHING, CUT, left=left, record=Told())
+    attempts = Attempts(2, 0, NO_USAGE, CUT, left=left, record=Told())
     if why is None:
         await attempts.begin(SENT, MOST)
         return
     with pytest.raises(BudgetExceeded, match=why):
         await attempts.begin(SENT, MOST)
-    assert attempts.beat() == ("", 0, CUT, NOTHING)
+    assert attempts.beat() == ("", 0, CUT, NO_USAGE)
     first = Attempts(1, 0, left=dict.fromkeys(left, 0), record=Told())
     await first.begin(SENT, MOST)
     assert first.open == MOST, "the scheduler has let it through"

@@ -32,7 +32,7 @@ async def test_text_arrives_piece_by_piece_however_it_is_cut(bench: Bench, cut: 
     reply = await bench.ask(system="Be short.")
     assert reply.output == reply.text == "".join(bench.pieces) == TEXT
     assert len(bench.pieces) > 5
-    assert (reply.usage, reply.stop, reply.calls) == (Usage(12, 34), "end", ())
+    assert (reply.usage, reply.stop, reply.calls) == (Usage(12, 34, calls=1), "end", ())
     assert bench.server.asked[0].system == "Be short."
     assert bench.server.asked[0].turns == (("user", "Hello"),)
     assert bench.said[-1] == f"about {len(TEXT.encode()) // 4} tokens so far"
@@ -45,7 +45,7 @@ async def test_the_first_token_is_timed(bench: Bench) -> None:
 
 async def test_usage_is_estimated_where_the_server_counts_nothing(bench: Bench) -> None:
     bench.server.on("", Reply(text="x" * 30, fault="no usage"))
-    assert (await bench.ask("p" * 60)).usage == Usage(bench.tokens_sent, 10)
+    assert (await bench.ask("p" * 60)).usage == Usage(bench.tokens_sent, 10, calls=1)
 
 
 async def test_calls_of_tools_come_whole(bench: Bench) -> None:
@@ -229,7 +229,7 @@ async def test_a_failed_call_tells_what_it_used(bench: Bench) -> None:
     bench.server.on("", Reply(text="words", usage=(40, 3)), CUT, Reply(status=500))
     with pytest.raises(SchemaMismatch) as caught:
         await bench.ask(output_schema=SCHEMA)
-    assert caught.value.usage == Usage(40, 3)
+    assert caught.value.usage == Usage(40, 3, calls=1)
     with pytest.raises(ReplyCut) as cut:
         await bench.ask()
     assert cut.value.usage.input_tokens > 0
@@ -245,7 +245,7 @@ async def test_a_call_of_a_tool_that_was_not_offered_is_no_answer(bench: Bench) 
     for fields in given:
         with pytest.raises(BadReply, match="asks for the tool 'search', and none was offered") as caught:
             await bench.ask(**fields)
-        assert (caught.value.retryable, caught.value.usage) == (True, Usage(9, 7))
+        assert (caught.value.retryable, caught.value.usage) == (True, Usage(9, 7, calls=1))
 
 
 @pytest.mark.parametrize(("text", "schema"), [('{"km": 6', SCHEMA), ("", None)])

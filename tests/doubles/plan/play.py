@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
+from workflows.plan.language.limits import Usage
 from workflows.plan.language.nodes import OnFailure
 from workflows.plan.scheduling.events import (
     ApprovalDecided,
@@ -106,7 +107,7 @@ class Play:
             f"of {name}",
             7,
             facts,
-            spent=(100, 10),
+            usage=Usage(100, cost=10),
             expansion_request=ExpansionRequest(f"of {name}", nodes, "the page is gone", ("n4 nap",)),
         )
         return self.end(name, made)

@@ -21,7 +21,7 @@ from starter.terminal.render import (
     view_text,
 )
 from workflows.messages.contracts import Evidence
-from workflows.messages.result import NodeLine, RunReport, Usage
+from workflows.messages.result import NodeLine, RunReport, UsageReport
 from workflows.messages.views import BlockedOn, NodeView, RunView
 
 LONG = 'n2 search "' + "length of the Nile " * 12 + '" <- n1,n3'
@@ -107,7 +107,7 @@ def test_an_answer_may_be_any_json_and_is_harmless(answer: Any, text: str) -> No
 
 def test_the_end_tells_the_problem_the_failed_nodes_and_what_was_used() -> None:
     nodes = tuple(NodeLine(id=f"n{n}", kind="tool", status="failed", error=f"e{n}") for n in range(12))
-    usage = Usage(input_tokens=1200, output_tokens=34, calls=2, cost_usd=0.0012)
+    usage = UsageReport(input_tokens=1200, output_tokens=34, calls=2, cost_usd=0.0012)
     report = RunReport(
         id="a", run_id="b", status="partial", nodes=nodes, usage=usage, problem="two\nlines", warnings=("w",)
     )
@@ -122,8 +122,8 @@ def test_the_end_tells_the_problem_the_failed_nodes_and_what_was_used() -> None:
 
 
 def test_a_run_without_model_calls_says_nothing_of_tokens() -> None:
-    assert usage_text(Usage()) == ""
-    assert usage_text(Usage(calls=1)) == "1 model call, 0 tokens"
+    assert usage_text(UsageReport()) == ""
+    assert usage_text(UsageReport(calls=1)) == "1 model call, 0 tokens"
 
 
 def test_a_budget_is_shown_by_its_limits(make_view: Any) -> None:

@@ -9,6 +9,7 @@ import pytest
 from doubles.plan.play import Fields, Play, node, when
 
 from workflows.messages.contracts import CheckResult, GroupReply, NodeReply
+from workflows.plan.language.limits import Usage
 from workflows.plan.scheduling.events import ApprovalDecided, NodeEnded, Outcome, RetryRequested, SkipRequested
 from workflows.plan.scheduling.state import OVERTIME, RUNNING, SUCCEEDED, WAITING, RunState
 from workflows.run import engine as engines
@@ -179,13 +180,13 @@ async def test_what_runs_or_has_just_ended_settles_the_node_that_another_plan_ha
     """Of a group nothing is kept: it would end for all its members."""
     engine = begun(Checks(), *(node(name) for name in "abcde"))
     a, b, group, e = fly(engine, 0), fly(engine, 1), fly(engine, 2, 3), fly(engine, 4)
-    a.set_result(GroupReply(nodes=(NodeReply(ref="A", usage=(1, 2, 3)),)))
+    a.set_result(GroupReply(nodes=(NodeReply(ref="A", usage=Usage(1, 2, 3, 1)),)))
     await settle()
     nodes = [node(name) for name in "zxywv"]
     engine.begin_again(longer(*nodes, answer="x", kept={"x": "a", "y": "b", "w": "c", "v": "d"}))
     assert [group.cancelled(), e.cancelled()] == [True, True]
     assert not b.done()
-    b.set_result(GroupReply(nodes=(NodeReply(ref="B", usage=(4, 5, 6)),)))
+    b.set_result(GroupReply(nodes=(NodeReply(ref="B", usage=Usage(4, 5, 6, 1)),)))
     await settle()
     engine._turn()
     state = engine.state

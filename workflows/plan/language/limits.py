@@ -1,6 +1,7 @@
-"""What a run may spend, as people write it."""
+"""What a run may spend, as people write it, and what it has used."""
 
-from typing import Any
+from operator import add
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,8 +23,39 @@ class Limits(BaseModel):
         """Return the limits as the scheduler counts: money in millionths of a dollar. Time is no amount."""
         given = {"tokens": self.tokens, "calls": self.calls, "nodes": self.nodes}
         if self.cost_usd is not None:
-            given["cost"] = round(self.cost_usd * 1_000_000)
+            given["cost"] = micro_dollars(self.cost_usd)
         return {name: value for name, value in given.items() if value is not None}
+
+
+class Usage(NamedTuple):
+    """What model calls used; `cost` in millionths of a US dollar. It travels as a list of whole numbers."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: int = 0
+    calls: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Tokens in and out."""
+        return self.input_tokens + self.output_tokens
+
+    def plus(self, other: "Usage") -> "Usage":
+        """Return the sum."""
+        return Usage(*map(add, self, other))
+
+
+NO_USAGE = Usage()
+
+
+def dollars(cost: int) -> float:
+    """Return millionths of a dollar as dollars."""
+    return cost / 1_000_000
+
+
+def micro_dollars(usd: float) -> int:
+    """Return dollars as millionths of a dollar."""
+    return round(usd * 1_000_000)
 
 
 def worded(amounts: dict[str, int]) -> dict[str, Any]:
@@ -32,4 +64,4 @@ def worded(amounts: dict[str, int]) -> dict[str, Any]:
 
 
 def shown(name: str, amount: int) -> int | float:
-    return amount / 1_000_000 if name == "cost" else amount
+    return dollars(amount) if name == "cost" else amount

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from workflows.plan.compile.graph import Graph
-from workflows.plan.scheduling.budget import Amounts
+from workflows.plan.language.limits import NO_USAGE, Usage
 
 EndStatus = Literal["done", "partial", "failed", "cancelled"]
 
@@ -29,10 +29,9 @@ class ExpansionRequest:
 class Outcome:
     """How an attempt series of one node ended: `digest` names its output, or `error` is (type, message).
 
-    `again` puts a group's member back to be started alone; `skipped` says that its condition was false. `spent` is what
-    it used in tokens and millionths of a dollar, None when nobody knows; `calls` the model calls where they are more
-    than its attempts. `delegated` leaves the node's end to its stand-in. With a `wish` the node waits for a person's
-    word on it. `objections` say what was wrong with its last wish when it starts `again`.
+    `again` puts a group's member back to be started alone; `skipped` says that its condition was false. `usage` is what
+    it used, None when nobody knows. `delegated` leaves the node's end to its fallback. With an `expansion_request` the
+    node waits for a person's approval. `objections` say what was wrong with its last request when it starts `again`.
     """
 
     digest: str | None = None
@@ -43,8 +42,7 @@ class Outcome:
     skipped: bool = False
     again: bool = False
     delegated: bool = False
-    spent: tuple[int, int] | None = (0, 0)
-    calls: int = 0
+    usage: Usage | None = NO_USAGE
     expansion_request: ExpansionRequest | None = None
     objections: tuple[str, ...] = ()
 
@@ -121,7 +119,7 @@ class BudgetRaised:
 class CostCharged:
     """Something was spent that no node has: the planner's calls."""
 
-    amounts: Amounts
+    usage: Usage
 
 
 @dataclass(slots=True)

@@ -110,12 +110,12 @@ def _settled(state: RunState, event: NodeEnded) -> None:
 
 def _used(state: RunState, unit: int, outcome: Outcome) -> Amounts | None:
     """Return what an outcome says that it used; an attempt that nobody knows of may have used all it had reserved."""
-    if outcome.spent is None:
+    usage = outcome.usage
+    if usage is None:
         return None
-    tokens, cost = outcome.spent
-    calls = outcome.calls or (outcome.attempts if state.spec_of(unit).calls_model else 0)
+    calls = max(usage.calls, outcome.attempts if state.spec_of(unit).calls_model else 0)
     ends = not outcome.again and outcome.expansion_request is None
-    return Amounts(tokens, cost, calls, int(ends))  # it is one node, however often it starts
+    return Amounts(usage.tokens, usage.cost, calls, int(ends))  # it is one node, however often it starts
 
 
 def _ticked(state: RunState, _: TimeAdvanced) -> None:
@@ -179,7 +179,7 @@ def _raised(state: RunState, event: BudgetRaised) -> None:
 
 def _charged(state: RunState, event: CostCharged) -> None:
     if state.budget is not None:
-        state.budget.spent.add(event.amounts)
+        state.budget.spent.add(Amounts(event.usage.tokens, event.usage.cost, event.usage.calls))
 
 
 def _stopped(state: RunState, event: StopRequested) -> None:

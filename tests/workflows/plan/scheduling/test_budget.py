@@ -4,6 +4,7 @@ from doubles.plan.play import Play, each, node
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workflows.plan.language.limits import Usage
 from workflows.plan.scheduling.budget import Amounts, Budget
 from workflows.plan.scheduling.events import BudgetRaised, CostCharged, NodeEnded, Outcome, RunStarted, Start
 from workflows.plan.scheduling.step import step
@@ -17,7 +18,7 @@ def calls(count: int, *, tokens: int = 100, **limits: int) -> Play:
 
 
 def used(run: Play, name: str, tokens: int, cost: int = 0, attempts: int = 1) -> list[str]:
-    return run.end(name, Outcome(f"of {name}", 1, attempts=attempts, spent=(tokens, cost)))
+    return run.end(name, Outcome(f"of {name}", 1, attempts=attempts, usage=Usage(tokens, cost=cost)))
 
 
 def test_as_many_start_as_the_budget_may_hold() -> None:
@@ -73,7 +74,7 @@ def test_before_a_call_has_cost_something_its_price_is_what_it_is_expected_to_co
 
 def test_calls_that_cost_nothing_so_far_do_not_hide_the_price_of_the_next() -> None:
     run = priced(9, 10_000_000, cost=20_000)
-    run.act(CostCharged(Amounts(1_000, 0, 1)))
+    run.act(CostCharged(Usage(1_000, calls=1)))
     assert run.begin() == ["start c0", "start c1"]
 
 
@@ -116,14 +117,14 @@ def test_attempts_are_calls_and_what_nobody_knows_counts_in_full() -> None:
     run.begin()
     used(run, "c0", 50, 9, attempts=3)
     assert budget.spent == Amounts(50, 9, 3, 1)
-    run.end("c1", Outcome(error=("WorkerLost", "gone"), spent=None))
+    run.end("c1", Outcome(error=("WorkerLost", "gone"), usage=None))
     assert budget.spent.tokens == 120
     assert budget.held == Amounts()
 
 
 def test_a_planner_is_paid_from_the_same_budget() -> None:
     run = calls(1, calls=1)
-    run.act(CostCharged(Amounts(10, 0, 1)))
+    run.act(CostCharged(Usage(10, calls=1)))
     assert run.begin() == ["park "]
 
 
@@ -160,7 +161,7 @@ def test_what_is_spent_never_passes_the_limit_by_more_than_one_call(
     while flying:
         unit = flying.pop(random.randrange(len(flying)))  # type: ignore[attr-defined]
         excess += max(0, jobs[unit][1] - budget.reserved[unit].tokens)
-        decisions = step(run.state, NodeEnded(unit, 1, Outcome("x", spent=(jobs[unit][1], 0))))
+        decisions = step(run.state, NodeEnded(unit, 1, Outcome("x", usage=Usage(jobs[unit][1]))))
         flying += [started for start in decisions if isinstance(start, Start) for started in start.units]
         assert budget.held.tokens == sum(held.tokens for held in budget.reserved.values())
         largest = max(max(estimate, real, 1_000) for estimate, real in jobs)
@@ -189,7 +190,7 @@ def test_a_call_whose_wish_was_refused_is_paid_before_it_starts_again() -> None:
     run = calls(1, tokens=100)
     run.state.budget = Budget({"tokens": 1_000})
     run.begin()
-    assert run.end("c0", Outcome(again=True, spent=(70, 5))) == ["start c0"]
+    assert run.end("c0", Outcome(again=True, usage=Usage(70, cost=5))) == ["start c0"]
     assert run.state.budget.spent == Amounts(70, 5, 1, 0)
     assert used(run, "c0", 30) == ["end done"]
     assert run.state.budget.spent == Amounts(100, 5, 2, 1)

@@ -4,6 +4,7 @@ import pytest
 from doubles.plan.play import Play, each, join, node
 
 from workflows.plan.compile.graph import NodeSpec
+from workflows.plan.language.limits import Usage
 from workflows.plan.scheduling.budget import Amounts
 from workflows.plan.scheduling.events import BudgetRaised, CostCharged, ExpansionRequest, Outcome, PlanExtended
 from workflows.plan.scheduling.expansion import needs_approval, request_of
@@ -191,7 +192,7 @@ def test_a_refused_wish_is_asked_again_when_the_budget_reaches_for_it() -> None:
     run.begin()
     run.expansion_request("j")
     assert run.reject("j") == ["park "]
-    run.act(CostCharged(Amounts()))
+    run.act(CostCharged(Usage()))
     assert run.act(BudgetRaised({"calls": 2})) == ["start j"]
     assert run.ok("j") == ["end done"]
 

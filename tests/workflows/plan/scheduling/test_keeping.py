@@ -4,6 +4,7 @@ from typing import Any
 
 from doubles.plan.play import Fields, Play, each, gate, join, node, when
 
+from workflows.plan.language.limits import Usage
 from workflows.plan.scheduling.budget import Amounts
 from workflows.plan.scheduling.events import BudgetRaised, Outcome, RunStarted
 from workflows.plan.scheduling.keeping import replaced
@@ -128,7 +129,7 @@ def test_time_spent_reserved_and_what_is_added_unasked_stay_with_the_run() -> No
     run = Play(node("a", tokens=10), node("b", tokens=20), node("c", tokens=40), answer="a")
     run.act(BudgetRaised({"tokens": 200}))
     run.begin()
-    run.end("a", Outcome("A", 1, spent=(7, 0)))
+    run.end("a", Outcome("A", 1, usage=Usage(7)))
     run.state.deadlines[OVERTIME], run.state.approve_above = 9_000, 5
     new = (node("x"), node("b", tokens=20), node("a", tokens=10))
     assert mend(run, *new, answer="x", alike={"a": "a", "b": "b"}) == ["start x~2"]
@@ -137,6 +138,6 @@ def test_time_spent_reserved_and_what_is_added_unasked_stay_with_the_run() -> No
     assert budget.spent.tokens == 7 + 40, "nobody knows what the dropped one used"
     assert budget.reserved[1] == Amounts(tokens=20, nodes=1)
     assert budget.held.tokens == 20
-    run.end("b", Outcome("B", 1, spent=(5, 0)))
+    run.end("b", Outcome("B", 1, usage=Usage(5)))
     assert (budget.spent.tokens, budget.held.tokens) == (52, 0)
     assert (run.state.deadlines, run.state.approve_above) == ({OVERTIME: 9_000}, 5)
