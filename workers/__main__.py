@@ -1,6 +1,6 @@
-"""`python -m workers ROLE` serves a role's queues until it is told to stop; `python -m workers catalogue` lists.
+"""`python -m workers ROLE` serves the queues of a role; `python -m workers catalogue` lists tools, roles and models.
 
-Exit codes: 0 drained, 1 a worker failed, 2 a wrong role, setting or tool module, 5 no Temporal server.
+Exit codes: 0 drained, 1 a worker failed, 2 wrong role, setting or tool module, 5 no Temporal server.
 """
 
 import asyncio
@@ -15,30 +15,30 @@ from collections.abc import Sequence
 
 USAGE = """\
 usage: python -m workers ROLE        serve a role: {roles}
-       python -m workers catalogue   print the tools, roles and models there are as JSON
+       python -m workers catalogue   print all tools, roles and models as JSON
 Settings are SENNIT_* variables; the connection is that of the temporal command (TEMPORAL_*, temporal.toml).
 """
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command in `arguments` and return its exit code; what is wrong with the call is told in one line."""
+    """Run the command in `arguments` and return its exit code; a wrong call is answered with one line on stderr."""
     from activities.storage.redaction import Redactor
     from workers.roles import ROLES, UnknownRole
     from workers.settings import WrongSetting
 
     if len(arguments) != 1 or arguments[0].startswith("-"):
-        asked = list(arguments) in (["-h"], ["--help"])
-        (sys.stdout if asked else sys.stderr).write(USAGE.format(roles=", ".join(ROLES)))
-        return 0 if asked else 2
+        help_wanted = list(arguments) in (["-h"], ["--help"])
+        (sys.stdout if help_wanted else sys.stderr).write(USAGE.format(roles=", ".join(ROLES)))
+        return 0 if help_wanted else 2
     try:
-        return catalogue() if arguments[0] == "catalogue" else work_as(arguments[0])
+        return catalogue() if arguments[0] == "catalogue" else serve(arguments[0])
     except (UnknownRole, WrongSetting) as problem:
         sys.stderr.write(Redactor(os.environ).clean(f"sennit worker: {problem}\n"))
         return 2
 
 
 def catalogue() -> int:
-    """Write one JSON object to stdout: the tools a worker with these settings has, the roles, the models."""
+    """Write one JSON object to stdout: the tools of a worker with these settings, the roles and the models."""
     from activities.providers.settings import PROVIDERS
     from workers.roles import ROLES
     from workers.settings import read_settings
@@ -51,16 +51,15 @@ def catalogue() -> int:
     return 0
 
 
-def work_as(name: str) -> int:
-    """Serve the role called `name` until told to stop."""
+def serve(name: str) -> int:
+    """Serve the role called `name` until a signal says to stop."""
     started = time.monotonic()
     from workers.roles import role_named
     from workers.settings import read_settings
 
     role, settings = role_named(name), read_settings()
     from workers.connection import Unreachable, server_address
-    from workers.factory import build_of
-    from workers.process import WorkerProcess, log
+    from workers.process import WorkerProcess, build_of, log
     from workers.telemetry import start_log, start_runtime
     from workers.wiring import load_work
 
@@ -69,7 +68,7 @@ def work_as(name: str) -> int:
     address = server_address()
     identity = f"{role.name}@{socket.gethostname()}:{os.getpid()} {build_of(settings)}"
     work = load_work(role, settings, identity)
-    role = role if work.sandbox else role.without("sandbox")
+    role = role if work.activities.get("sandbox") else role.without("sandbox")
     start_runtime(settings.metrics)
     try:
         return asyncio.run(WorkerProcess(role, settings, work, identity, address, started).run())

@@ -1,4 +1,4 @@
-"""Reaches Temporal at start, where the server may come up after its workers."""
+"""Connects to Temporal at start, when the server may come up after its workers."""
 
 import asyncio
 import re
@@ -12,7 +12,7 @@ from workers.settings import WrongSetting
 from workflows.messages.converter import connect
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
-_ONE_TRY = 10.0
+_ATTEMPT_SECONDS = 10.0
 _QUOTED = re.compile(r'(?:message|error): \\?"((?:[^"\\]|\\.)+?)\\?"')
 
 log = structlog.stdlib.get_logger(__name__)
@@ -33,20 +33,20 @@ def server_address() -> str:
 
 
 async def connect_patiently(address: str, identity: str, patience: float = 60.0) -> Client:
-    """Return a client, trying again for `patience` seconds with one line in the log; raises Unreachable then.
+    """Return a client; try again for `patience` seconds, with one line in the log. Raises Unreachable then.
 
     Raises WrongSetting at once for an address that no server can have.
     """
-    started = time.monotonic()
+    deadline = time.monotonic() + patience
     pause = _FIRST_PAUSE
     while True:
         try:
-            return await asyncio.wait_for(connect(identity=identity), _ONE_TRY)
+            return await asyncio.wait_for(connect(identity=identity), _ATTEMPT_SECONDS)
         except (RuntimeError, TimeoutError) as problem:
-            cause = cause_of(problem)
+            cause = short_cause(problem)
         except ValueError as problem:
             raise WrongSetting(f"the Temporal address {address!r} cannot be used: {problem}") from None
-        left = patience - (time.monotonic() - started)
+        left = deadline - time.monotonic()
         if left <= 0:
             raise Unreachable(f"no Temporal server at {address} after {patience:.0f} s: {cause}")
         if pause == _FIRST_PAUSE:
@@ -55,9 +55,9 @@ async def connect_patiently(address: str, identity: str, patience: float = 60.0)
         pause = min(pause * 1.6, _LONGEST_PAUSE)
 
 
-def cause_of(problem: BaseException) -> str:
-    """Return in a few words why the SDK failed; its own texts are dumps of nested errors."""
+def short_cause(problem: BaseException) -> str:
+    """Return in a few words why the SDK failed; its own messages are dumps of nested errors."""
     if isinstance(problem, TimeoutError):
-        return f"no answer within {_ONE_TRY:.0f} s"
+        return f"no answer within {_ATTEMPT_SECONDS:.0f} s"
     found = _QUOTED.findall(str(problem))
     return found[-1] if found else f"{type(problem).__name__}: {problem}"[:300]

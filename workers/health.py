@@ -3,21 +3,14 @@
 import asyncio
 import json
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 from workers.settings import Endpoint
 
-_PATIENCE = 5.0  # seconds a caller has to send its request and take its answer
-_AT_ONCE = 64
+_REQUEST_SECONDS = 5.0  # a client has to send its request and take its answer in this time
+_MOST_CLIENTS = 64
 _HEAD_BYTES = 8192
-_METRICS_BYTES = 16 * 1024 * 1024
-_PHRASES = {
-    200: "OK",
-    400: "Bad Request",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    502: "Bad Gateway",
-    503: "Service Unavailable",
-}
+_TEXT = "text/plain; charset=utf-8"
 
 
 @dataclass(slots=True)
@@ -32,19 +25,19 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    status: int
+    status: HTTPStatus
     body: bytes
-    kind: str = "text/plain; charset=utf-8"
+    content_type: str = _TEXT
 
 
 @dataclass(slots=True)
 class HealthServer:
-    """Answers probes until closed. Slow, malformed or excess callers are cut off; they cost no one else anything."""
+    """Answers probes until closed. Slow, malformed and excess connections are dropped without affecting others."""
 
     readiness: Readiness
     metrics: Endpoint | None
     _server: asyncio.Server | None = None
-    _open: set[asyncio.Task[None]] = field(default_factory=set)
+    _connections: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def start(self, endpoint: Endpoint) -> Endpoint:
         """Listen, and return where; raises OSError when the port cannot be had."""
@@ -56,93 +49,76 @@ class HealthServer:
         """Stop listening and drop open connections."""
         if self._server is not None:
             self._server.close()
-        for task in tuple(self._open):
+        for task in tuple(self._connections):
             task.cancel()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        if len(self._open) >= _AT_ONCE:
+        if len(self._connections) >= _MOST_CLIENTS:
             writer.transport.abort()
             return
-        self._open.add(task)
+        self._connections.add(task)
         try:
-            async with asyncio.timeout(_PATIENCE):
-                await self._converse(reader, writer)
+            async with asyncio.timeout(_REQUEST_SECONDS):
+                await self._answer(reader, writer)
         except (OSError, EOFError, ValueError, TimeoutError, asyncio.LimitOverrunError, asyncio.CancelledError):
             writer.transport.abort()
         finally:
-            self._open.discard(task)
+            self._connections.discard(task)
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         method, _, rest = head.split(b"\r\n", 1)[0].partition(b" ")
         target, _, version = rest.partition(b" ")
         if not version.startswith(b"HTTP/1."):
-            reply = _Reply(400, b"this is not HTTP/1\n")
+            reply = _Reply(HTTPStatus.BAD_REQUEST, b"this is not HTTP/1\n")
         elif method not in (b"GET", b"HEAD"):
-            reply = _Reply(405, b"only GET and HEAD\n")
+            reply = _Reply(HTTPStatus.METHOD_NOT_ALLOWED, b"only GET and HEAD\n")
         else:
-            reply = await self._answer(target.partition(b"?")[0].decode("latin-1"))
-        writer.write(_encode(reply, with_body=method != b"HEAD"))
+            reply = await self._reply(target.partition(b"?")[0].decode("latin-1"))
+        writer.write(
+            f"HTTP/1.1 {reply.status} {reply.status.phrase}\r\nContent-Type: {reply.content_type}\r\n"
+            f"Content-Length: {len(reply.body)}\r\nConnection: close\r\nCache-Control: no-store\r\n\r\n".encode()
+        )
+        writer.write(b"" if method == b"HEAD" else reply.body)
         await writer.drain()
         writer.close()
         await writer.wait_closed()
 
-    async def _answer(self, path: str) -> _Reply:
+    async def _reply(self, path: str) -> _Reply:
         if path == "/livez":
-            return _Reply(200, b"alive\n")
+            return _Reply(HTTPStatus.OK, b"alive\n")
         if path == "/readyz":
             return self._ready()
-        if path == "/metrics":
-            return await self._metrics()
-        return _Reply(404, b"there are /livez, /readyz and /metrics\n")
+        if path != "/metrics":
+            return _Reply(HTTPStatus.NOT_FOUND, b"there are /livez, /readyz and /metrics\n")
+        if self.metrics is None:
+            message = b"no metrics: set SENNIT_METRICS_PORT to have the SDK collect them\n"
+            return _Reply(HTTPStatus.NOT_FOUND, message)
+        try:
+            return _Reply(HTTPStatus.OK, await _fetch(self.metrics), "text/plain; version=0.0.4; charset=utf-8")
+        except (OSError, EOFError, ValueError) as problem:
+            message = f"the metrics of {self.metrics} cannot be read: {problem}\n".encode()
+            return _Reply(HTTPStatus.BAD_GATEWAY, message)
 
     def _ready(self) -> _Reply:
         now = self.readiness
-        told: dict[str, object] = {"ready": now.reason is None}
-        if now.reason is not None:
-            told["reason"] = now.reason
-        told |= {"role": now.role, "queues": now.queues, "store": now.store}
-        return _Reply(200 if now.reason is None else 503, json.dumps(told).encode() + b"\n", "application/json")
-
-    async def _metrics(self) -> _Reply:
-        if self.metrics is None:
-            return _Reply(404, b"no metrics: set SENNIT_METRICS_PORT to have the SDK collect them\n")
-        try:
-            return await _fetch(self.metrics)
-        except (OSError, EOFError, ValueError) as problem:
-            return _Reply(502, f"the metrics of {self.metrics} cannot be read: {problem}\n".encode())
+        reason = {} if now.reason is None else {"reason": now.reason}
+        answer = {"ready": now.reason is None, **reason, "role": now.role, "queues": now.queues, "store": now.store}
+        status = HTTPStatus.SERVICE_UNAVAILABLE if reason else HTTPStatus.OK
+        return _Reply(status, json.dumps(answer).encode() + b"\n", "application/json")
 
 
-async def _fetch(source: Endpoint) -> _Reply:
+async def _fetch(source: Endpoint) -> bytes:
+    """Return what the SDK serves on its own port."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(source.host, source.host)  # noqa: S104 - compared, not bound
     reader, writer = await asyncio.open_connection(host, source.port)
     try:
         writer.write(b"GET /metrics HTTP/1.0\r\n\r\n")
-        head = await reader.readuntil(b"\r\n\r\n")
-        if b" 200 " not in head.partition(b"\r\n")[0]:
-            raise ValueError(head.partition(b"\r\n")[0].decode("latin-1"))
-        body = await _all(reader)
+        status = (await reader.readuntil(b"\r\n\r\n")).partition(b"\r\n")[0]
+        if b" 200 " not in status:
+            raise ValueError(status.decode("latin-1"))
+        return await reader.read()
     finally:
         writer.close()
-    return _Reply(200, body, "text/plain; version=0.0.4; charset=utf-8")
-
-
-async def _all(reader: asyncio.StreamReader) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    while chunk := await reader.read(65_536):
-        parts.append(chunk)
-        size += len(chunk)
-        if size > _METRICS_BYTES:
-            raise ValueError(f"more than {_METRICS_BYTES} bytes")
-    return b"".join(parts)
-
-
-def _encode(reply: _Reply, *, with_body: bool) -> bytes:
-    head = (
-        f"HTTP/1.1 {reply.status} {_PHRASES[reply.status]}\r\nContent-Type: {reply.kind}\r\n"
-        f"Content-Length: {len(reply.body)}\r\nConnection: close\r\nCache-Control: no-store\r\n\r\n"
-    )
-    return head.encode("latin-1") + (reply.body if with_body else b"")

@@ -1,6 +1,7 @@
-"""Runs one worker process: connects, serves its role's queues, and drains when told to stop."""
+"""Runs one worker process: connects, serves the queues of its role, and drains when it is told to stop."""
 
 import asyncio
+import importlib.metadata
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -8,19 +9,21 @@ from datetime import timedelta
 
 import structlog
 from temporalio.client import Client
+from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
 from temporalio.service import RPCError, RPCStatusCode
-from temporalio.worker import Worker
+from temporalio.worker import PollerBehaviorAutoscaling, PollerBehaviorSimpleMaximum, Worker, WorkerDeploymentConfig
 
-from workers.connection import cause_of, connect_patiently
-from workers.factory import build_of, build_worker
+from workers.connection import connect_patiently, short_cause
 from workers.health import HealthServer, Readiness
-from workers.roles import Role
+from workers.roles import QueueBinding, Role
 from workers.settings import WorkerSettings, WrongSetting
 from workers.shutdown import AFTER_DRAIN, StopRequest, leave_by
 from workers.wiring import Work
+from workers.workflow_sandbox import runner_for
 
 _THREADS = 100  # for tools that block; asyncio's own default is a handful on a small machine
-_WATCH_EVERY = 5.0
+_CHECK_INTERVAL = 5.0
+_HEARTBEAT = timedelta(seconds=1)  # a cancellation reaches an activity only with a heartbeat
 _LOST = frozenset({RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED})
 
 log = structlog.stdlib.get_logger("workers")
@@ -28,7 +31,7 @@ log = structlog.stdlib.get_logger("workers")
 
 @dataclass(frozen=True, slots=True)
 class WorkerProcess:
-    """One process serving `role` with `work`. `address` is only said, `started` is a monotonic time in seconds."""
+    """One process that serves `role` with `work`. `address` is for messages; `started` is on the monotonic clock."""
 
     role: Role
     settings: WorkerSettings
@@ -43,18 +46,16 @@ class WorkerProcess:
         Returns the exit code: 0 drained, 1 when a worker failed. An activity that outlives the drain is cancelled and
         the server starts it again elsewhere. Raises Unreachable, and WrongSetting for a port that is taken.
         """
-        asyncio.get_running_loop().set_default_executor(
-            ThreadPoolExecutor(max(_THREADS, self.settings.slots or 0), "sennit")
-        )
+        threads = ThreadPoolExecutor(max(_THREADS, self.settings.slots or 0), "sennit")
+        asyncio.get_running_loop().set_default_executor(threads)
         stop = StopRequest()
         stop.listen()
-        readiness = Readiness(self.role.name, self.role.queues, self.work.store)
-        health = HealthServer(readiness, self.settings.metrics)
+        health = HealthServer(Readiness(self.role.name, self.role.queues, self.work.store), self.settings.metrics)
         try:
-            heard_at = await self._listen(health)
-            readiness.reason = f"not connected to Temporal at {self.address} yet"
+            probes = await self._listen(health)
+            health.readiness.reason = f"not connected to Temporal at {self.address} yet"
             client = await self._connect(stop)
-            return 0 if client is None else await self._serve(client, stop, readiness, heard_at)
+            return 0 if client is None else await self._serve(client, stop, health.readiness, probes)
         finally:
             health.close()
 
@@ -67,6 +68,7 @@ class WorkerProcess:
             raise WrongSetting(f"SENNIT_HEALTH_PORT='{self.settings.health}': {problem.strerror}") from None
 
     async def _connect(self, stop: StopRequest) -> Client | None:
+        """Return a client, or None when a stop is requested first."""
         connecting = asyncio.create_task(connect_patiently(self.address, self.identity))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait({connecting, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -76,11 +78,11 @@ class WorkerProcess:
         connecting.cancel()
         return None
 
-    async def _serve(self, client: Client, stop: StopRequest, readiness: Readiness, heard_at: str | None) -> int:
-        workers = [build_worker(client, seat, self.work, self.settings) for seat in self.role.seats]
+    async def _serve(self, client: Client, stop: StopRequest, readiness: Readiness, probes: str | None) -> int:
+        workers = [build_worker(client, binding, self.work, self.settings) for binding in self.role.bindings]
         running = [asyncio.create_task(worker.run()) for worker in workers]
         stopping = asyncio.create_task(stop.wait())
-        watching = asyncio.create_task(self._watch(client, workers, readiness, heard_at))
+        watching = asyncio.create_task(self._watch(client, workers, readiness, probes))
         await asyncio.wait({*running, stopping}, return_when=asyncio.FIRST_COMPLETED)
         watching.cancel()
         readiness.reason = "draining"
@@ -88,9 +90,10 @@ class WorkerProcess:
             log.info("draining", seconds=self.settings.drain)
         leave_by(self.settings.drain + AFTER_DRAIN)
         stopping.cancel()
-        return await _drained(workers, running)
+        return await _drain(workers, running)
 
-    async def _watch(self, client: Client, workers: list[Worker], readiness: Readiness, heard_at: str | None) -> None:
+    async def _watch(self, client: Client, workers: list[Worker], readiness: Readiness, probes: str | None) -> None:
+        """Report readiness once every worker polls, then follow whether the server answers."""
         readiness.reason = "not polling yet"
         while not all(worker.is_running for worker in workers):  # noqa: ASYNC110 - the SDK has no event for it
             await asyncio.sleep(0.01)
@@ -105,12 +108,12 @@ class WorkerProcess:
             deployment=self.settings.deployment,
             identity=self.identity,
             store=self.work.store,
-            health=heard_at,
+            health=probes,
             seconds=round(time.monotonic() - self.started, 2),
         )
         while True:
-            await asyncio.sleep(_WATCH_EVERY)
-            lost = await _lost(client)
+            await asyncio.sleep(_CHECK_INTERVAL)
+            lost = await _is_lost(client)
             if lost and readiness.reason is None:
                 log.warning("Temporal does not answer; tasks wait until it does", address=self.address)
             elif readiness.reason is not None and not lost:
@@ -118,17 +121,54 @@ class WorkerProcess:
             readiness.reason = f"Temporal at {self.address} does not answer" if lost else None
 
 
-async def _drained(workers: list[Worker], running: list[asyncio.Task[None]]) -> int:
+def build_worker(client: Client, binding: QueueBinding, work: Work, settings: WorkerSettings) -> Worker:
+    """Return a worker, not yet running, that serves one queue.
+
+    It is versioned only as a named deployment. Runs then move to the current build at their next task: pinned ones
+    would keep an old build alive for as long as a person lets a gate wait.
+    """
+    workflows = binding.kind == "workflows"
+    versioned = settings.deployment is not None
+    return Worker(
+        client,
+        task_queue=binding.queue,
+        workflows=work.workflows if workflows else (),
+        activities=() if workflows else work.activities[binding.kind],
+        workflow_runner=runner_for(settings.workflow_sandbox),
+        max_cached_workflows=settings.cached_workflows,
+        max_concurrent_workflow_tasks=binding.slots if workflows else None,
+        max_concurrent_activities=None if workflows else settings.slots or binding.slots,
+        workflow_task_poller_behavior=PollerBehaviorSimpleMaximum(5),
+        activity_task_poller_behavior=PollerBehaviorAutoscaling(minimum=5, initial=5, maximum=20),
+        max_heartbeat_throttle_interval=_HEARTBEAT,
+        default_heartbeat_throttle_interval=_HEARTBEAT,
+        graceful_shutdown_timeout=timedelta(seconds=settings.drain),
+        deployment_config=WorkerDeploymentConfig(
+            version=WorkerDeploymentVersion(settings.deployment or "sennit", build_of(settings)),
+            use_worker_versioning=versioned,
+            default_versioning_behavior=(
+                VersioningBehavior.AUTO_UPGRADE if versioned else VersioningBehavior.UNSPECIFIED
+            ),
+        ),
+    )
+
+
+def build_of(settings: WorkerSettings) -> str:
+    """Return the build id of a worker: the deployment's, else the installed version of Sennit."""
+    return settings.build_id or importlib.metadata.version("sennit")
+
+
+async def _drain(workers: list[Worker], running: list[asyncio.Task[None]]) -> int:
     await asyncio.gather(*(worker.shutdown() for worker in workers))
     ends = await asyncio.gather(*running, return_exceptions=True)
-    failures = {cause_of(end) for end in ends if isinstance(end, BaseException)}
+    failures = {short_cause(end) for end in ends if isinstance(end, BaseException)}
     for failure in sorted(failures):
         log.error("worker failed", cause=failure)
     log.info("stopped" if failures else "drained")
     return 1 if failures else 0
 
 
-async def _lost(client: Client) -> bool:
+async def _is_lost(client: Client) -> bool:
     try:
         await client.service_client.check_health(timeout=timedelta(seconds=3))
     except RPCError as problem:

@@ -1,64 +1,67 @@
-"""The role table: what each kind of worker serves. Scaling a role scales its queues and nothing else."""
+"""The roles of workers: what each kind serves. Scaling a role scales its queues and nothing else."""
 
 from dataclasses import dataclass, replace
-from itertools import chain
 from types import MappingProxyType
 from typing import Literal
 
 from activities.providers.settings import PROVIDERS
 from workflows.messages import queues
 
-Serves = Literal["runs", "tools", "llm", "sandbox"]
+Kind = Literal["workflows", "tools", "llm", "sandbox"]
 
 
 @dataclass(frozen=True, slots=True)
 class QueueBinding:
-    """One Temporal worker: a queue, what is served on it, and how many tasks at once.
+    """One Temporal worker: a task queue, the kind of work it serves there, and how many tasks at once.
 
-    Slots of `runs` count workflow tasks. They are few, because workflow tasks share one interpreter and the server's
-    patience with each of them is two seconds.
+    For workflows `slots` counts workflow tasks. They are few, because workflow tasks share one interpreter, and the
+    server waits two seconds for each.
     """
 
     queue: str
-    serves: Serves
+    kind: Kind
     slots: int
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A kind of worker process: the seats it takes together."""
+    """A kind of worker process: the queues that it serves together."""
 
     name: str
-    seats: tuple[QueueBinding, ...]
+    bindings: tuple[QueueBinding, ...]
 
     @property
     def queues(self) -> tuple[str, ...]:
         """The queues it polls, in table order."""
-        return tuple(seat.queue for seat in self.seats)
+        return tuple(binding.queue for binding in self.bindings)
 
-    def without(self, kind: Serves) -> "Role":
-        """Return the role without its seats of that kind."""
-        return replace(self, seats=tuple(seat for seat in self.seats if seat.serves != kind))
+    def without(self, kind: Kind) -> "Role":
+        """Return the role without the queues of that kind."""
+        return replace(self, bindings=tuple(each for each in self.bindings if each.kind != kind))
 
-    def serves(self, *kinds: Serves) -> bool:
-        """Whether any seat serves one of `kinds`."""
-        return any(seat.serves in kinds for seat in self.seats)
+    def serves(self, *kinds: Kind) -> bool:
+        """Whether it serves any of `kinds`."""
+        return any(binding.kind in kinds for binding in self.bindings)
 
 
-_BUILT = {
-    "workflow": (QueueBinding(queues.WORKFLOW, "runs", 16),),
-    "llm": tuple(QueueBinding(queues.llm_queue(model), "llm", 100) for model in PROVIDERS),
-    "tools": (QueueBinding(queues.TOOLS, "tools", 100),),
-    "sandbox": (QueueBinding(queues.SANDBOX, "sandbox", 8),),
-}
+_WORKFLOW = (QueueBinding(queues.WORKFLOW, "workflows", 16),)
+_LLM = tuple(QueueBinding(queues.llm_queue(model), "llm", 100) for model in PROVIDERS)
+_TOOLS = (QueueBinding(queues.TOOLS, "tools", 100),)
+_SANDBOX = (QueueBinding(queues.SANDBOX, "sandbox", 8),)
 
 ROLES = MappingProxyType(
-    {name: Role(name, seats) for name, seats in (("all", tuple(chain(*_BUILT.values()))), *_BUILT.items())}
+    {
+        "all": Role("all", (*_WORKFLOW, *_LLM, *_TOOLS, *_SANDBOX)),
+        "workflow": Role("workflow", _WORKFLOW),
+        "llm": Role("llm", _LLM),
+        "tools": Role("tools", _TOOLS),
+        "sandbox": Role("sandbox", _SANDBOX),
+    }
 )
 
 
 class UnknownRole(Exception):
-    """A role nobody built. The message is one line with the roles there are."""
+    """A role that does not exist. The message is one line with the roles there are."""
 
 
 def role_named(name: str) -> Role:

@@ -1,21 +1,20 @@
-"""What the environment tells a worker, read once at start."""
+"""The settings of a worker: one table of environment variables, read once at start."""
 
 import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from activities.providers.settings import ModelSettings
+from activities.sandbox import SandboxChoice
 
 LogForm = Literal["auto", "json", "text"]
 LogLevel = Literal["debug", "info", "warning", "error"]
-SandboxChoice = Literal["auto", "bwrap", "landlock", "off"]
-T = TypeVar("T")
 
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-_YES, _NO = frozenset({"1", "true", "yes"}), frozenset({"0", "false", "no"})
+_SWITCH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
 class WrongSetting(Exception):
@@ -33,109 +32,6 @@ class Endpoint:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerSettings:
-    """Everything a worker takes from the environment: seconds, absolute paths, None where nothing was given."""
-
-    artifacts: Path
-    index: Path
-    docs: Path | None
-    docs_roots: tuple[Path, ...]
-    docs_any: bool
-    tools: tuple[str, ...]
-    tools_path: tuple[Path, ...]
-    mcp: Path | None
-    http_tools: Path | None
-    write_root: Path | None
-    sandbox: SandboxChoice
-    health: Endpoint | None
-    metrics: Endpoint | None
-    drain: float
-    slots: int | None
-    cached_workflows: int
-    sandboxed: bool
-    deployment: str | None
-    build_id: str | None
-    log: LogForm
-    log_level: LogLevel
-    models: ModelSettings
-
-
-def read_settings(env: Mapping[str, str] = os.environ) -> WorkerSettings:
-    """Return the settings in `env`; an empty variable counts as absent. Raises WrongSetting for a wrong value."""
-    state = _state(env)
-    deployment, build_id = _deployment(env)
-    return WorkerSettings(
-        artifacts=_value(env, "SENNIT_ARTIFACTS", _path) or state / "artifacts",
-        index=_value(env, "SENNIT_INDEX", _path) or state / "index",
-        docs=_value(env, "SENNIT_DOCS", _path),
-        docs_roots=_value(env, "SENNIT_DOCS_ROOTS", _paths) or (),
-        docs_any=_value(env, "SENNIT_DOCS_ANY", _switch) or False,
-        tools=_value(env, "SENNIT_TOOLS", _modules) or (),
-        tools_path=_value(env, "SENNIT_TOOLS_PATH", _paths) or (),
-        mcp=_value(env, "SENNIT_MCP", _path),
-        http_tools=_value(env, "SENNIT_HTTP_TOOLS", _path),
-        write_root=_value(env, "SENNIT_WRITE_ROOT", _path),
-        sandbox=_value(env, "SENNIT_SANDBOX", _sandbox) or "auto",
-        health=_value(env, "SENNIT_HEALTH_PORT", _endpoint),
-        metrics=_metrics(env),
-        drain=_or(_value(env, "SENNIT_DRAIN", _seconds), 25.0),
-        slots=_value(env, "SENNIT_SLOTS", _whole(1, 10_000)),
-        cached_workflows=_or(_value(env, "SENNIT_CACHED_WORKFLOWS", _whole(0, 100_000)), 200),
-        sandboxed=_value(env, "SENNIT_WORKFLOW_SANDBOX", _switch) or False,
-        deployment=deployment,
-        build_id=build_id,
-        log=_value(env, "SENNIT_LOG", _log_form) or "auto",
-        log_level=_value(env, "SENNIT_LOG_LEVEL", _log_level) or "info",
-        models=_model_settings(env),
-    )
-
-
-def _model_settings(env: Mapping[str, str]) -> ModelSettings:
-    try:
-        return ModelSettings.read(env)
-    except ValueError as problem:
-        raise WrongSetting(str(problem)) from None
-
-
-def _value(env: Mapping[str, str], name: str, parse: Callable[[str], T]) -> T | None:
-    text = env.get(name, "").strip()
-    if not text:
-        return None
-    try:
-        return parse(text)
-    except ValueError as problem:
-        raise WrongSetting(f"{name}={text!r}: {problem}") from None
-
-
-def _or(value: T | None, default: T) -> T:
-    return default if value is None else value
-
-
-def _state(env: Mapping[str, str]) -> Path:
-    given = _value(env, "SENNIT_STATE", _path)
-    if given is not None:
-        return given
-    xdg = _value(env, "XDG_STATE_HOME", _path)
-    return (xdg or Path.home() / ".local" / "state") / "sennit"
-
-
-def _metrics(env: Mapping[str, str]) -> Endpoint | None:
-    endpoint = _value(env, "SENNIT_METRICS_PORT", _endpoint)
-    if endpoint is not None and endpoint.port == 0:
-        raise WrongSetting("SENNIT_METRICS_PORT='0': needs a fixed port, for example 9090")
-    return endpoint
-
-
-def _deployment(env: Mapping[str, str]) -> tuple[str | None, str | None]:
-    name, build_id = _value(env, "SENNIT_DEPLOYMENT", _label), _value(env, "SENNIT_BUILD_ID", _label)
-    if name and not build_id:
-        raise WrongSetting(f"SENNIT_DEPLOYMENT={name!r}: is set without SENNIT_BUILD_ID; set both or neither")
-    if build_id and not name:
-        raise WrongSetting(f"SENNIT_BUILD_ID={build_id!r}: is set without SENNIT_DEPLOYMENT; set both or neither")
-    return name, build_id
-
-
 def _path(text: str) -> Path:
     try:
         return Path(text).expanduser().absolute()
@@ -148,11 +44,9 @@ def _paths(text: str) -> tuple[Path, ...]:
 
 
 def _switch(text: str) -> bool:
-    if text.lower() in _YES:
-        return True
-    if text.lower() in _NO:
-        return False
-    raise ValueError("must be 1 or 0")
+    if text.lower() not in _SWITCH:
+        raise ValueError("must be 1 or 0")
+    return _SWITCH[text.lower()]
 
 
 def _modules(text: str) -> tuple[str, ...]:
@@ -168,6 +62,13 @@ def _endpoint(text: str) -> Endpoint:
         raise ValueError("comes from a Kubernetes service of that name; set enableServiceLinks: false on the pod")
     host, _, port = text.rpartition(":")
     return Endpoint(host.strip("[]") or "0.0.0.0", _whole(0, 65_535)(port))  # noqa: S104 - probes come from outside
+
+
+def _fixed_endpoint(text: str) -> Endpoint:
+    endpoint = _endpoint(text)
+    if endpoint.port == 0:
+        raise ValueError("needs a fixed port, for example 9090")
+    return endpoint
 
 
 def _whole(least: int, most: int) -> Callable[[str], int]:
@@ -195,20 +96,74 @@ def _label(text: str) -> str:
     return text
 
 
-def _log_form(text: str) -> LogForm:
-    return _one_of(text, get_args(LogForm))
+def _choice(choices: tuple[str, ...]) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in choices:
+            raise ValueError(f"must be one of {', '.join(choices)}")
+        return text.lower()
+
+    return parse
 
 
-def _log_level(text: str) -> LogLevel:
-    return _one_of(text, get_args(LogLevel))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """Everything a worker takes from the environment: variable, parser and default of each setting.
+
+    Paths are absolute, times in seconds.
+    """
+
+    artifacts: Annotated[Path, "SENNIT_ARTIFACTS", _path]
+    index: Annotated[Path, "SENNIT_INDEX", _path]
+    docs: Annotated[Path | None, "SENNIT_DOCS", _path] = None
+    docs_roots: Annotated[tuple[Path, ...], "SENNIT_DOCS_ROOTS", _paths] = ()
+    docs_any: Annotated[bool, "SENNIT_DOCS_ANY", _switch] = False
+    tools: Annotated[tuple[str, ...], "SENNIT_TOOLS", _modules] = ()
+    tools_path: Annotated[tuple[Path, ...], "SENNIT_TOOLS_PATH", _paths] = ()
+    mcp: Annotated[Path | None, "SENNIT_MCP", _path] = None
+    http_tools: Annotated[Path | None, "SENNIT_HTTP_TOOLS", _path] = None
+    write_root: Annotated[Path | None, "SENNIT_WRITE_ROOT", _path] = None
+    sandbox: Annotated[SandboxChoice, "SENNIT_SANDBOX", _choice(get_args(SandboxChoice))] = "auto"
+    health: Annotated[Endpoint | None, "SENNIT_HEALTH_PORT", _endpoint] = None
+    metrics: Annotated[Endpoint | None, "SENNIT_METRICS_PORT", _fixed_endpoint] = None
+    drain: Annotated[float, "SENNIT_DRAIN", _seconds] = 25.0
+    slots: Annotated[int | None, "SENNIT_SLOTS", _whole(1, 10_000)] = None
+    cached_workflows: Annotated[int, "SENNIT_CACHED_WORKFLOWS", _whole(0, 100_000)] = 200
+    workflow_sandbox: Annotated[bool, "SENNIT_WORKFLOW_SANDBOX", _switch] = False
+    deployment: Annotated[str | None, "SENNIT_DEPLOYMENT", _label] = None
+    build_id: Annotated[str | None, "SENNIT_BUILD_ID", _label] = None
+    log: Annotated[LogForm, "SENNIT_LOG", _choice(get_args(LogForm))] = "auto"
+    log_level: Annotated[LogLevel, "SENNIT_LOG_LEVEL", _choice(get_args(LogLevel))] = "info"
+    models: ModelSettings
 
 
-def _sandbox(text: str) -> SandboxChoice:
-    return _one_of(text, get_args(SandboxChoice))
+def read_settings(env: Mapping[str, str] = os.environ) -> WorkerSettings:
+    """Return the settings in `env`; an empty variable counts as absent. Raises WrongSetting for a wrong value.
+
+    Artifacts and indexes are by default in SENNIT_STATE, or in `sennit` of XDG_STATE_HOME or ~/.local/state.
+    """
+    values: dict[str, Any] = {}
+    for name, hint in get_type_hints(WorkerSettings, include_extras=True).items():
+        if get_origin(hint) is Annotated and (value := _read(env, *hint.__metadata__)) is not None:
+            values[name] = value
+    if len({"deployment", "build_id"} & values.keys()) == 1:
+        raise WrongSetting(
+            f"SENNIT_DEPLOYMENT={values.get('deployment')!r} and SENNIT_BUILD_ID={values.get('build_id')!r}: "
+            "set both or neither"
+        )
+    state = _read(env, "SENNIT_STATE", _path)
+    if state is None:
+        state = (_read(env, "XDG_STATE_HOME", _path) or Path.home() / ".local" / "state") / "sennit"
+    try:
+        models = ModelSettings.read(env)
+    except ValueError as problem:
+        raise WrongSetting(str(problem)) from None
+    return WorkerSettings(**{"artifacts": state / "artifacts", "index": state / "index", **values}, models=models)
 
 
-def _one_of(text: str, choices: tuple[T, ...]) -> T:
-    for choice in choices:
-        if choice == text.lower():
-            return choice
-    raise ValueError(f"must be one of {', '.join(map(str, choices))}")
+def _read(env: Mapping[str, str], name: str, parse: Callable[[str], Any]) -> Any:
+    """Return the parsed value of a variable, or None if it is not set."""
+    text = env.get(name, "").strip()
+    try:
+        return parse(text) if text else None
+    except ValueError as problem:
+        raise WrongSetting(f"{name}={text!r}: {problem}") from None

@@ -1,4 +1,4 @@
-"""How a worker process ends: drained at the first signal, at once at the second, and in any case on time."""
+"""Ends a worker process: drained at the first signal, at once at the second, and in any case in time."""
 
 import asyncio
 import logging
@@ -11,46 +11,46 @@ from typing import NoReturn
 import structlog
 
 AFTER_DRAIN = 4.0
-"""Seconds that activities have to react to their cancellation after the drain; with the default drain of 25 s a
-process is gone before the 30 s that Kubernetes grants."""
+"""Seconds that activities have to react to their cancellation after the drain. With the default drain of 25 s a process
+has ended before the 30 s that Kubernetes grants are over."""
 
 log = structlog.stdlib.get_logger(__name__)
 
 
 class StopRequest:
-    """Waits for SIGTERM or SIGINT. A second one ends the process at once; the server then retries what was cut off."""
+    """Waits for SIGTERM or SIGINT. A second signal ends the process at once; the server retries what was cut off."""
 
     def __init__(self) -> None:
-        self._asked = asyncio.Event()
+        self._requested = asyncio.Event()
 
     def listen(self) -> None:
-        """Take over both signals; within a running event loop, in the main thread."""
+        """Handle both signals; to be called in a running event loop of the main thread."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._heard, number)
+            loop.add_signal_handler(number, self._on_signal, number)
 
     async def wait(self) -> None:
-        """Return once a stop was asked for."""
-        await self._asked.wait()
+        """Return once a stop is requested."""
+        await self._requested.wait()
 
-    def _heard(self, number: signal.Signals) -> None:
-        if self._asked.is_set():
+    def _on_signal(self, number: signal.Signals) -> None:
+        if self._requested.is_set():
             log.warning("second signal: leaving at once", signal=number.name)
             leave(128 + number)
-        self._asked.set()
+        self._requested.set()
 
 
 def leave_by(seconds: float) -> None:
-    """End the process with code 1 in `seconds` whatever still runs: a thread that hears nothing, a blocked loop."""
+    """End the process with code 1 in `seconds`, even if a thread cannot be stopped or the event loop is blocked."""
     timer = threading.Timer(seconds, _give_up, (seconds,))
     timer.daemon = True
     timer.start()
 
 
 def leave(code: int) -> NoReturn:
-    """End the process now with what was logged written out.
+    """End the process now, after writing out the log.
 
-    Not through the interpreter's own end: the SDK's core may still hold threads in Python, and then it aborts.
+    The interpreter's own shutdown is skipped: the SDK's core may still have threads in Python, which would abort it.
     """
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):

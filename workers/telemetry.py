@@ -1,4 +1,4 @@
-"""What a worker reports: one structured log for our code, the SDK and its core alike, and the SDK's metrics."""
+"""Sets up one structured log for our code, the SDK and its core, and the metrics of the SDK."""
 
 import logging
 import os
@@ -27,10 +27,10 @@ _CHATTY = ("temporalio", "httpx", "httpcore", "asyncio")
 
 
 def start_log(form: LogForm, level: str, env: Mapping[str, str] = os.environ, stream: TextIO | None = None) -> None:
-    """Send every log entry of this process to `stream` (stderr) without secrets.
+    """Send every log entry of this process to `stream` (stderr), without secrets.
 
-    One JSON object a line when the stream is not a terminal, unless `form` says otherwise. Entries made within an
-    activity or a workflow carry `run` (workflow id), `run_id` and `node` (activity id).
+    Unless `form` says otherwise, each is a JSON object on a line if the stream is not a terminal. Entries made in an
+    activity or a workflow have `run` (workflow id), `run_id` and `node` (activity id).
     """
     out = stream or sys.stderr
     as_json = form == "json" or (form == "auto" and not out.isatty())
@@ -74,9 +74,9 @@ def start_log(form: LogForm, level: str, env: Mapping[str, str] = os.environ, st
 
 
 def start_runtime(metrics: Endpoint | None) -> None:
-    """Make the SDK's core log through Python and serve Prometheus metrics on `metrics`, for all clients to come.
+    """Let the SDK's core log through Python and serve Prometheus metrics on `metrics`.
 
-    Once a process, before the first client. Raises WrongSetting when the port cannot be had.
+    To be called once, before the first client. Raises WrongSetting when the port cannot be had.
     """
     forwarding = LogForwardingConfig(logger=logging.getLogger("temporalio.core"), append_target_to_name=False)
     telemetry = TelemetryConfig(
@@ -113,7 +113,7 @@ def _order(_logger: Any, _method: str, event: EventDict) -> EventDict:
 
 
 class _Mask:
-    """Last of all processors: sees the line as it would be written."""
+    """The last processor: masks secrets in the line as it would be written."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._redactor = Redactor(env)
@@ -124,28 +124,26 @@ class _Mask:
 
 def _origin(_logger: Any, _method: str, event: EventDict) -> EventDict:
     record = event["_record"]
-    doing = getattr(record, "temporal_activity", None)
-    seen = getattr(record, "temporal_workflow", None)
-    if isinstance(doing, dict):
-        _note(event, doing.get("workflow_id"), doing.get("workflow_run_id"), doing.get("activity_id"))
-    elif isinstance(seen, dict):
-        _note(event, seen.get("workflow_id"), seen.get("run_id"), None)
+    in_activity = getattr(record, "temporal_activity", None)
+    in_workflow = getattr(record, "temporal_workflow", None)
+    places: tuple[str | None, ...] = ()
+    if isinstance(in_activity, dict):
+        places = tuple(in_activity.get(key) for key in ("workflow_id", "workflow_run_id", "activity_id"))
+    elif isinstance(in_workflow, dict):
+        places = (in_workflow.get("workflow_id"), in_workflow.get("run_id"))
     elif activity.in_activity():
         info = activity.info()
-        _note(event, info.workflow_id, info.workflow_run_id, info.activity_id)
+        places = (info.workflow_id, info.workflow_run_id, info.activity_id)
+    for key, value in zip(("run", "run_id", "node"), places, strict=False):
+        if value is not None:
+            event.setdefault(key, value)
     return event
 
 
 def _short_failure(_logger: Any, _method: str, event: EventDict) -> EventDict:
-    """A node that failed as it may is told in one line; its traceback would show only the SDK."""
+    """Log the failure of a node in one line; its traceback would show only the SDK."""
     error = event["exc_info"][1] if isinstance(event.get("exc_info"), tuple) else None
     if isinstance(error, ApplicationError):
         del event["exc_info"]
         event["error"] = f"{error.type}: {error.message}"
     return event
-
-
-def _note(event: EventDict, run: str | None, run_id: str | None, node: str | None) -> None:
-    for key, value in (("run", run), ("run_id", run_id), ("node", node)):
-        if value is not None:
-            event.setdefault(key, value)

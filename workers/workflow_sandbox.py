@@ -1,8 +1,8 @@
-"""How workflow code is run: in the sandbox wherever it is tested, without it where it serves.
+"""Runs workflow code in the SDK's sandbox in tests, and without it in workers.
 
-The sandbox finds code that is not deterministic, and every test and replay runs in it. At work it would find nothing
-new and cost 1.5 ms of CPU a node, a quarter of a worker's share: it is entered anew for every payload.
-SENNIT_WORKFLOW_SANDBOX=1 brings it back.
+The sandbox finds code that is not deterministic; every test and replay runs in it. In workers it would find nothing new
+and cost 1.5 ms of CPU a node, a quarter of all they need, because every payload enters it again.
+SENNIT_WORKFLOW_SANDBOX=1 turns it on.
 """
 
 from temporalio.worker import UnsandboxedWorkflowRunner, WorkflowRunner
@@ -28,15 +28,15 @@ PASSED_THROUGH = (
     "workflows.messages.updates",
     "workflows.messages.views",
 )
-"""Shared with the process: a class must be one class on both sides of the sandbox, and loading it again for every run
-would cost more than a run's first workflow task. None of them may keep state, read a clock or touch the SDK's API."""
+"""Modules that the sandbox shares with the process: a class must be the same on both sides, and loading it for each
+run would cost more than its first workflow task. None may keep state, read a clock or use the SDK's API."""
 
 
 def workflow_runner() -> SandboxedWorkflowRunner:
-    """Return the sandboxed runner: of tests, of replays, and of workers that ask for it."""
+    """Return the sandboxed runner of tests, replays and workers that ask for it."""
     return SandboxedWorkflowRunner(SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH))
 
 
 def runner_for(sandboxed: bool) -> WorkflowRunner:
-    """Return a worker's runner."""
+    """Return the runner of a worker."""
     return workflow_runner() if sandboxed else UnsandboxedWorkflowRunner()

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from activities.sandbox import bubblewrap
+from activities.sandbox import SandboxChoice, bubblewrap
 from activities.sandbox.restrict import landlock_abi
 from activities.toolbox.errors import SandboxFailed, SandboxLimit
-
-Choice = Literal["auto", "bwrap", "landlock", "off"]
 
 LONGEST_SECONDS: Final = 120
 LIMITS: Final = {
@@ -122,7 +120,7 @@ class Sandbox:
         return json.dumps(job).encode() + b"\n"
 
 
-def find_sandbox(choice: Choice, folder: Path) -> Sandbox:
+def find_sandbox(choice: SandboxChoice, folder: Path) -> Sandbox:
     """Return a sandbox that has just withstood an escape attempt; `auto` tries bubblewrap first.
 
     `folder` is where private folders are made. Not to be called in an event loop. Raises NoSandbox.

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from temporalio.client import Client
 
 from workers import connection
-from workers.connection import Unreachable, cause_of, connect_patiently, server_address
+from workers.connection import Unreachable, connect_patiently, server_address, short_cause
 from workers.settings import WrongSetting
 
 CLIENT = cast("Client", object())
@@ -61,7 +61,7 @@ async def test_a_server_that_accepts_and_says_nothing_is_unreachable_too(monkeyp
         await asyncio.Event().wait()
         return CLIENT
 
-    monkeypatch.setattr(connection, "_ONE_TRY", 0.01)
+    monkeypatch.setattr(connection, "_ATTEMPT_SECONDS", 0.01)
     _use(monkeypatch, silent)
     with pytest.raises(Unreachable, match="no answer"):
         await connect_patiently("here:1", "me", patience=0.01)
@@ -86,7 +86,7 @@ def test_the_address_is_the_one_the_temporal_command_would_use(monkeypatch: pyte
         server_address()
 
 
-def test_the_cause_of_a_nested_error_is_its_innermost_message() -> None:
+def test_the_short_cause_a_nested_error_is_its_innermost_message() -> None:
     missing = RuntimeError('Worker validation failed: Status { code: NotFound, message: "Namespace x is not found." }')
-    assert cause_of(missing) == "Namespace x is not found."
-    assert cause_of(ValueError("plain")) == "ValueError: plain"
+    assert short_cause(missing) == "Namespace x is not found."
+    assert short_cause(ValueError("plain")) == "ValueError: plain"

@@ -109,14 +109,14 @@ async def test_a_malformed_request_costs_only_its_own_connection(server: HealthS
 
 
 async def test_a_caller_that_sends_nothing_is_cut_off(server: HealthServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "_PATIENCE", 0.05)
+    monkeypatch.setattr(health, "_REQUEST_SECONDS", 0.05)
     assert await _raw(await server.start(LOCAL), b"GET /livez HT") == b""
 
 
 async def test_more_callers_than_places_are_turned_away_and_the_others_served(
     server: HealthServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "_AT_ONCE", 2)
+    monkeypatch.setattr(health, "_MOST_CLIENTS", 2)
     at = await server.start(LOCAL)
     idle = [await asyncio.open_connection(at.host, at.port) for _ in range(2)]
     assert await _raw(at, b"GET /livez HTTP/1.1\r\n\r\n") == b""

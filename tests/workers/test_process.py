@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 from temporalio.service import RPCError, RPCStatusCode
 
-from workers import process as run
+from workers import process
 from workers.process import WorkerProcess
 from workers.roles import role_named
 from workers.settings import WrongSetting, read_settings
@@ -31,7 +31,7 @@ class Bench:
         self.polling.set()
         self.activity_done.set()
         self.fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.seats: list[str] = []
+        self.queues: list[str] = []
         self.asked_to_stop = asyncio.Event()
         self.lost: RPCError | None = None
         self.service_client = self
@@ -40,8 +40,8 @@ class Bench:
         await self.connected.wait()
         return self
 
-    def build_worker(self, _client: Any, seat: Any, _work: Any, _settings: Any) -> "StandIn":
-        self.seats.append(seat.queue)
+    def build_worker(self, _client: Any, binding: Any, _work: Any, _settings: Any) -> "StandIn":
+        self.queues.append(binding.queue)
         return StandIn(self)
 
     async def check_health(self, **_: Any) -> bool:
@@ -76,23 +76,20 @@ class StandIn:
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Bench]:
-    def build() -> Bench:
-        made = Bench()
-        monkeypatch.setattr(run, "connect_patiently", made.connect)
-        monkeypatch.setattr(run, "build_worker", made.build_worker)
-        monkeypatch.setattr(run, "leave_by", lambda seconds: None)
-        monkeypatch.setattr(run, "_WATCH_EVERY", 0.001)
-        return made
-
-    return build
+async def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    bench = Bench()
+    monkeypatch.setattr(process, "connect_patiently", bench.connect)
+    monkeypatch.setattr(process, "build_worker", bench.build_worker)
+    monkeypatch.setattr(process, "leave_by", lambda seconds: None)
+    monkeypatch.setattr(process, "_CHECK_INTERVAL", 0.001)
+    return bench
 
 
 class Running:
     """A worker process in the test's own event loop, with its probe."""
 
-    def __init__(self, process: WorkerProcess, at: list[str]) -> None:
-        self.task = asyncio.create_task(process.run())
+    def __init__(self, worker: WorkerProcess, at: list[str]) -> None:
+        self.task = asyncio.create_task(worker.run())
         self._at = at
 
     async def probe(self) -> tuple[int, str]:
@@ -120,12 +117,12 @@ async def running(monkeypatch: pytest.MonkeyPatch, role: str = "all") -> AsyncIt
 
     monkeypatch.setattr(WorkerProcess, "_listen", noted)
     settings = read_settings({"SENNIT_HEALTH_PORT": "127.0.0.1:0", "SENNIT_DRAIN": "3"})
-    process = Running(
+    served = Running(
         WorkerProcess(role_named(role), settings, Work(store="s-1"), "me@here#1", "here:1", time.monotonic()), at
     )
-    yield process
-    process.task.cancel()
-    await asyncio.gather(process.task, return_exceptions=True)
+    yield served
+    served.task.cancel()
+    await asyncio.gather(served.task, return_exceptions=True)
 
 
 def _signal(number: signal.Signals) -> None:
@@ -134,107 +131,91 @@ def _signal(number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_drains_what_runs_and_ends_with_0(
-    bench: Callable[[], Bench], monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    made = bench()
-    made.activity_done.clear()
-    async with running(monkeypatch) as process:
-        await process.until(200)
+    bench.activity_done.clear()
+    async with running(monkeypatch) as served:
+        await served.until(200)
         _signal(number)
-        await made.asked_to_stop.wait()
-        assert await process.probe() == (503, "draining")
-        assert not process.task.done()
-        made.activity_done.set()
-        assert await process.task == 0
+        await bench.asked_to_stop.wait()
+        assert await served.probe() == (503, "draining")
+        assert not served.task.done()
+        bench.activity_done.set()
+        assert await served.task == 0
 
 
-async def test_readiness_follows_connection_and_polling(
-    bench: Callable[[], Bench], monkeypatch: pytest.MonkeyPatch
+async def test_a_worker_is_ready_once_it_is_connected_and_polls_and_says_so_in_one_line(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = bench()
-    made.connected.clear()
-    made.polling.clear()
-    async with running(monkeypatch) as process:
-        await process.until(503, "not connected to Temporal at here:1 yet")
-        made.connected.set()
-        await process.until(503, "not polling yet")
-        made.polling.set()
-        await process.until(200)
+    bench.connected.clear()
+    bench.polling.clear()
+    with capture_logs() as logs:
+        async with running(monkeypatch) as served:
+            await served.until(503, "not connected to Temporal at here:1 yet")
+            bench.connected.set()
+            await served.until(503, "not polling yet")
+            bench.polling.set()
+            await served.until(200)
+    (ready,) = [entry for entry in logs if entry["event"] == "worker ready"]
+    assert list(ready["queues"]) == bench.queues == list(role_named("all").queues)
+    assert (ready["address"], ready["identity"], ready["store"]) == ("here:1", "me@here#1", "s-1")
+    assert (ready["role"], bool(ready["build_id"])) == ("all", True)
 
 
 async def test_readiness_follows_the_server_going_and_coming_back(
-    bench: Callable[[], Bench], monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = bench()
     with capture_logs() as logs:
-        async with running(monkeypatch) as process:
-            await process.until(200)
-            made.lost = RPCError("gone", RPCStatusCode.UNAVAILABLE, b"")
-            await process.until(503, "Temporal at here:1 does not answer")
-            made.lost = None
-            await process.until(200)
+        async with running(monkeypatch) as served:
+            await served.until(200)
+            bench.lost = RPCError("gone", RPCStatusCode.UNAVAILABLE, b"")
+            await served.until(503, "Temporal at here:1 does not answer")
+            bench.lost = None
+            await served.until(200)
     assert [entry["event"] for entry in logs if "Temporal" in entry["event"]] == [
         "Temporal does not answer; tasks wait until it does",
         "Temporal answers again",
     ]
 
 
-async def test_a_server_that_refuses_the_health_call_is_not_lost(
-    bench: Callable[[], Bench], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = bench()
-    made.lost = RPCError("not for you", RPCStatusCode.PERMISSION_DENIED, b"")
+async def test_a_server_that_refuses_the_health_call_is_not_lost(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.lost = RPCError("not for you", RPCStatusCode.PERMISSION_DENIED, b"")
     with capture_logs() as logs:
-        async with running(monkeypatch) as process:
-            await process.until(200)
+        async with running(monkeypatch) as served:
+            await served.until(200)
             for _ in range(20):
-                assert await process.probe() == (200, "")
+                assert await served.probe() == (200, "")
     assert not [entry for entry in logs if entry["log_level"] == "warning"]
 
 
-async def test_one_line_says_what_was_started(bench: Callable[[], Bench], monkeypatch: pytest.MonkeyPatch) -> None:
-    made = bench()
-    with capture_logs() as logs:
-        async with running(monkeypatch) as process:
-            await process.until(200)
-    (entry,) = [entry for entry in logs if entry["event"] == "worker ready"]
-    assert entry["role"] == "all"
-    assert list(entry["queues"]) == made.seats == list(role_named("all").queues)
-    assert (entry["address"], entry["identity"], entry["store"]) == ("here:1", "me@here#1", "s-1")
-    assert entry["build_id"]
-
-
 async def test_a_worker_that_fails_ends_the_process_with_1_and_its_cause(
-    bench: Callable[[], Bench], monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = bench()
     with capture_logs() as logs:
-        async with running(monkeypatch) as process:
-            await process.until(200)
-            made.fatal.set_exception(RuntimeError('validation: Status { message: "Namespace x is not found." }'))
-            assert await process.task == 1
+        async with running(monkeypatch) as served:
+            await served.until(200)
+            bench.fatal.set_exception(RuntimeError('validation: Status { message: "Namespace x is not found." }'))
+            assert await served.task == 1
     failures = [entry["cause"] for entry in logs if entry["event"] == "worker failed"]
     assert failures == ["Namespace x is not found."]
 
 
 async def test_a_signal_before_there_is_a_connection_ends_at_once(
-    bench: Callable[[], Bench], monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = bench()
-    made.connected.clear()
-    async with running(monkeypatch) as process:
-        await process.until(503)
+    bench.connected.clear()
+    async with running(monkeypatch) as served:
+        await served.until(503)
         _signal(signal.SIGTERM)
-        assert await process.task == 0
-    assert made.seats == []
+        assert await served.task == 0
+    assert bench.queues == []
 
 
-async def test_a_health_port_that_is_taken_is_a_wrong_setting(bench: Callable[[], Bench]) -> None:
-    bench()
+async def test_a_health_port_that_is_taken_is_a_wrong_setting(bench: Bench) -> None:
     taken = await asyncio.start_server(lambda _r, _w: None, "127.0.0.1", 0)
     async with taken:
         port = taken.sockets[0].getsockname()[1]
         settings = read_settings({"SENNIT_HEALTH_PORT": f"127.0.0.1:{port}"})
-        process = WorkerProcess(role_named("tools"), settings, Work(), "me", "here:1", 0.0)
+        worker = WorkerProcess(role_named("tools"), settings, Work(), "me", "here:1", 0.0)
         with pytest.raises(WrongSetting, match=f"SENNIT_HEALTH_PORT='127.0.0.1:{port}'.*in use"):
-            await process.run()
+            await worker.run()

@@ -17,18 +17,18 @@ def test_each_role_polls_its_own_queues() -> None:
     }
 
 
-def test_all_takes_every_seat_of_the_other_roles_once() -> None:
-    others = [seat for name, role in ROLES.items() if name != "all" for seat in role.seats]
-    assert sorted(others, key=str) == sorted(role_named("all").seats, key=str)
+def test_all_serves_every_queue_of_the_other_roles_once() -> None:
+    others = [binding for name, role in ROLES.items() if name != "all" for binding in role.bindings]
+    assert sorted(others, key=str) == sorted(role_named("all").bindings, key=str)
     assert len(set(role_named("all").queues)) == len(others)
 
 
 def test_a_role_knows_what_it_serves() -> None:
-    assert role_named("workflow").serves("runs")
+    assert role_named("workflow").serves("workflows")
     assert not role_named("workflow").serves("tools", "llm")
 
 
-def test_a_role_may_go_without_a_kind_of_seat() -> None:
+def test_a_role_may_go_without_a_kind_of_queue() -> None:
     assert queues.SANDBOX not in role_named("all").without("sandbox").queues
     assert role_named("tools").without("sandbox") == role_named("tools")
 

@@ -168,32 +168,23 @@ async def test_a_running_activity_is_drained_and_readiness_follows(
     assert await child.ended() == 0
 
 
-async def test_all_roles_in_one_process_are_ready_soon_and_serve_metrics(
-    dev_server: DevServer, unused_tcp_port: int, start: Start, record_property: Callable[[str, object], None]
-) -> None:
-    child = start("all", dev_server.address, SENNIT_METRICS_PORT=f"127.0.0.1:{unused_tcp_port}")
-    ready = await child.until("worker ready")
-    record_property("seconds_to_ready", ready["seconds"])
-    assert (await _probe(ready["health"], "/livez")).status_code == 200
-    metrics = await _probe(ready["health"], "/metrics")
-    assert metrics.status_code == 200
-    assert "temporal_" in metrics.text
-    child.signal(signal.SIGINT)
-    assert await child.ended() == 0
-
-
 @pytest.mark.parametrize("cached", ["200", "0"])
-async def test_a_run_goes_through_all_roles_with_and_without_cached_workflows(
-    dev_server: DevServer, client: Client, start: Start, cached: str
+async def test_one_process_of_all_roles_runs_a_plan_with_and_without_cached_workflows(
+    dev_server: DevServer, client: Client, unused_tcp_port: int, start: Start, cached: str
 ) -> None:
-    child = start("all", dev_server.address, SENNIT_CACHED_WORKFLOWS=cached)
-    await child.until("worker ready")
+    env = {"SENNIT_CACHED_WORKFLOWS": cached, "SENNIT_METRICS_PORT": f"127.0.0.1:{unused_tcp_port}"}
+    child = start("all", dev_server.address, **env)
+    ready = await child.until("worker ready")
+    assert (await _probe(ready["health"], "/livez")).status_code == 200
     node = {"id": "a", "kind": "tool", "tool": "calculate", "args": {"expression": "2 + 3"}}
     request = {"plan": {"goal": "add", "nodes": [node], "answer": "$a.value"}}
     report = await client.execute_workflow(
         "AgentRun", request, id=f"all-{cached}", task_queue=queues.WORKFLOW, result_type=RunReport
     )
     assert (report.status, report.answer) == ("done", 5)
+    assert "temporal_" in (await _probe(ready["health"], "/metrics")).text
+    child.signal(signal.SIGINT)
+    assert await child.ended() == 0
 
 
 async def test_a_workflow_worker_loads_no_tools_and_needs_no_store(
