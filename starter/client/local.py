@@ -2,9 +2,9 @@
 
 from starter.client.connection import TemporalServer, local_place
 from starter.client.errors import CliError, Exit, Refused, Unreachable
-from starter.dev.failures import LocalStackFailed, WrongWorkerSettings
+from starter.dev.failures import LocalStackFailed, WrongSettings
 from starter.dev.messages import Say, to_stderr
-from starter.dev.stack import local_stack, run_foreground, stop_stack
+from starter.dev.stack import LocalStack
 from starter.dev.state import StateDir
 
 
@@ -17,8 +17,8 @@ async def join_local_stack(
     refuse a setting.
     """
     try:
-        stack = await local_stack(say=say, as_it_is=as_it_is)
-    except WrongWorkerSettings as failure:
+        stack = await LocalStack(say=say).join(as_it_is=as_it_is)
+    except WrongSettings as failure:
         raise Refused(str(failure)) from None
     except LocalStackFailed as failure:
         raise Unreachable(str(failure)) from None
@@ -33,7 +33,7 @@ def has_local_runs() -> bool:
 async def serve_local_stack(say: Say) -> Exit:
     """Run server and workers in this process until it is interrupted. Raises Stop when they cannot run."""
     try:
-        await run_foreground(say=say)
+        await LocalStack(say=say).serve()
     except LocalStackFailed as failure:
         raise CliError(str(failure)) from None
     return Exit.ANSWER
@@ -42,7 +42,7 @@ async def serve_local_stack(say: Say) -> Exit:
 async def stop_local_stack(say: Say) -> Exit:
     """Stop the stack in the background; its runs stay in the database and go on at the next start."""
     try:
-        stopped = await stop_stack()
+        stopped = await LocalStack(say=say).stop()
     except LocalStackFailed as failure:
         raise CliError(str(failure)) from None
     say("the local stack is stopped; its runs go on when it is next started" if stopped else "no local stack runs")

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 from filelock import FileLock, Timeout
 
-from starter.dev.failures import DevServerUnavailable
+from starter.dev.failures import LocalStackFailed
 from starter.dev.messages import Say, last_lines, to_stderr
 
 RELEASE = "v1.8.2"  # of the CLI that deploy/dev-server pins: server 1.31.2, UI 2.50.1
@@ -52,7 +52,7 @@ async def obtain_apart(say: Say) -> Path:
             say(line.decode().rstrip())
         output = (await child.stdout.read()).decode()
         if await child.wait():
-            raise DevServerUnavailable(output)
+            raise LocalStackFailed(output)
         return Path(output)
     finally:
         if child.returncode is None:
@@ -61,7 +61,7 @@ async def obtain_apart(say: Say) -> Path:
 
 
 def obtain(*, pinned_only: bool = False) -> Path:
-    """Return the Temporal CLI to run, downloaded or built if need be; DevServerUnavailable when there is no way.
+    """Return the Temporal CLI to run, downloaded or built if need be; LocalStackFailed when there is no way.
 
     In this order: SENNIT_TEMPORAL_CLI, the binary made before, `temporal` on PATH when its versions fit (not with
     `pinned_only`), the SDK's download, a build with Go. Blocks, for minutes when it builds, and says so on stderr.
@@ -83,7 +83,7 @@ def obtain(*, pinned_only: bool = False) -> Path:
     except OSError as error:
         failed.append(f"folder for the binary: {error}")
     lines = "".join(f"  {each}\n" for each in failed)
-    raise DevServerUnavailable(f"There is no Temporal dev server to run on this machine.\n{lines}{WAYS_OUT}")
+    raise LocalStackFailed(f"There is no Temporal dev server to run on this machine.\n{lines}{WAYS_OUT}")
 
 
 def cache_dir() -> Path:
@@ -205,6 +205,6 @@ def _run(command: Sequence[str], name: str, label: str, limit: float) -> None:
 if __name__ == "__main__":
     try:
         sys.stdout.write(str(obtain()))
-    except DevServerUnavailable as failure:
+    except LocalStackFailed as failure:
         sys.stdout.write(str(failure))
         sys.exit(1)

@@ -8,9 +8,10 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from starter.dev.failures import LocalStackFailed, WrongWorkerSettings
+from starter.dev.failures import LocalStackFailed, WrongSettings
 from starter.dev.messages import Say, last_lines
 from starter.dev.process import ProcessIdentity
 
@@ -19,6 +20,7 @@ LARGEST_LOG = 10_000_000  # bytes; a larger log is set aside at the next start
 START_LIMIT = 60.0  # seconds
 POLL = 0.05  # seconds
 STEADY = 60.0  # seconds; a child that lived that long has died for a new reason
+WRONG_SETTINGS = 2  # the exit status of a child that refuses a setting
 DEATHS_NEVER_READY = 5
 DEATHS_ONCE_READY = 20  # with the pauses about six minutes
 
@@ -77,19 +79,17 @@ class Child(ABC):
     async def launch(self, command: Sequence[str], env: Mapping[str, str], limit: float = START_LIMIT) -> None:
         """Start the command and wait until it answers. On any failure, cancellation included, no process is left."""
         self._spawn(command, env)
-        ready = False
-        try:
-            async with asyncio.timeout(limit):
-                while self.running and not await self.answers():  # noqa: ASYNC110 - a process tells nobody
-                    await asyncio.sleep(POLL)
-            ready = self.running  # if not, what answered is another process
-        except TimeoutError:
-            raise LocalStackFailed(f"{self.name} was not ready after {limit:.0f} s; log: {self.log}") from None
-        finally:
-            if not ready:
-                self.kill()
-        if not ready:
-            raise LocalStackFailed(self.ending)
+        with ExitStack() as failing:
+            failing.callback(self.kill)
+            try:
+                async with asyncio.timeout(limit):
+                    while self.running and not await self.answers():  # noqa: ASYNC110 - a process tells nobody
+                        await asyncio.sleep(POLL)
+            except TimeoutError:
+                raise LocalStackFailed(f"{self.name} was not ready after {limit:.0f} s; log: {self.log}") from None
+            if not self.running:  # what answered, if anything, is another process
+                raise (WrongSettings if self.exit_status == WRONG_SETTINGS else LocalStackFailed)(self.ending)
+            failing.pop_all()
 
     def _spawn(self, command: Sequence[str], env: Mapping[str, str]) -> None:
         self.kill()
@@ -119,9 +119,8 @@ class Child(ABC):
         try:
             if self._process and self.running:
                 self._process.terminate()
-                await asyncio.wait_for(self.ended(), self.grace)
-        except TimeoutError:
-            pass
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self.ended(), self.grace)
         finally:
             self.kill()
 
@@ -157,7 +156,7 @@ class Child(ABC):
                 await self.ended()
                 story = self.ending
             except LocalStackFailed as failure:
-                if isinstance(failure, WrongWorkerSettings) and not was_ready:
+                if isinstance(failure, WrongSettings) and not was_ready:
                     raise
                 story = str(failure)
             deaths = 1 if time.monotonic() - began > STEADY else deaths + 1

@@ -1,12 +1,8 @@
-"""`python -m starter.dev.download RELEASE TARGET`: the Temporal CLI as the SDK downloads it, if its host answers.
-
-A process of its own, because a name look-up that hangs cannot be interrupted.
-"""
+"""`python -m starter.dev.download RELEASE TARGET`: the Temporal CLI as the SDK downloads it, if its host answers."""
 
 import asyncio
 import os
 import sys
-import threading
 import urllib.error
 import urllib.request
 from http.client import HTTPException
@@ -18,27 +14,18 @@ from temporalio.testing import WorkflowEnvironment
 from starter.dev.messages import to_stderr
 
 HOST = "temporal.download"
-PROBE_LIMIT = 20.0  # seconds for name, connection and TLS together
+PROBE_LIMIT = 20.0  # seconds
 
 
 def reach(url: str, limit: float = PROBE_LIMIT) -> str:
     """Return why nothing answers at an https URL within `limit` seconds, or nothing; HTTPS_PROXY is honoured."""
-    problems = [f"no answer within {limit:.0f} s"]
-
-    def probe() -> None:
-        try:
-            urllib.request.build_opener().open(url, timeout=limit).close()
-            problems.append("")
-        except urllib.error.HTTPError as answer:
-            answer.close()
-            problems.append("")
-        except (OSError, HTTPException, ValueError) as error:
-            problems.append(str(error) or type(error).__name__)
-
-    thread = threading.Thread(target=probe, daemon=True)
-    thread.start()
-    thread.join(limit)
-    return problems[-1]
+    try:
+        urllib.request.build_opener().open(url, timeout=limit).close()
+    except urllib.error.HTTPError as answer:
+        answer.close()
+    except (OSError, HTTPException, ValueError) as error:
+        return str(error) or type(error).__name__
+    return ""
 
 
 async def download(release: str, folder: str) -> None:

@@ -5,9 +5,5 @@ class LocalStackFailed(Exception):
     """The local stack, or a part of it, cannot be started or stopped; the text says why and where its log is."""
 
 
-class DevServerUnavailable(LocalStackFailed):
-    """There is no Temporal CLI and no way to make one; the text names every way tried and what to do."""
-
-
-class WrongWorkerSettings(LocalStackFailed):
+class WrongSettings(LocalStackFailed):
     """The workers refuse a setting, so another start changes nothing; the text names the setting."""

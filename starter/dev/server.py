@@ -28,8 +28,6 @@ DYNAMIC_CONFIG = {
 PRAGMAS = ("journal_mode=wal", "synchronous=normal")
 """A write-ahead log needs no sync at every commit: a hop costs 10 ms less, a killed server loses nothing, and a power
 cut loses at most the last moments without damaging the database."""
-PORT_TRIES = 5
-PORT_TAKEN = "address already in use"
 
 
 class DevServer(Child):
@@ -72,24 +70,20 @@ class DevServer(Child):
         return None if self._headless else f"http://{HOST}:{self.ui_port}"
 
     async def start(self, limit: float = START_LIMIT) -> None:
-        """Start and wait until clients can use it; LocalStackFailed after `limit` seconds or when it ends.
-
-        After `kill` or `stop` it starts with the same ports and database. On any failure no process is left.
-        """
+        """Start it as its base class says; after `kill` or `stop` with the same ports and database."""
         env = {name: value for name, value in os.environ.items() if not name.startswith("TEMPORAL_")}
-        for tries in range(PORT_TRIES):
+        for tries_left in (3, 2, 1, 0):
             if not self._placed:
                 self.port = choose_port(self.port)
                 self.ui_port = choose_port(self.ui_port, taken=[self.port])
             try:
                 await self.launch(list(self._command()), env, limit)
+                break
             except LocalStackFailed as failure:
-                if PORT_TAKEN not in str(failure) or tries == PORT_TRIES - 1:  # by another between choice and start
+                if not tries_left or "address already in use" not in str(failure):  # since the choice
                     raise
                 await asyncio.sleep(0.5)
-            else:
-                self._placed = True
-                return
+        self._placed = True
 
     async def answers(self) -> bool:
         """Return whether the search attributes are there and the UI, if any, listens."""

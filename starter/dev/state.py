@@ -8,6 +8,7 @@ from typing import Literal, Self
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from starter.dev.failures import LocalStackFailed
 from starter.dev.ports import HOST
 from starter.dev.process import ProcessIdentity
 
@@ -73,11 +74,15 @@ class StateDir:
         return self.root / "logs" / f"{name}.log"
 
     def prepare(self) -> None:
-        """Make the directory, for its owner only; OSError if that cannot be."""
-        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for folder in (self.artifacts, self.index, self.root / "logs"):
-            folder.mkdir(exist_ok=True)
-        self.last_used.touch()
+        """Make the directory, for its owner only. Raises LocalStackFailed."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for folder in (self.artifacts, self.index, self.root / "logs"):
+                folder.mkdir(exist_ok=True)
+            self.last_used.touch()
+        except OSError as error:
+            problem = f"the state directory cannot be made: {error}; choose another with SENNIT_STATE"
+            raise LocalStackFailed(problem) from error
 
     def try_lock(self, name: Literal["start", "supervisor"], patience: float = 0.0) -> FileLock | None:
         """Return the lock, held until it is released, or None if another holds it for `patience` seconds longer."""

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from starter.dev.failures import LocalStackFailed, WrongWorkerSettings
+from starter.dev.failures import LocalStackFailed, WrongSettings
 from starter.dev.messages import Say, to_stderr
 from starter.dev.process import ProcessIdentity
 from starter.dev.server import NAMESPACE, PORT, UI_PORT, DevServer
@@ -77,7 +77,7 @@ class Supervisor:
         except asyncio.CancelledError:
             self._update(phase="stopping", detail="stopping")
         except LocalStackFailed as failure:
-            self._update(phase="failed", detail=str(failure), wrong_settings=isinstance(failure, WrongWorkerSettings))
+            self._update(phase="failed", detail=str(failure), wrong_settings=isinstance(failure, WrongSettings))
             raise
         finally:
             await self._workers.stop()
@@ -198,12 +198,20 @@ def _welcome(record: StackRecord, state: StateDir) -> str:
     )
 
 
-def _main(state: str, binary: str, idle_stop: str, *worker_command: str) -> None:
+def idle_stop(text: str) -> float:
+    """Return the seconds in SENNIT_IDLE_STOP, 15 minutes if it is empty."""
+    with suppress(ValueError):
+        if (seconds := float(text or "900")) > 0:
+            return seconds
+    raise LocalStackFailed(f"SENNIT_IDLE_STOP={text} is not a number of seconds above 0")
+
+
+def _main(state: str, binary: str, *worker_command: str) -> None:
     def say(line: str) -> None:
         to_stderr(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}")
 
-    supervisor = Supervisor(StateDir(Path(state)), Path(binary), worker_command, say, float(idle_stop))
-    asyncio.run(supervisor.run())
+    limit = idle_stop(os.environ.get("SENNIT_IDLE_STOP", ""))
+    asyncio.run(Supervisor(StateDir(Path(state)), Path(binary), worker_command, say, limit).run())
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pytest
 from starter.dev.binary import obtain
 from starter.dev.ports import choose_port
 from starter.dev.process import ProcessIdentity
-from starter.dev.stack import stop_stack
+from starter.dev.stack import LocalStack
 from starter.dev.state import StackRecord, StateDir
 
 STAND_IN = """
@@ -52,7 +52,7 @@ async def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dev_server_bina
     ports = {"port": choose_port(0), "ui_port": choose_port(0)}
     directory.write(StackRecord(phase="stopped", supervisor=nobody, **ports))
     yield directory
-    await stop_stack(directory)
+    await LocalStack(directory).stop()
 
 
 @pytest.fixture

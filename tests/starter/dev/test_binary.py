@@ -9,7 +9,7 @@ import pytest
 
 from starter.dev import binary
 from starter.dev.binary import cache_dir, cache_key, obtain, obtain_apart
-from starter.dev.failures import DevServerUnavailable
+from starter.dev.failures import LocalStackFailed
 
 GOOD = "temporal version 1.8.2 (Server 1.31.2, UI 2.50.1)"
 OLD = "temporal version 1.4.1 (Server 1.28.0, UI 2.39.0)"
@@ -100,7 +100,7 @@ def test_a_named_cli_that_does_not_work_is_an_error_and_not_passed_over(
     if text is not None:
         machine.command("mine", text)
     monkeypatch.setenv("SENNIT_TEMPORAL_CLI", str(machine.bin / "mine"))
-    with pytest.raises(DevServerUnavailable, match=f"SENNIT_TEMPORAL_CLI: .*{machine.bin / 'mine'}"):
+    with pytest.raises(LocalStackFailed, match=f"SENNIT_TEMPORAL_CLI: .*{machine.bin / 'mine'}"):
         obtain()
 
 
@@ -138,7 +138,7 @@ def test_clients_at_once_build_once(machine: Machine) -> None:
 def test_no_way_at_all_names_each_way_and_what_helps(machine: Machine) -> None:
     old = machine.cli(OLD)
     machine.command("go", GO.replace("echo built", "echo 'go.mod: invalid go version' >&2; exit 1; echo built"))
-    with pytest.raises(DevServerUnavailable) as raised:
+    with pytest.raises(LocalStackFailed) as raised:
         obtain()
     text = str(raised.value)
     ways = ("made before: nothing", f"temporal on PATH: {old} has Server 1.28", "download: no network")
@@ -153,13 +153,13 @@ def test_without_go_its_version_is_named(machine: Machine, monkeypatch: pytest.M
     for name in ("sh", "sed", "dirname"):
         machine.bin.joinpath(name).symlink_to(f"/bin/{name}")
     monkeypatch.setenv("PATH", str(machine.bin))
-    with pytest.raises(DevServerUnavailable, match=r"build: Go is not installed; 1\.26\.4 or newer is needed"):
+    with pytest.raises(LocalStackFailed, match=r"build: Go is not installed; 1\.26\.4 or newer is needed"):
         obtain(pinned_only=True)
 
 
 def test_a_binary_that_does_not_run_is_not_kept(machine: Machine) -> None:
     machine.command("go", GO.replace('"temporal version', '"; exit 1; echo "'))
-    with pytest.raises(DevServerUnavailable, match="does not run"):
+    with pytest.raises(LocalStackFailed, match="does not run"):
         obtain(pinned_only=True)
     assert not list(machine.cache.glob("temporal-*[0-9a-f]"))
 
@@ -170,7 +170,7 @@ def test_a_build_that_takes_too_long_is_ended_with_all_it_started(
     machine.command("go", GO.replace("echo built", "sleep 60; echo built"))
     monkeypatch.setattr(binary, "BUILD_LIMIT", 0.3)
     monkeypatch.setattr(binary, "SAY_EVERY", 0.1)
-    with pytest.raises(DevServerUnavailable, match="build: not done after 0 minutes"):
+    with pytest.raises(LocalStackFailed, match="build: not done after 0 minutes"):
         obtain(pinned_only=True)
     assert capsys.readouterr().err.count("building the Temporal dev server") > 1
 
@@ -182,7 +182,7 @@ async def test_the_search_apart_gives_the_path_or_the_reason(machine: Machine, m
     assert await obtain_apart(lines.append) == mine
     assert lines[0].startswith("SENNIT_TEMPORAL_CLI is used, but ")
     mine.unlink()
-    with pytest.raises(DevServerUnavailable, match=f"SENNIT_TEMPORAL_CLI: {mine} does not run"):
+    with pytest.raises(LocalStackFailed, match=f"SENNIT_TEMPORAL_CLI: {mine} does not run"):
         await obtain_apart(lines.append)
 
 
@@ -202,7 +202,7 @@ async def test_a_person_who_gives_up_ends_the_search(machine: Machine, monkeypat
 
 def test_a_folder_that_cannot_be_written_is_named(machine: Machine) -> None:
     machine.cache.parent.write_text("a file in the way")
-    with pytest.raises(DevServerUnavailable, match=r"folder for the binary: .*cache"):
+    with pytest.raises(LocalStackFailed, match=r"folder for the binary: .*cache"):
         obtain(pinned_only=True)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from starter.dev import child
 from starter.dev.child import Child, pause_after
-from starter.dev.failures import LocalStackFailed, WrongWorkerSettings
+from starter.dev.failures import LocalStackFailed, WrongSettings
 from starter.dev.process import ProcessIdentity
 
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]
@@ -41,12 +41,7 @@ class Script(Child):
         self.command = [sys.executable, "-c", script, str(self.note)]
 
     async def start(self) -> None:
-        try:
-            await self.launch(self.command, os.environ, limit=10)
-        except LocalStackFailed as failure:
-            if self.exit_status == 2:
-                raise WrongWorkerSettings(str(failure)) from None
-            raise
+        await self.launch(self.command, os.environ, limit=10)
 
     async def answers(self) -> bool:
         return self.note.exists() and bool(self.note.read_text())
@@ -143,9 +138,9 @@ class Fated(Script):
     ("fates", "starts"),
     [
         ([LocalStackFailed("never ready")], 5),
-        ([WrongWorkerSettings("refuses a setting")], 1),
+        ([WrongSettings("refuses a setting")], 1),
         ([None], 20),
-        ([None, WrongWorkerSettings("now refuses a setting")], 20),
+        ([None, WrongSettings("now refuses a setting")], 20),
     ],
 )
 async def test_a_child_that_keeps_dying_is_given_up(
@@ -164,7 +159,7 @@ async def test_a_child_that_keeps_dying_is_given_up(
 async def test_one_that_lived_long_starts_again_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "pause_after", lambda deaths: 0.0)
     monkeypatch.setattr(child, "STEADY", -1.0)
-    fated = Fated(tmp_path, [None] * 50 + [WrongWorkerSettings("the end")])
+    fated = Fated(tmp_path, [None] * 50 + [WrongSettings("the end")])
 
     def changed(ready: bool) -> None:
         if fated.starts > 50:

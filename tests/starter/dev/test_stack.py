@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,10 @@ from starter.client.local import join_local_stack
 from starter.dev import stack
 from starter.dev.failures import LocalStackFailed
 from starter.dev.process import ProcessIdentity
-from starter.dev.stack import run_foreground, stop_stack
-from starter.dev.state import StackRecord, StateDir
+from starter.dev.stack import LocalStack
+from starter.dev.state import StateDir
 
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]
-Join = Callable[..., Awaitable[StackRecord]]
 
 pytestmark = pytest.mark.server
 
@@ -35,9 +33,9 @@ def lines() -> list[str]:
 
 
 @pytest.fixture
-def join(state: StateDir, stand_in: tuple[str, ...], lines: list[str]) -> Join:
-    """A client that starts or joins the stack."""
-    return partial(stack.local_stack, say=lines.append, state=state, worker_command=stand_in)
+def local(state: StateDir, stand_in: tuple[str, ...], lines: list[str]) -> LocalStack:
+    """A client at the stack."""
+    return LocalStack(state, say=lines.append, worker_command=stand_in)
 
 
 def processes(state: StateDir) -> tuple[ProcessIdentity, ProcessIdentity, ProcessIdentity]:
@@ -65,8 +63,8 @@ async def a_run(address: str, **more: Any) -> Any:
     return handle
 
 
-async def test_clients_at_once_make_one_stack(state: StateDir, join: Join, lines: list[str]) -> None:
-    found = await asyncio.gather(*(join() for _ in range(3)))
+async def test_clients_at_once_make_one_stack(state: StateDir, local: LocalStack, lines: list[str]) -> None:
+    found = await asyncio.gather(*(local.join() for _ in range(3)))
 
     assert len({record.address for record in found}) == 1
     assert len(starts(state)) == 1
@@ -77,10 +75,10 @@ async def test_clients_at_once_make_one_stack(state: StateDir, join: Join, lines
 
 
 async def test_workers_get_this_stack_and_no_other_server(
-    state: StateDir, join: Join, monkeypatch: pytest.MonkeyPatch
+    state: StateDir, local: LocalStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEMPORAL_API_KEY", "of another server")
-    record = await join()
+    record = await local.join()
 
     environ = starts(state)[0]["environ"]
     assert environ["TEMPORAL_ADDRESS"] == record.address
@@ -88,25 +86,27 @@ async def test_workers_get_this_stack_and_no_other_server(
     assert Path(environ["TEMPORAL_CONFIG_FILE"]).read_text().count(record.address) == 1
 
 
-async def test_stop_leaves_no_process_and_a_later_start_keeps_ports_and_runs(state: StateDir, join: Join) -> None:
-    first = await join()
+async def test_stop_leaves_no_process_and_a_later_start_keeps_ports_and_runs(
+    state: StateDir, local: LocalStack
+) -> None:
+    first = await local.join()
     run = await a_run(first.address)
     running = processes(state)
     assert all(process.alive for process in running)
 
-    assert await stop_stack(state)
+    assert await local.stop()
 
     assert not any(process.alive for process in running[1:])
     assert phase(state) == "stopped"
-    assert not await stop_stack(state)
-    again = await join()
+    assert not await local.stop()
+    again = await local.join()
     assert (again.address, again.ui_url) == (first.address, first.ui_url)
     client = await Client.connect(again.address)
     assert (await client.get_workflow_handle(run.id).describe()).status == WorkflowExecutionStatus.RUNNING
 
 
-async def test_a_child_that_dies_is_started_again(state: StateDir, join: Join, eventually: Eventually) -> None:
-    first = await join()
+async def test_a_child_that_dies_is_started_again(state: StateDir, local: LocalStack, eventually: Eventually) -> None:
+    first = await local.join()
     await a_run(first.address)
     _, server, worker = processes(state)
 
@@ -114,17 +114,17 @@ async def test_a_child_that_dies_is_started_again(state: StateDir, join: Join, e
     server.signal(signal.SIGKILL)
 
     await eventually(lambda: server not in processes(state) and worker not in processes(state))
-    again = await join()
+    again = await local.join()
     assert again.address == first.address
     client = await Client.connect(again.address)
     assert (await client.count_workflows("ExecutionStatus='Running'")).count == 1
 
 
 async def test_an_idle_stack_stops_by_itself_but_not_while_a_run_is_open(
-    state: StateDir, join: Join, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+    state: StateDir, local: LocalStack, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
     monkeypatch.setenv("SENNIT_IDLE_STOP", "1")
-    record = await join()
+    record = await local.join()
     children = processes(state)[1:]
     run = await a_run(record.address)
     os.utime(state.last_used, (0, 0))
@@ -137,18 +137,18 @@ async def test_an_idle_stack_stops_by_itself_but_not_while_a_run_is_open(
     assert not any(process.alive for process in children)
 
 
-async def test_an_idle_time_that_is_none_is_refused(join: Join, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_idle_time_that_is_none_is_refused(local: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SENNIT_IDLE_STOP", "soon")
     with pytest.raises(LocalStackFailed, match="SENNIT_IDLE_STOP=soon is not a number of seconds above 0"):
-        await join()
+        await local.join()
 
 
 @pytest.mark.parametrize("frozen", [False, True])
 async def test_a_killed_supervisor_leaves_no_orphan_and_is_replaced(
-    state: StateDir, join: Join, eventually: Eventually, frozen: bool
+    state: StateDir, local: LocalStack, eventually: Eventually, frozen: bool
 ) -> None:
     """Frozen children cannot notice anything: the next start kills them."""
-    first = await join()
+    first = await local.join()
     supervisor, server, worker = processes(state)
     for process in (server, worker) if frozen else ():
         os.killpg(process.pid, signal.SIGSTOP)
@@ -156,35 +156,35 @@ async def test_a_killed_supervisor_leaves_no_orphan_and_is_replaced(
     supervisor.signal(signal.SIGKILL)
 
     await eventually(lambda: not supervisor.alive and (frozen or not (server.alive or worker.alive)))
-    again = await join()
+    again = await local.join()
     assert again.address == first.address
     assert not server.alive
     assert not worker.alive
 
 
 async def test_a_server_that_does_not_answer_is_replaced(
-    state: StateDir, join: Join, lines: list[str], monkeypatch: pytest.MonkeyPatch
+    state: StateDir, local: LocalStack, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stack, "ANSWER_LIMIT", 0.1)
     monkeypatch.setattr(stack, "STOP_LIMITS", {signal.SIGKILL: 10.0})  # a frozen server takes its time to stop
-    await join()
+    await local.join()
     server = processes(state)[1]
     os.killpg(server.pid, signal.SIGSTOP)
-    await join()
+    await local.join()
     assert any(line.endswith("does not answer: starting it anew") for line in lines)
     assert not server.alive
 
 
 async def test_idle_workers_get_new_settings_and_the_server_stays(
-    state: StateDir, join: Join, lines: list[str], monkeypatch: pytest.MonkeyPatch
+    state: StateDir, local: LocalStack, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = await join()
+    record = await local.join()
     first = processes(state)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
 
-    await join(as_it_is=True)
+    await local.join(as_it_is=True)
     assert processes(state) == first
-    await join()
+    await local.join()
 
     supervisor, server, worker = processes(state)
     assert (supervisor, server) == first[:2]
@@ -196,53 +196,53 @@ async def test_idle_workers_get_new_settings_and_the_server_stays(
 
     await a_run(record.address)
     monkeypatch.delenv("OPENAI_API_KEY")
-    await join()
+    await local.join()
     assert processes(state)[2] == worker
     assert lines[-1].startswith("warning: code or settings have changed, but the local stack is busy")
 
 
 async def test_a_blocked_run_does_not_keep_new_settings_out(
-    state: StateDir, join: Join, monkeypatch: pytest.MonkeyPatch
+    state: StateDir, local: LocalStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = await join()
+    record = await local.join()
     first = processes(state)
     blocked = SearchAttributePair(SearchAttributeKey.for_keyword("SennitStatus"), "blocked")
     run = await a_run(record.address, search_attributes=TypedSearchAttributes([blocked]))
     monkeypatch.setenv("OPENAI_API_KEY", "now there is one")
-    await join()
+    await local.join()
     assert processes(state)[2] != first[2]
     assert (await run.describe()).status == WorkflowExecutionStatus.RUNNING
 
 
 async def test_a_supervisor_that_takes_no_settings_is_replaced(
-    state: StateDir, join: Join, monkeypatch: pytest.MonkeyPatch
+    state: StateDir, local: LocalStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await join()
+    await local.join()
     first = processes(state)
     state.mailbox.unlink()
     monkeypatch.setenv("OPENAI_API_KEY", "now there is one")
-    await join()
+    await local.join()
     assert processes(state)[0] != first[0]
 
 
-async def test_workers_that_cannot_start_are_one_clear_error(state: StateDir, join: Join) -> None:
+async def test_workers_that_cannot_start_are_one_clear_error(state: StateDir, local: LocalStack) -> None:
     broken = (sys.executable, "-c", "raise SystemExit('no module named mytools')")
     with pytest.raises(
         LocalStackFailed, match=r"(?s)given up after 5.*ended with exit status 1.*no module named mytools"
     ):
-        await join(worker_command=broken)
+        await LocalStack(state, worker_command=broken).join()
     assert not state.running()
 
 
 async def test_workers_with_wrong_settings_are_not_tried_twice(
-    state: StateDir, join: Join, monkeypatch: pytest.MonkeyPatch
+    state: StateDir, local: LocalStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is a wrong call, and not a server that cannot be reached."""
     wrong = (sys.executable, "-c", "import sys; print('SENNIT_TOOLS names mytools'); sys.exit(2)")
     with pytest.raises(
         LocalStackFailed, match=r"(?s)ended with exit status 2; the end of.*\nSENNIT_TOOLS names mytools"
     ):
-        await join(worker_command=wrong)
+        await LocalStack(state, worker_command=wrong).join()
     assert state.log("worker").read_text().count("mytools") == 1
 
     monkeypatch.setenv("SENNIT_STATE", str(state.root))
@@ -252,24 +252,25 @@ async def test_workers_with_wrong_settings_are_not_tried_twice(
 
 
 async def test_sennit_dev_replaces_the_background_shows_its_addresses_and_stops_on_sigterm(
-    state: StateDir, stand_in: tuple[str, ...], join: Join, lines: list[str], eventually: Eventually,
+    state: StateDir, stand_in: tuple[str, ...], local: LocalStack, lines: list[str], eventually: Eventually,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    background = await join()
+    background = await local.join()
     said: list[str] = []
-    foreground = asyncio.ensure_future(run_foreground(say=said.append, state=state, worker_command=stand_in))
-    await eventually(lambda: any("Ctrl-C" in line for line in said) or foreground.done())
+    foreground = LocalStack(state, say=said.append, worker_command=stand_in)
+    serving = asyncio.ensure_future(foreground.serve())
+    await eventually(lambda: any("Ctrl-C" in line for line in said) or serving.done())
     assert said[0].startswith("stopping the local stack in the background")
     assert any(background.address in line and background.ui_url in line for line in said)
     with pytest.raises(LocalStackFailed, match="`sennit dev` runs already"):
-        await run_foreground(say=said.append, state=state, worker_command=stand_in)
+        await foreground.serve()
     monkeypatch.setenv("OPENAI_API_KEY", "now there is one")
-    joined = await join()
+    joined = await local.join()
     assert joined.address == background.address
     assert lines[-1].startswith("warning: code or settings have changed since `sennit dev` started")
     children = processes(state)[1:]
 
     os.kill(os.getpid(), signal.SIGTERM)
-    await foreground
+    await serving
 
     assert not any(process.alive for process in children)
