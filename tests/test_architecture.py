@@ -22,8 +22,8 @@ MAY_IMPORT = {
 ORDER = (
     "workflows.plan.language", "workflows.plan.planner_format", "workflows.plan.compile", "workflows.plan.checking",
     "workflows.plan.edits", "workflows.plan.scheduling", "workflows.messages", "workflows.drawing", "workflows.views",
-    "workflows.run", "workflows", "activities.providers", "activities.providers.offline", "activities.toolbox",
-    "activities.http", "activities.toolbox.files", "activities.toolbox.search", "activities.toolbox.http",
+    "workflows.run", "workflows", "activities.toolbox", "activities.http", "activities.providers",
+    "activities.providers.offline", "activities.toolbox.files", "activities.toolbox.search", "activities.toolbox.http",
     "activities.toolbox.mcp", "activities.sandbox", "activities.storage", "activities.prompts", "activities.nodes",
     "activities.llm", "activities.runs", "activities", "workers", "starter.dev", "starter.client", "starter.terminal",
     "starter.plans", "starter.commands", "starter",

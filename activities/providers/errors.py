@@ -4,21 +4,15 @@ Messages quote the server in at most 200 characters, and never a key.
 """
 
 import json
-import math
 import re
-import time
 from collections.abc import Mapping
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from pydantic_core import from_json
 
+from activities.http.client import HttpError, retry_after
 from activities.providers.model import ProviderError
 from activities.providers.settings import Server
-
-LONGEST_WAIT = 60.0
-"""Seconds: no server makes a node wait longer before its next attempt."""
 
 QUOTED = 200
 _RETRIED = frozenset({408, 409, 425, 429})
@@ -120,12 +114,31 @@ class SchemaMismatch(ProviderError):
     pressure = 0.5
 
 
+def error_without_answer(server: Server, error: HttpError) -> ProviderError:
+    """Return what it means that a server gave no usable answer."""
+    where = f"{server.provider} at {server.shown}"
+    why = quoted(str(error), server)
+    match error.cause:
+        case "unreachable" | "certificate":
+            message = f"{where} cannot be reached: {why}; check {server.url_variable}"
+            return ServerUnreachable(message, retryable=error.cause == "unreachable")
+        case "timeout":
+            return ModelTimeout(f"{where}: {why}", retryable=True)
+        case "cut":
+            return ReplyCut(f"{where} ended the reply early ({why})", retryable=True)
+        case "encoding":
+            return BadReply(f"{where}: {why}")
+        case "size":
+            return ReplyTooLarge(f"{where} {why}")
+
+
 def error_of(server: Server, model: str, status: int, headers: Mapping[str, str], body: str) -> ProviderError:
     """Return what a refusal means: its type, one sentence with what to do, whether and when to try again.
 
     408, 409, 425, 429 and 5xx are tried again, unless the account is used up; every other status is final.
     """
     code, message = _said(body)
+    wait = retry_after(headers)
     told = f"{code} {message}".lower()[:2000]
     quote = f": {quoted(message, server)}" if message else ""
     where = f"{server.provider} at {server.shown}"
@@ -135,9 +148,9 @@ def error_of(server: Server, model: str, status: int, headers: Mapping[str, str]
         todo = f"check {server.key_variable}" if server.key else f"set {server.key_variable}"
         return KeyRefused(f"{where} refuses the key ({status}); {todo}{quote}")
     if status == 429:
-        return RateLimited(f"{where} limits the rate ({status}){quote}", retryable=True, retry_after=wait_of(headers))
+        return RateLimited(f"{where} limits the rate ({status}){quote}", retryable=True, retry_after=wait)
     if status in _RETRIED or status >= 500:
-        return ServerFailed(f"{where} failed ({status}){quote}", retryable=True, retry_after=wait_of(headers))
+        return ServerFailed(f"{where} failed ({status}){quote}", retryable=True, retry_after=wait)
     if status == 413 or (status in (400, 422) and _TOO_LONG.search(told)):
         return ContextTooLong(f"the call is too long for {model} ({status}){quote}")
     if _NO_MODEL.search(told) or (status == 404 and model.partition(":")[2].lower() in told):
@@ -166,20 +179,6 @@ def error_within(server: Server, model: str, data: Any) -> ProviderError:
     return error_of(server, model, status or known, {}, error if isinstance(error, str) else json.dumps(error))
 
 
-def wait_of(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a server asks to wait, at most 60; None when it says nothing that can be read."""
-    milliseconds = _number(headers.get("retry-after-ms"))
-    text = headers.get("retry-after", "")
-    seconds = milliseconds / 1000 if milliseconds is not None else _number(text)
-    if seconds is None and text:
-        try:
-            date = parsedate_to_datetime(text)
-        except (ValueError, OverflowError):
-            return None
-        seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - time.time()
-    return None if seconds is None else min(max(seconds, 0.0), LONGEST_WAIT)
-
-
 def quoted(text: str, server: Server) -> str:
     """Return what a server said on one line, short, with anything like a key masked."""
     line = " ".join(text.split())
@@ -187,14 +186,6 @@ def quoted(text: str, server: Server) -> str:
         line = line.replace(secret, "[redacted]")
     line = _KEY.sub("[redacted]", line)
     return line if len(line) <= QUOTED else f"{line[: QUOTED - 1]}…"
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        value = float(text or "")
-    except ValueError:
-        return None
-    return None if math.isnan(value) else value
 
 
 def _said(body: str) -> tuple[str, str]:

@@ -9,28 +9,29 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Set
+from collections.abc import AsyncIterator, Set
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic_core import from_json
 
+from activities.http.client import CONNECT_SECONDS, MOST_BYTES, Answer, HttpClient, HttpError, Request
 from activities.providers.errors import (
     BadReply,
     CallRefused,
     KeyRefused,
-    ModelTimeout,
-    ReplyCut,
     SchemaMismatch,
     UnknownModel,
     error_of,
     error_within,
+    error_without_answer,
 )
 from activities.providers.model import ModelReply, ModelRequest, ProviderError
 from activities.providers.prices import DEFAULTS, priced
 from activities.providers.reply_builder import ReplyBuilder, tokens_in
 from activities.providers.settings import Server
 from activities.providers.sse import EventParser
-from activities.providers.transport import Incoming, Limits, Transport
 from activities.providers.wire_format import WireFormat, Without
 from workflows.plan.language.limits import Usage
 
@@ -46,20 +47,33 @@ _UNKNOWN = re.compile(r"support|\b(un|not )(known|recogni[sz]ed|expected|allowed
 _OF_SCHEMA = re.compile(r"\bschema\b|propert|pattern|keyword|grammar|feature")
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds to connect, to the first event (half the call's own time if that is more) and between events; the
+    bytes of a reply after decompression.
+    """
+
+    connect: float = CONNECT_SECONDS
+    first: float = 60.0
+    idle: float = 30.0
+    bytes: int = MOST_BYTES
+
+
 class HttpProvider:
     """Serves model calls from one server in one wire format."""
 
     def __init__(self, wire: WireFormat, server: Server, limits: Limits | None = None) -> None:
         self._wire = wire
         self._server = server
-        self._transport = Transport(server, wire.headers(server), limits)
-        self._limits = self._transport.limits
+        self._limits = limits or Limits()
+        headers = {**wire.headers(server), "accept-encoding": "identity"}
+        self._client = HttpClient(headers, proxies=not server.local, connect=self._limits.connect)
         self._unknown: dict[str, set[str]] = {}
         self._schemas: dict[tuple[str, bytes], None] = {}
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._transport.close()
+        await self._client.close()
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Answer one call within `request.seconds`. Raises ProviderError."""
@@ -122,10 +136,10 @@ class HttpProvider:
     async def _models(self) -> list[str]:
         ends = asyncio.get_running_loop().time() + LIST_SECONDS
         path = self._wire.models_path
-        async with self._transport.sent("GET", path, deadline=ends) as incoming:
-            if incoming.status != 200:
-                raise await self._refusal(incoming, self._server.provider, ends)
-            data = self._json(await incoming.whole(ends))
+        async with self._send("GET", path, deadline=ends, limit=self._limits.bytes) as answer:
+            if answer.status != 200:
+                raise await self._refusal(answer, self._server.provider, ends)
+            data = self._json(await answer.read(ends))
         try:
             return [str(entry["id"]) for entry in data["data"]]
         except (KeyError, TypeError):
@@ -135,14 +149,14 @@ class HttpProvider:
 
     async def _once(self, request: ModelRequest, without: frozenset[str], ends: float) -> ModelReply:
         body = self._wire.body(self._server, request, without)
-        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-        sent = Usage(tokens_in(len(text.encode("utf-8", "replace"))), calls=1)
+        written = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        sent = Usage(tokens_in(len(written)), calls=1)
         most = sent._replace(output_tokens=body.get("max_completion_tokens") or body["max_tokens"])
         await request.account.begin(priced(sent, request.model), priced(most, request.model))
         draft = ReplyBuilder(request, sent.input_tokens, wrapped=self._wire.schema not in without)
         first = asyncio.get_running_loop().time() + max(self._limits.first, request.seconds / 2)
         try:
-            await self._fill(draft, body, first, ends)
+            await self._fill(draft, written, first, ends)
             reply = draft.reply()
         except ProviderError as error:
             error.usage = draft.usage()
@@ -151,29 +165,39 @@ class HttpProvider:
         request.account.end(reply.usage)
         return reply
 
-    async def _fill(self, draft: ReplyBuilder, body: Any, first: float, ends: float) -> None:
-        most = self._limits.bytes + BYTES_A_TOKEN * draft.request.max_output_tokens
-        async with self._transport.sent(
-            "POST", self._wire.path, body, deadline=min(first, ends), most=most
-        ) as incoming:
-            if incoming.status != 200:
-                raise await self._refusal(incoming, draft.request.model, ends)
-            if incoming.kind == "text/event-stream":
-                await self._stream(incoming, draft, first, ends)
-            elif incoming.kind == "application/json":
-                data = self._json(await incoming.whole(ends))
-                self._take(draft, data, whole=True)
+    @asynccontextmanager
+    async def _send(
+        self, method: str, path: str, body: bytes | None = None, *, deadline: float, limit: int
+    ) -> AsyncIterator[Answer]:
+        """Send a request and give the answer once its head is there. Whatever HTTP does wrong is a ProviderError."""
+        kind = {"content-type": "application/json"} if body is not None else {}
+        request = Request(method, f"{self._server.url}{path}", kind, body)
+        try:
+            async with self._client.send(request, limit=limit, deadline=deadline) as answer:
+                yield answer
+        except HttpError as error:
+            raise error_without_answer(self._server, error) from None
+
+    async def _fill(self, draft: ReplyBuilder, body: bytes, first: float, ends: float) -> None:
+        limit = self._limits.bytes + BYTES_A_TOKEN * draft.request.max_output_tokens
+        async with self._send("POST", self._wire.path, body, deadline=min(first, ends), limit=limit) as answer:
+            if answer.status != 200:
+                raise await self._refusal(answer, draft.request.model, ends)
+            if answer.kind == "text/event-stream":
+                await self._stream(answer, draft, first, ends)
+            elif answer.kind == "application/json":
+                self._take(draft, self._json(await answer.read(ends)), whole=True)
             else:
-                kind = incoming.kind or "nothing named"
+                kind = answer.kind or "nothing named"
                 where = f"{self._server.shown}{self._wire.path}"
                 raise BadReply(f"{where} sent {kind} instead of a stream; check {self._server.url_variable}")
 
-    async def _stream(self, incoming: Incoming, draft: ReplyBuilder, first: float, ends: float) -> None:
+    async def _stream(self, answer: Answer, draft: ReplyBuilder, first: float, ends: float) -> None:
         """Read events to the last; once the reply is complete, a missing end is no loss."""
         loop = asyncio.get_running_loop()
         parser, deadline, why = EventParser(), first, "no first piece of the reply in time"
         try:
-            while chunk := await incoming.next(
+            while chunk := await answer.chunk(
                 min(deadline, ends), why if deadline < ends else "the reply took too long"
             ):
                 for event in parser.feed(chunk):
@@ -185,8 +209,8 @@ class HttpProvider:
                         deadline, why = soon, f"no next piece of the reply within {self._limits.idle:g} s"
         except UnicodeDecodeError:
             raise BadReply(f"the reply of {draft.request.model} is not UTF-8", retryable=True) from None
-        except (ModelTimeout, ReplyCut):
-            if draft.stop is None:
+        except HttpError as error:
+            if draft.stop is None or error.cause not in ("timeout", "cut"):
                 raise
 
     def _take(self, draft: ReplyBuilder, data: Any, *, whole: bool = False) -> bool:
@@ -207,15 +231,15 @@ class HttpProvider:
         except ValueError:
             raise BadReply(f"{self._server.shown} sent what is no JSON", retryable=True) from None
 
-    async def _refusal(self, incoming: Incoming, model: str, ends: float) -> ProviderError:
+    async def _refusal(self, answer: Answer, model: str, ends: float) -> ProviderError:
         """Return what a status other than 200 means; its body is read for a moment, as far as it comes."""
         soon = min(ends, asyncio.get_running_loop().time() + LIST_SECONDS)
         try:
-            body = await incoming.whole(soon, ERROR_BYTES)
-        except ProviderError:
+            body = await answer.read(soon, ERROR_BYTES)
+        except HttpError:
             body = b""
         text = body.decode("utf-8", "replace")
-        return error_of(self._server, model, incoming.status, incoming.headers, text)
+        return error_of(self._server, model, answer.status, answer.headers, text)
 
 
 def _form(request: ModelRequest) -> tuple[str, bytes]:

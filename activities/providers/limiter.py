@@ -13,7 +13,8 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from activities.providers.errors import LONGEST_WAIT, SchemaMismatch
+from activities.http.client import LONGEST_WAIT
+from activities.providers.errors import SchemaMismatch
 from activities.providers.model import ProviderError
 
 HALF_LIFE = 10.0

@@ -6,6 +6,7 @@ Keys stay in here and in the requests' headers: no repr, error or log shows one.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Self, get_args
 from urllib.parse import urlsplit
 
@@ -41,6 +42,15 @@ class Server:
     def official(self) -> bool:
         """Whether this is the provider's own server."""
         return self.url == OFFICIAL[self.provider]
+
+    @property
+    def local(self) -> bool:
+        """Whether the server is on this machine, where no proxy belongs in between."""
+        host = urlsplit(self.url).hostname or ""
+        try:
+            return ip_address(host).is_loopback
+        except ValueError:
+            return host == "localhost" or host.endswith(".localhost")
 
     @property
     def shown(self) -> str:

@@ -8,8 +8,7 @@ from typing import Any
 from doubles.models import ModelServer
 
 from activities.providers import ModelReply, ModelRequest
-from activities.providers.http_provider import HttpProvider
-from activities.providers.transport import Limits
+from activities.providers.http_provider import HttpProvider, Limits
 
 KEY = "sk-canary-93f1c07e"
 QUICK = Limits(connect=2.0, first=1.0, idle=0.5)

@@ -3,9 +3,10 @@ import os
 import socket
 from collections.abc import AsyncIterator
 
+import httpx
 import pytest
 
-from activities.http import addresses, download
+from activities.http import addresses
 from activities.toolbox.errors import AddressRefused, ContentRefused, FetchFailed, HttpStatusError
 from activities.toolbox.http.http_get import HttpGetArguments, http_get
 
@@ -266,12 +267,12 @@ async def test_a_name_that_changes_its_answer_after_the_check_changes_nothing(
         asked.append(host)
         return ["93.184.216.34"] if len(asked) == 1 else ["127.0.0.1"]
 
-    async def dial(client: object, destination: addresses.Destination, sending: object) -> None:
-        dialled.extend((destination.host, address) for address in destination.addresses)
+    async def dial(client: object, request: httpx.Request, **_: object) -> None:
+        dialled.append((request.extensions["sni_hostname"], request.url.host))
         raise ContentRefused("nothing is sent in this test")
 
     monkeypatch.setattr(addresses, "resolve", rebinding)
-    monkeypatch.setattr(download, "_send", dial)
+    monkeypatch.setattr(httpx.AsyncClient, "send", dial)
     with pytest.raises(ContentRefused):
         await fetch(f"http://rebind.example:{canary.port}/")
     assert asked == ["rebind.example"]

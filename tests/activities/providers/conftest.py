@@ -8,10 +8,9 @@ from doubles.model_bench import KEY, QUICK, Bench, MakeRemote
 from doubles.models import ModelServer, model_server
 
 from activities.providers.anthropic import Anthropic
-from activities.providers.http_provider import HttpProvider
+from activities.providers.http_provider import HttpProvider, Limits
 from activities.providers.openai import OpenAI
 from activities.providers.settings import Server
-from activities.providers.transport import Limits
 
 
 @pytest.fixture

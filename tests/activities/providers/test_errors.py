@@ -1,53 +1,16 @@
 """What a server's refusal means, and whether and when it is tried again."""
 
 import json
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 
 import pytest
 from doubles.model_bench import KEY, Bench
 from doubles.model_rules import Reply
 
 from activities.providers import ProviderError
-from activities.providers.errors import LONGEST_WAIT, error_of, error_within, wait_of
+from activities.providers.errors import error_of, error_within
 from activities.providers.settings import Server
 
 SERVER = Server("openai", "http://models.test/v1", KEY)
-
-
-NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
-
-
-def at(seconds: float) -> str:
-    return format_datetime(NOW + timedelta(seconds=seconds), usegmt=True)
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({"retry-after": "7"}, 7),
-        ({"retry-after": "0.25"}, 0.25),
-        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
-        ({"retry-after": at(20)}, 20),
-        ({"retry-after": at(-300)}, 0),
-        ({"retry-after": "-5"}, 0),
-        ({"retry-after": "1000000000"}, LONGEST_WAIT),
-        ({"retry-after": "inf"}, LONGEST_WAIT),
-        ({"retry-after": at(10**8)}, LONGEST_WAIT),
-        ({"retry-after-ms": "1e300"}, LONGEST_WAIT),
-    ],
-)
-def test_every_form_of_a_wait_is_read_and_capped(
-    headers: dict[str, str], seconds: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("activities.providers.errors.time.time", NOW.timestamp)
-    assert wait_of(headers) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "soon", "nan", "Wed, 99 Foo 2026", "\x00", "Mon, 01 Jan 99999 00:00:00 GMT"])
-def test_a_wait_that_makes_no_sense_is_none(text: str) -> None:
-    assert wait_of({"retry-after": text}) is None
-
 
 CASES = [
     (401, "Incorrect API key provided", "", "KeyRefused", False),

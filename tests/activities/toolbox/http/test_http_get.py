@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import ValidationError
 
-from activities.http import addresses, download
+from activities.http import addresses, client
 from activities.toolbox import load_tools
 from activities.toolbox.context import ToolContext
 from activities.toolbox.errors import AddressRefused, ContentRefused, FetchFailed, HttpStatusError
@@ -267,7 +267,7 @@ async def secure(tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch) -> A
         return ["127.0.0.1"]
 
     monkeypatch.setattr(addresses, "resolve", resolve)
-    monkeypatch.setattr(download, "_certificates", lambda: ssl.create_default_context(cafile=str(certificate)))
+    monkeypatch.setattr(client, "_certificates", lambda: ssl.create_default_context(cafile=str(certificate)))
     monkeypatch.setenv("SENNIT_HTTP_ALLOW", "sennit.example,other.example,127.0.0.1")
     yield server.sockets[0].getsockname()[1]
     server.close()

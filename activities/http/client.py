@@ -1,0 +1,220 @@
+"""The one HTTP client, of model providers and of tools: every wait and every byte of an answer is bounded."""
+
+import asyncio
+import math
+import ssl
+import time
+import zlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from functools import cache
+from typing import Any, Final, Literal
+
+import httpx
+
+from activities.http.addresses import Destination
+
+CONNECT_SECONDS: Final = 10.0
+MOST_BYTES: Final = 4 * 1024 * 1024
+"""Of an answer after decompression, unless a request allows another number."""
+LONGEST_WAIT: Final = 60.0
+"""Seconds: no server makes anybody wait longer before the next attempt."""
+
+
+Cause = Literal["unreachable", "certificate", "timeout", "cut", "encoding", "size"]
+
+
+class HttpError(Exception):
+    """A request that brought no usable answer. `sent` says whether the server may have received it.
+
+    Causes: no connection, or none with a trusted certificate; no bytes in time; a connection that ended before the
+    answer did; an encoding that cannot be read; more bytes than are allowed.
+    """
+
+    def __init__(self, cause: Cause, message: str, *, sent: bool = True) -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.sent = sent
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is sent. With a `destination` only its checked addresses are asked, for a certificate of its host."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    destination: Destination | None = None
+
+
+class Answer:
+    """An answer whose head has arrived. Deadlines are in the event loop's time; None waits for ever."""
+
+    def __init__(self, response: httpx.Response, limit: int) -> None:
+        self.status = response.status_code
+        self.reason = response.reason_phrase
+        self.headers: Mapping[str, str] = response.headers
+        self.kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        self._limit = limit
+        self._size = 0
+        self._chunks = response.aiter_raw()
+        self._unzip = _unzip_of(response.headers.get("content-encoding", ""))
+
+    async def chunk(self, deadline: float | None = None, late: str = "the answer does not end") -> bytes:
+        """Return the next decoded bytes, nothing at the end. Raises HttpError, for lateness with the words in `late`,
+        and before more than the limit is in memory, whatever the compression.
+        """
+        piece = await self._next(deadline, late, self._limit - self._size + 1)
+        if self._size > self._limit:
+            raise HttpError("size", f"sent over {self._limit:,} bytes")
+        return piece
+
+    async def read(self, deadline: float | None = None, most: int | None = None) -> bytes:
+        """Return the rest of the body; with `most`, no more than that of it. Raises HttpError."""
+        body = bytearray()
+        if most is None:
+            while piece := await self.chunk(deadline):
+                body += piece
+            return bytes(body)
+        while len(body) < most and (piece := await self._next(deadline, "the answer does not end", most - len(body))):
+            body += piece
+        return bytes(body[:most])
+
+    async def _next(self, deadline: float | None, late: str, room: int) -> bytes:
+        while True:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    raw = await anext(self._chunks, b"")
+            except TimeoutError:
+                raise HttpError("timeout", late) from None
+            except httpx.TransportError as error:
+                raise _http_error(error) from None
+            try:
+                piece = raw if self._unzip is None else bytes(self._unzip.decompress(raw, room))
+            except zlib.error:
+                raise HttpError("encoding", "the answer says gzip and is not") from None
+            self._size += len(piece)
+            if not raw and self._unzip and self._size and not self._unzip.eof:
+                raise HttpError("cut", "the compressed answer ended early")
+            if piece or not raw:
+                return piece
+
+
+class HttpClient:
+    """Sends requests with these headers. Connections are kept until `close`; redirects are never followed."""
+
+    def __init__(self, headers: Mapping[str, str], *, proxies: bool, connect: float = CONNECT_SECONDS) -> None:
+        """`proxies` says whether those of the environment are used."""
+        self._headers = {"user-agent": "sennit", **headers}
+        self._proxies = proxies
+        self._connect = connect
+        self._client: httpx.AsyncClient | None = None
+
+    @asynccontextmanager
+    async def send(
+        self, request: Request, *, limit: int = MOST_BYTES, deadline: float | None = None
+    ) -> AsyncIterator[Answer]:
+        """Send a request, and give the answer once its head is there. Raises HttpError.
+
+        The connection is closed at the end of the block unless the answer was read to its end.
+        """
+        try:
+            async with asyncio.timeout_at(deadline):
+                response = await self._dial(request)
+        except TimeoutError:
+            raise HttpError("timeout", "no answer in time") from None
+        except httpx.TransportError as error:
+            raise _http_error(error) from None
+        try:
+            yield Answer(response, limit)
+        finally:
+            await response.aclose()
+
+    async def close(self) -> None:
+        """Close the connections; the next request opens new ones."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def _dial(self, request: Request) -> httpx.Response:
+        if self._client is None:
+            self._client = httpx.AsyncClient(
+                headers=self._headers,
+                verify=_certificates(),
+                trust_env=self._proxies,
+                follow_redirects=False,
+                timeout=httpx.Timeout(None, connect=self._connect),
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=15.0),
+            )
+        *others, last = request.destination.addresses if request.destination else ("",)
+        for address in others:
+            try:
+                return await self._client.send(_built(self._client, request, address), stream=True)
+            except (httpx.ConnectError, httpx.ConnectTimeout):
+                continue
+        return await self._client.send(_built(self._client, request, last), stream=True)
+
+
+def _built(client: httpx.AsyncClient, request: Request, address: str) -> httpx.Request:
+    """Return the request. Of a checked destination `address` is asked for what the URL names: its host stays in the
+    Host header and in the certificate's check.
+    """
+    place = request.destination
+    if place is None:
+        return client.build_request(request.method, request.url, headers=request.headers, content=request.body)
+    return client.build_request(
+        request.method,
+        place.url.copy_with(host=address),
+        headers={"Host": place.url.netloc.decode("ascii"), **request.headers},
+        content=request.body,
+        extensions={"sni_hostname": place.host},
+    )
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that a server asks to wait, at most 60; None when it says nothing that can be read."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    text = headers.get("retry-after", "")
+    seconds = milliseconds / 1000 if milliseconds is not None else _number(text)
+    if seconds is None and text:
+        try:
+            date = parsedate_to_datetime(text)
+        except (ValueError, OverflowError):
+            return None
+        seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - time.time()
+    return None if seconds is None else min(max(seconds, 0.0), LONGEST_WAIT)
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return None if math.isnan(value) else value
+
+
+def _http_error(error: httpx.TransportError) -> HttpError:
+    text = str(error)
+    if isinstance(error, httpx.ConnectTimeout | httpx.ConnectError | httpx.ProxyError | httpx.UnsupportedProtocol):
+        cause: Cause = "certificate" if "CERTIFICATE_VERIFY_FAILED" in text else "unreachable"
+        return HttpError(cause, text or "no connection in time", sent=False)
+    return HttpError("cut", text or type(error).__name__)
+
+
+def _unzip_of(encoding: str) -> Any:
+    encoding = encoding.strip().lower()
+    if encoding in ("", "identity"):
+        return None
+    if encoding not in ("gzip", "x-gzip"):
+        raise HttpError("encoding", f"the answer is encoded as {encoding[:40]!r}; only gzip is read")
+    return zlib.decompressobj(wbits=31)
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Load the trusted certificates once; SSL_CERT_FILE and SSL_CERT_DIR are honoured."""
+    return httpx.create_ssl_context()

@@ -1,0 +1,114 @@
+"""The HTTP client: what of an answer is read, how far, and what each failure is called."""
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from activities.http.client import LONGEST_WAIT, HttpClient, HttpError, Request, retry_after
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def at(seconds: float) -> str:
+    return format_datetime(NOW + timedelta(seconds=seconds), usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7),
+        ({"retry-after": "0.25"}, 0.25),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": at(20)}, 20),
+        ({"retry-after": at(-300)}, 0),
+        ({"retry-after": "-5"}, 0),
+        ({"retry-after": "1000000000"}, LONGEST_WAIT),
+        ({"retry-after": "inf"}, LONGEST_WAIT),
+        ({"retry-after": at(10**8)}, LONGEST_WAIT),
+        ({"retry-after-ms": "1e300"}, LONGEST_WAIT),
+    ],
+)
+def test_every_form_of_a_wait_is_read_and_capped(
+    headers: dict[str, str], seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("activities.http.client.time.time", NOW.timestamp)
+    assert retry_after(headers) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "nan", "Wed, 99 Foo 2026", "\x00", "Mon, 01 Jan 99999 00:00:00 GMT"])
+def test_a_wait_that_makes_no_sense_is_none(text: str) -> None:
+    assert retry_after({"retry-after": text}) is None
+
+
+def head(length: int, encoding: str = "") -> bytes:
+    line = f"Content-Encoding: {encoding}\r\n" if encoding else ""
+    return f"HTTP/1.1 200 OK\r\n{line}Content-Length: {length}\r\n\r\n".encode()
+
+
+SHORT = gzip.compress(b"word " * 100)[:-8]
+PACKED = gzip.compress(b"word " * 100_000)
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[HttpClient]:
+    """A client that is closed at the end."""
+    found = HttpClient({}, proxies=False, connect=2.0)
+    yield found
+    await found.close()
+
+
+async def read(client: HttpClient, answer: bytes, limit: int = 1_000, most: int | None = None) -> bytes:
+    """Return what the client reads of an answer within a second; the server says no more and keeps the connection."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        if answer.endswith(b"CUT"):
+            writer.close()
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    request = Request("GET", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+    ends = asyncio.get_running_loop().time() + 1
+    try:
+        async with client.send(request, limit=limit, deadline=ends) as found:
+            return await found.read(ends, most)
+    finally:
+        await client.close()
+        server.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "cause"),
+    [
+        (b"", "timeout"),
+        (head(9) + b"four", "timeout"),
+        (head(9) + b"CUT", "cut"),
+        (head(2_000) + b"x" * 2_000, "size"),
+        (head(len(PACKED), "gzip") + PACKED, "size"),
+        (head(4, "gzip") + b"four", "encoding"),
+        (head(4, "br") + b"four", "encoding"),
+        (head(len(SHORT), "gzip") + SHORT, "cut"),
+    ],
+)
+async def test_each_failure_has_its_cause(client: HttpClient, answer: bytes, cause: str) -> None:
+    with pytest.raises(HttpError) as caught:
+        await read(client, answer)
+    assert (caught.value.cause, caught.value.sent) == (cause, True)
+
+
+async def test_where_nobody_listens_nothing_was_sent(client: HttpClient, unused_tcp_port: int) -> None:
+    with pytest.raises(HttpError) as caught:
+        async with client.send(Request("GET", f"http://127.0.0.1:{unused_tcp_port}/")):
+            pass
+    assert (caught.value.cause, caught.value.sent) == ("unreachable", False)
+
+
+@pytest.mark.parametrize("answer", [head(2_000) + b"word " * 400, head(len(PACKED), "gzip") + PACKED])
+async def test_a_beginning_is_read_however_long_the_rest_is(client: HttpClient, answer: bytes) -> None:
+    assert await read(client, answer, most=7) == b"word wo"
