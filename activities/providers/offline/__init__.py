@@ -1,8 +1,8 @@
 """The `offline` model: rules instead of a model, so that everything works without a key.
 
-It plans look-ups, comparisons, differences and sums over a folder of documents, finds figures with their sentences, and
-answers with citations. It knows the wording of questions and units of measure, nothing about the world. What it cannot
-tell it does not guess: it says so, quotes the nearest sentences, and its answer is `partial`.
+It plans look-ups, comparisons, differences and sums over a folder of documents and answers with citations. It knows the
+wording of questions and units of measure, nothing about the world. What it cannot tell it does not guess: it says so,
+quotes the nearest sentences, and its answer is `partial`.
 """
 
 import json
@@ -10,18 +10,19 @@ import re
 from typing import Any
 
 from activities.providers.model import ModelReply, ModelRequest, ProviderError
-from activities.providers.offline.answers import answer, material_of, quoted, summarised, summary
+from activities.providers.offline.answers import Answer, Material, answer, quoted, summary
 from activities.providers.offline.facts import find, nearest
-from activities.providers.offline.plans import instruction, plan_of, read_order
-from activities.providers.offline.questions import question
+from activities.providers.offline.questions import Question, core, question
+from activities.providers.offline.words import read_phrase
 from workflows.plan.language.json_schema import violations
 from workflows.plan.language.limits import Usage
 
-_SUMMARISE = re.compile(
-    r"summari[sz]e\b.*?(?:(?P<count>\d{1,2}|one|two|three) sentences?\b|$)", re.IGNORECASE | re.DOTALL
-)
-_NUMBERS = {"one": 1, "two": 2, "three": 3}
-_ANSWER = "Answer from these findings alone"
+_SUMMARISE = re.compile(r"(?is)summari[sz]e\b.*?(?:(?P<count>\d{1,2}|one|two|three) sentences?\b|$)")
+_TAKEN = ("input", "goal", "answer", "lead", "difference", "sum")
+_FIND = re.compile(r"(?s)Find the (?P<what>.+?) in the (?:passages|document)(?:, in (?P<unit>[^\s,.]+))?\.(?=\s|$)")
+_TEXT = {"type": "string"}
+_FIELDS = {"found": {"type": "boolean"}, "value": {"type": ["number", "null"]}, "subject": _TEXT, "unit": _TEXT}
+_FACT = {"type": "object", "properties": {**_FIELDS, "quote": _TEXT, "source": _TEXT}, "required": ["found"]}
 
 
 class OfflineCannot(ProviderError):
@@ -39,60 +40,107 @@ class Offline:
             raise OfflineCannot(f"the offline rules cannot fill this output_schema: {place} {sentence}; set a model")
         text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
         request.on_text(text)
-        return ModelReply(output, Usage(_tokens(request.prompt), _tokens(text), calls=1), text=text)
+        sent, given = (-(-len(each.encode("utf-8", "replace")) // 3) for each in (request.prompt, text))
+        return ModelReply(output, Usage(sent, given, calls=1), text=text)
 
     async def default_model(self) -> str:
         """Return `offline`: there is one set of rules."""
         return "offline"
 
 
-def _tokens(text: str) -> int:
-    return -(-len(text.encode("utf-8", "replace")) // 3)
-
-
 def _plan(request: ModelRequest) -> Any:
     goal = request.goal.strip()
     if not re.search(r"[^\W_]", goal[:200]):
         raise OfflineCannot("the goal has no word to search for")
-    plan = plan_of(goal, question(goal))
+    asked = question(goal)  # where the rules read no question, the plan only finds passages
+    nodes, inputs = _look_ups(asked) if asked else ([_search("passages", goal)], ["passages"])
     allowed = [tool.get("name") for tool in request.tools]
-    lacking = {node["tool"] for node in plan["nodes"] if "tool" in node and node["tool"] not in allowed}
+    lacking = {node["tool"] for node in nodes if "tool" in node and node["tool"] not in allowed}
     if allowed and lacking:
         names = ", ".join(sorted(lacking))
         raise OfflineCannot(f"the offline rules plan with {names}, which this run may not use; allow it or set a model")
-    return plan
+    prompt = f"{_escaped(goal)}\n\nAnswer from these findings alone, with a mark [n] for each source."
+    joiner = {"id": "answer", "kind": "llm", "role": "joiner", "prompt": prompt, "inputs": inputs}
+    return {"goal": goal, "nodes": [*nodes, joiner], "answer": "$answer"}
+
+
+def _look_ups(question: Question) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the nodes that find what the question needs, and which of them the answer is made from."""
+    nodes: list[dict[str, Any]] = []
+    attribute = question.attribute
+    word = (*attribute.nouns, *attribute.happened, attribute.did)[0]
+    unit = f", in {unit}" if (unit := question.unit or attribute.unit) else ""
+    for subject in question.subjects:
+        name, taken = _slug(subject), [*_TAKEN, *(node["id"] for node in nodes)]
+        while any(f"{other}_".startswith(f"{name}_") for other in taken):
+            name += "x"
+        what = attribute.phrase.format(subject)
+        prompt = f"Find the {_escaped(what)} in the passages{unit}.\n\n${name}"
+        find = {"id": f"{name}_{_slug(word)}", "kind": "llm", "role": "worker", "prompt": prompt}
+        nodes += [_search(name, what), {**find, "output_schema": _FACT}]
+    inputs = [node["id"] for node in nodes[1::2]]
+    values = ", ".join(f"${{{node}.value}}" for node in inputs)
+    lead = f"max({values}) - min({values})" if question.leads else ""
+    by_shape = {"difference": values.replace(", ", " - "), "sum": values.replace(", ", " + ")}
+    if expression := by_shape.get(question.shape, lead):
+        tests = [{"ref": f"${node}.found", "op": "eq", "value": True} for node in inputs]
+        inputs.append("lead" if question.shape == "compare" else question.shape)
+        work = {"kind": "tool", "tool": "calculate", "args": {"expression": expression}, "when": {"and": tests}}
+        nodes.append({"id": inputs[-1], **work})
+    return nodes, inputs
+
+
+def _search(name: str, query: str) -> dict[str, Any]:
+    return {"id": name, "kind": "tool", "tool": "search", "args": {"query": _escaped(query[:200]), "k": 5}}
+
+
+def _slug(text: str) -> str:
+    name = "_".join(re.findall("[a-z0-9]+", core(text)))[:16].strip("_")
+    return name if name[:1].isalpha() else f"n{name}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("$", "$$")  # a dollar sign is no reference
+
+
+def _instruction(template: str) -> str:
+    """Return what a prompt says before its first reference, dollar signs as they were meant."""
+    return "".join(re.findall(r"\A(?:[^$]|\$\$)*", template)).replace("$$", "$").strip()
 
 
 def _work(request: ModelRequest) -> Any:
     """Return a fact, if the prompt asks for one as the planner does; a summary, if it asks for one; else quotations."""
-    material, asked = material_of(request.inputs), instruction(request.template)
-    if order := read_order(asked):
-        return find(*order, material.passages)
+    material, asked = Material(request.inputs), _instruction(request.template)
+    found = _FIND.match(asked)
+    if found and (read := read_phrase(found["what"])):
+        return find(*read, found["unit"] or "", material.passages)
     if not material.passages:
-        raise OfflineCannot(
-            "the offline rules only quote from a node's inputs, and this prompt refers to no text; set a model"
-        )
-    count = _wanted_length(asked)
-    chosen = summary(material.passages, count) if count else nearest(asked, material.passages)
-    text = " ".join(sentence if count or not item.path else f"{sentence} [{item.path}]" for item, sentence in chosen)
-    text = text if count else f"Nearest sentences (offline rules, no model): {text}"
+        raise OfflineCannot("the offline rules can only quote, and this prompt refers to no text; set a model")
+    if count := _length(asked):
+        chosen = summary(material.passages, count)
+        text = " ".join(sentence for _, sentence in chosen)
+    else:
+        chosen = nearest(asked, material.passages)
+        quotes = (f"{sentence} [{item.path}]" if item.path else sentence for item, sentence in chosen)
+        text = f"Nearest sentences (offline rules, no model): {' '.join(quotes)}"
     source = chosen[0][0] if chosen else material.passages[0]
     given = {"path": source.path, "title": source.title, "text": text}
-    wanted = (request.output_schema or {}).get("properties")
-    return {name: given[name] for name in given if name in wanted} if isinstance(wanted, dict) else text
+    return {name: given[name] for name in (request.output_schema or {}).get("properties", ()) if name in given} or text
 
 
 def _join(request: ModelRequest) -> Any:
-    material, asked = material_of(request.inputs), instruction(request.template)
-    if count := _wanted_length(asked):
-        return summarised(material.passages, count)
-    goal = asked.partition(_ANSWER)[0].strip() or request.goal
+    material, asked = Material(request.inputs), _instruction(request.template)
+    if count := _length(asked):
+        chosen, said = summary(material.passages, count), Answer()
+        said.lines = [" ".join(said.quote(item.node, {"source": item.path, "quote": text}) for item, text in chosen)]
+        return said.output()
+    goal = asked.partition("Answer from these findings alone")[0].strip() or request.goal
     read = question(goal) or question(request.goal)
     return answer(read, material) if read and material.facts else quoted(goal, material)
 
 
-def _wanted_length(asked: str) -> int:
-    """Return how many sentences a summary is wanted in, 3 where none are counted; 0 for any other instruction."""
+def _length(asked: str) -> int:
+    """Return how many sentences a summary is wanted in; 0 for any other instruction."""
     found = _SUMMARISE.match(asked)
     count = (found["count"] or "three").lower() if found else "0"
-    return _NUMBERS.get(count) or int(count)
+    return {"one": 1, "two": 2, "three": 3}.get(count) or int(count)

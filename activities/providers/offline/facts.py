@@ -1,7 +1,6 @@
 """Finds one property of one thing in passages, with the sentence that gives it.
 
-A sentence counts only if it begins with the thing and has nothing but plain words between that, the property and its
-figure. Whatever else a document says is for a person, or a model, to read: nothing is guessed.
+A sentence counts only if it begins with the thing and has nothing but plain words up to the figure: nothing is guessed.
 """
 
 import re
@@ -10,24 +9,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from activities.providers.offline.questions import core
-from activities.providers.offline.words import FIGURE, Attribute, any_of, figure_of, tidy, unit_of
+from activities.providers.offline.words import FIGURE, SCALES, Attribute, any_of, unit_of
 
 Fact = dict[str, Any]
 
-_LONGEST = 1_000
-_LETTERS = str.maketrans("łŁøØđĐ", "lLoOdD")
-_END = re.compile(
-    r"(?:(?<=[.!?])|(?<=[.!?][\"'\u201d\u2019)\]]))(?<!\b(?:St|Mt|Dr|Mr|vs|ca|No)\.)(?<!\b[A-Z]\.)\s+"
-    r"(?=[\"'\u201c\u2018(\[]?[^\W_a-z])"
-)
+_END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?]\W))(?<!\b(?:St|Mt|Dr|Mr|vs|No)\.)(?<!\b[A-Z]\.)\s+(?=\W?[^\W_a-z])")
 _HEADING, _BULLET = re.compile(r"\s{0,3}#{1,6}\s+"), re.compile(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+")
-_KEY = re.compile(r"([A-Za-z ]{3,40}): (?=[\d-]|about )")
+_KEY = re.compile(r"^([A-Za-z ]{3,40}): (?=[\d-]|about )")
 _MARKUP = re.compile(r"\*\*|__|`|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)")
-_COMMON_WORDS = (
-    "a about an and are as at by did do does for from had has have how in is it its of on or that the their to was"
-)
-_COMMON = frozenset(f"{_COMMON_WORDS} were what when where which who why with".split())
-
+_COMMON_WORDS = "a about an and are as at by did do does for from had has have how in is it its of on or that the their"
+_COMMON = frozenset(f"{_COMMON_WORDS} to was were what when where which who why with".split())
 _IS, _WAS = "(?:is|are|stands|measures|rises|lies|takes|has|have|had)", "(?:is|are|was|were)"
 _HAS_A = "(?:has|have|had|reaches|can reach|(?:lies|stands|is|are) at) (?:an? |the )"
 _ABOUT = "(?:(?:about|around|roughly|approximately|some|on average|an estimated|a total of|up to) )*"
@@ -40,7 +31,7 @@ _DATE = (
     r"(?![\w\u2013\u2014-]|[.,:]\d| ?[\u2013-]| (?:bce?|to|or)\b)"
 )
 _HOLDS_FOR = re.compile(r"(?: in all)?(?:,? (?:as of|in|since) | \()(\d{4})\b")
-_NOBODY = re.compile(r"\b(?:who|not|never|no|nobody|if|whether|it|they|he|she|that)\b", re.IGNORECASE)
+_WHO = r"(?:(?!\b(?:who|not|never|no|nobody|if|whether|it|they|he|she|that)\b)[^,;:()]){1,80}?"
 
 
 class Passage(NamedTuple):
@@ -63,7 +54,7 @@ def _statements(passage: Passage) -> Iterator[str]:
     for line in [*passage.text.splitlines(), ""]:
         heading, plain = _HEADING.match(line), _MARKUP.sub("", _BULLET.sub("", line, count=1)).strip()
         if heading or not plain or plain.count("|") > 1 or _BULLET.match(line) or _KEY.match(plain):
-            yield from (part[:_LONGEST] for part in _END.split(block.strip()) if part)
+            yield from (part[:1_000] for part in _END.split(block.strip()) if part)
             block = ""
         if heading:
             yield line
@@ -86,31 +77,25 @@ def _stems(text: str) -> set[str]:
 
 
 def _unaccented(text: str) -> str:
-    plain = "".join(unicodedata.normalize("NFKD", char)[0] if char.isalpha() else char for char in text)
-    return plain.translate(_LETTERS)
+    return "".join(unicodedata.normalize("NFKD", char)[0] if char.isalpha() else char for char in text)
 
 
 def find(attribute: Attribute, subject: str, unit: str, passages: Sequence[Passage]) -> Fact:
-    """Return the fact as `{found: true, value, unit, text, year, quote, source, ...}`, of several years the latest.
-
-    Else `{found: false, near}` with the nearest sentences; so, too, where documents do not agree, unless one of them is
-    about the thing itself. The value is in `unit`, or in the attribute's own.
-    """
+    """Return `{found: true, value, unit, quote, source, ...}`, or `{found: false, near}` with near sentences."""
     pairs = [pair for passage in passages for pair in _facts(attribute, subject, unit, passage)]
     found = [fact for fact, own in pairs if own] or [fact for fact, _ in pairs]
-    if all(fact["year"] for fact in found):
+    if all(fact["year"] for fact in found):  # else documents that do not agree tell nothing
         found = [fact for fact in found if fact["year"] == max(other["year"] for other in found)]
     about: Fact = {"subject": subject, "name": subject}
     if len({(fact["quote"] if attribute.did else fact["value"], fact["unit"]) for fact in found}) == 1:
         return {"found": True, **about, **found[0]}
     words = " ".join((subject, *attribute.nouns, *attribute.after, *attribute.happened, attribute.did))
-    near = [(passage.path, text) for passage, text in nearest(words, passages, 2)]
-    near = [(fact["source"], fact["quote"]) for fact in found[:3]] or near
-    return {"found": False, **about, "near": [{"source": source, "quote": quote} for source, quote in near]}
+    quotes = [{"source": fact["source"], "quote": fact["quote"]} for fact in found[:3]]
+    near = [{"source": passage.path, "quote": text} for passage, text in nearest(words, passages, 2)]
+    return {"found": False, **about, "near": quotes or near}
 
 
 def _facts(attribute: Attribute, subject: str, unit: str, passage: Passage) -> Iterator[tuple[Fact, bool]]:
-    """Yield the facts of a passage, each with whether its document is titled like the thing."""
     words = map(re.escape, re.split(r"[\s-]+", _unaccented(core(subject))))
     name = rf"(?:the |an? )?(?:(?:river|mount|mt\.?) )?{r'[ -]'.join(words)}(?: river)?(?!\w)"
     patterns = [re.compile(text, re.IGNORECASE) for text in _patterns(attribute, name)]
@@ -138,7 +123,7 @@ def _patterns(attribute: Attribute, name: str) -> list[str]:
     if attribute.did:
         did, capital = re.escape(attribute.did), r"(?-i:[^\W\d_a-z])"
         return [
-            rf"(?P<who>{capital}[^,;:()]{{0,80}}?) {did} {name}(?!['\u2019-]| {capital})",
+            rf"(?={capital}){_WHO} {did} {name}(?!['\u2019-]| {capital})",
             rf"{start}(?:was|were) {did}(?: in \d{{4}})?,? by (?:[a-z]+ ){{0,4}}?{capital}",
         ]
     if attribute.happened:
@@ -154,20 +139,20 @@ def _patterns(attribute: Attribute, name: str) -> list[str]:
 
 
 def _value(attribute: Attribute, asked: str, match: re.Match[str]) -> Fact | None:
-    """Return value, unit, the document's own wording and the year that it holds for; None for another measure."""
+    """Return value, unit and, where the text says it, the year that it holds for; None for another measure."""
     groups = match.groupdict()
     if attribute.did:
-        return None if _NOBODY.search(groups.get("who") or "") else {"value": None, "unit": "", "text": match[0]}
+        return {"value": None, "unit": ""}
     if attribute.happened:
         return {"value": int(match["year"]), "unit": "", "text": f"{match['event'].lower()} in {match['year']}"}
-    value, unit = figure_of(match)
-    symbol = asked or attribute.unit
+    unit, symbol = unit_of(match["unit"] or ""), asked or attribute.unit
     target = unit if symbol is None else unit_of(symbol)
-    if target is None or target.dimension != unit.dimension:
+    if unit is None or target is None or target.dimension != unit.dimension:
         return None
     holds = _HOLDS_FOR.match(match.string, match.end())
-    year = groups.get("lead") or (holds[1] if holds else None)
-    text = match.string[min(match.start(part) for part in ("sign", "number") if match[part]) : match.end("number")]
-    text = " ".join(filter(None, (text, match["scale"], match["unit"])))
-    value = value if unit == target else tidy(float(f"{value * unit.factor / target.factor:.6g}"))
-    return {"value": value, "unit": target.symbol, "text": text, "year": int(year) if year else None}
+    year = groups.get("lead") or (holds and holds[1])
+    number = float(match["number"].replace(",", "")) * SCALES.get((match["scale"] or "").lower(), 1)
+    number *= unit.factor / target.factor * (-1 if match["sign"] else 1)
+    value = float(f"{number:.{12 if unit == target else 6}g}")
+    value = int(value) if value.is_integer() and abs(value) < 1e15 else value
+    return {"value": value, "unit": target.symbol, "year": int(year) if year else None}

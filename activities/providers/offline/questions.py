@@ -10,6 +10,7 @@ from activities.providers.offline.words import Attribute, any_of
 Shape = Literal["lookup", "compare", "difference", "sum"]
 Groups = dict[str, str | None]
 
+_COUNTING = ("more", "most", "fewer", "fewest")
 _BE, _HAS, _THE, _NAMES = "(?:is|are|was|were)", "(?:has|have)", "(?:the |an? )?", "(?P<names>.+?)"
 _A_AND_B, _A_THAN_B = "(?P<a>.+?) and (?:that of )?(?P<b>.+?)", "(?P<a>.+?)(?: have)? than (?P<b>.+?)"
 _WHICH, _OF, _SEP = "(?:which|what|who)(?: one| [a-z]+)?", "(?:of|out of|among|between)", "(?: ?[,:;-] ?| )"
@@ -32,7 +33,7 @@ _WORDINGS: tuple[tuple[Shape, str], ...] = (
     ("sum", f"(?:what {_BE} )?{_THE}(?:combined|total|sum of the) {_NOUN} of {_NAMES}"),
     ("sum", f"how {_LONG} {_BE} {_NAMES} {_ALL}"),
     ("sum", f"how many {_THINGS} (?:do|{_HAS}|live in|are in) {_NAMES} (?:have )?{_ALL}"),
-    ("lookup", f"how long {_BE} a (?P<day>day) on {_NAMES}"),
+    ("lookup", f"how long {_BE} a (?P<verb>day) on {_NAMES}"),
     ("lookup", f"(?:how (?:much|long|fast)|at what temperature) (?:does|do|can) {_NAMES} {_VERB}"),
     ("lookup", f"how {_LONG} {_BE} {_NAMES}"),
     ("lookup", f"how many {_THINGS} (?:does|do) {_NAMES} have"),
@@ -41,23 +42,17 @@ _WORDINGS: tuple[tuple[Shape, str], ...] = (
     ("lookup", f"(?:what {_BE} |list |give )?{_THE}{_NOUN} of {_NAMES}"),
     ("lookup", f"what {_BE} {_NAMES}'s? {_NOUN}"),
     ("lookup", f"who {_ACT} {_NAMES}"),
-    ("lookup", f"who {_BE} {_NAMES} {_ACT} by"),
 )
 _RULES = [(shape, re.compile(wording, re.IGNORECASE)) for shape, wording in _WORDINGS]
 
-_POLITE = re.compile(r"(?:(?:please|(?:can|could) you|tell me(?! about)|do you know) )+", re.IGNORECASE)
-_IN_UNIT = re.compile(rf",? in (?P<unit>{words.UNIT})$", re.IGNORECASE)
-_LEAD = re.compile(
-    rf",? and (?:by how (?:much|many [a-z]+)|how much {any_of(words.COMPARATIVES)} is it than the (?P<last>[a-z]+st))$",
-    re.IGNORECASE,
-)
+_POLITE = re.compile(r"(?i)(?:(?:please|(?:can|could) you|tell me(?! about)|do you know) )+")
+_IN_UNIT = re.compile(rf"(?i),? in ({words.UNIT})$")
+_LEAD = re.compile(rf"(?i),? and (?:by how (?:much|many [a-z]+)|how much {_ADJ} is it than the (?P<last>[a-z]+st))$")
 _NO_NAME = re.compile(
-    r"\b(?:is|are|was|were|do|does|did|has|have|had|can|which|what|who|how|when|where|why|than|it|they|them|its|their|"
-    r"together|combined|all|every|each|between|by|not)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:is|are|was|do|does|did|has|have|can|which|what|who|how|when|where|why|than|it|by|not)\b"
 )
 _AND = re.compile(r"\s*[,;]\s*(?:(?:and|or) )?|\s+(?:and|or|vs\.?|versus)\s+")
-_COMES_AND_GOES = re.compile(r"^(?:(?:the|an?) )?(?:(?:river|mount|mt\.?) )?|(?: river)?$", re.IGNORECASE)
+_COMES_AND_GOES = re.compile(r"^(?:(?:the|an?) )?(?:(?:river|mount|mt\.?) )?|(?: river)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,49 +70,40 @@ class Question:
 
 def question(goal: str) -> Question | None:
     """Return the question that a goal asks; None when no rule reads all of it."""
-    head = re.sub(r"[?.!\s]+$", "", " ".join(goal.replace("\u2019", "'").split()))[:2000]
-    head = _POLITE.sub("", head, count=1)
-    unit = _IN_UNIT.search(head)
-    head = head[: unit.start()] if unit else head
+    head = _POLITE.sub("", " ".join(goal.replace("\u2019", "'").split()).rstrip(" ?.!"), count=1)
+    head, unit, _ = (*_IN_UNIT.split(head, maxsplit=1), "", "")[:3]
     lead = _LEAD.search(head)
     head = head[: lead.start()] if lead else head
-    for shape, pattern in _RULES:
+    for shape, pattern in _RULES if len(head) <= 400 else ():
         if (match := pattern.fullmatch(head)) and (read := _attribute(match.groupdict())):
-            attribute, sign, wins = read
-            subjects = _subjects(match.groupdict())
+            subjects, symbol = _subjects(match.groupdict()), words.unit_of(unit)
             led = lead is None or (shape == "compare" and (lead["last"] or len(subjects) == 2))
             if led and len(subjects) >= (1 if shape == "lookup" else 2):
-                symbol = found.symbol if unit and (found := words.unit_of(unit["unit"])) else ""
-                return Question(shape, attribute, subjects, sign, wins, lead is not None, symbol)
+                return Question(shape, read[0], subjects, *read[1:], lead is not None, symbol.symbol if symbol else "")
     return None
 
 
 def _attribute(groups: Groups) -> tuple[Attribute, int, str] | None:
     """Return the attribute asked for, whether more (1) or less (-1) of it wins, and the words that say so."""
     said = {key: " ".join(text.lower().split()) for key, text in groups.items() if text}
-    if "event" in said or "did" in said:
-        return (words.happened(said["event"]) if "event" in said else words.did(said["did"])), 1, ""
+    noun, sign, wins = said.get("things") or said.get("noun") or "", 1, ""
     if adjective := said.get("adjective"):
-        name, sign = words.COMPARATIVES[adjective]
-        return words.ATTRIBUTES[name], sign, f"is {'the ' if adjective.endswith('st') else ''}{adjective}"
-    degree, noun = said.get("degree", "greatest"), said.get("things") or said.get("noun")
-    if noun is None:
-        name = (
-            "length of a day"
-            if "day" in said
-            else words.VERBS.get(said.get("verb", "")) or words.ADJECTIVES[said["long"]]
-        )
-        return words.ATTRIBUTES[name], 1, ""
-    counts = "things" in said or degree in ("more", "most", "fewer", "fewest")
-    attribute = words.ATTRIBUTES["population"] if noun in ("people", "inhabitants") else None
-    attribute = attribute or words.named(f"number of {noun}" if counts and noun not in words.ATTRIBUTES else noun)
-    wins = f"has {'' if degree in ('more', 'fewer', 'less') else 'the '}{degree} {noun}"
-    return (attribute, words.DEGREES[degree], wins) if attribute else None
+        noun, sign = words.COMPARATIVES[adjective]
+        wins = f"is {'the ' if adjective.endswith('st') else ''}{adjective}"
+    elif noun:
+        degree = said.get("degree", "greatest")
+        sign, wins = words.DEGREES[degree], f"has {'' if degree in _COUNTING else 'the '}{degree} {noun}"
+        known = {noun, noun.removesuffix("s")} & words.ATTRIBUTES.keys()
+        noun = f"number of {noun}" if not known and ("things" in said or degree in _COUNTING) else noun
+    noun = noun or words.VERBS.get(said.get("verb", "")) or words.ADJECTIVES.get(said.get("long", ""), "")
+    phrase = f"year in which it was {said['event']}" if "event" in said else f"{noun} of it"
+    read = words.read_phrase(f"person who {said['did']} it" if "did" in said else phrase)
+    return (read[0], sign, wins) if read else None
 
 
 def _subjects(groups: Groups) -> tuple[str, ...]:
     """Return the different names of a match, none when a part of it cannot be a name."""
-    parts = [groups.get("a") or "", groups.get("b") or ""] if "a" in groups else _AND.split(groups["names"] or "")
+    parts = _AND.split(groups["names"] or "") if "names" in groups else [groups["a"] or "", groups["b"] or ""]
     names = [re.sub("^(?:both|either) ", "", part.strip(' .:,"[]')) for part in parts]
     good = all(re.search(r"[^\W_]", name) and len(name) <= 100 and not _NO_NAME.search(name) for name in names)
     return tuple({core(name): name for name in names}.values()) if good and len(names) < 25 else ()

@@ -16,22 +16,16 @@ class Unit(NamedTuple):
 
 
 class Attribute(NamedTuple):
-    """One property; `phrase` names it of a thing: "length of {}".
-
-    `nouns` name it ("a length of 5 km"), `verbs` stand before its figure ("weighs 5 kg"), `after` behind it ("5 km
-    long"). Values are converted to `unit`; None allows any. `happened` asks for a year and `did` for a person instead.
-    """
+    """One property; `verbs` stand before its figure, `after` behind it, and a `unit` of None allows any."""
 
     phrase: str
     unit: str | None = None
     nouns: Words = ()
     verbs: Words = ()
     after: Words = ()
-    happened: Words = ()
-    did: str = ""
+    happened: Words = ()  # asks for a year
+    did: str = ""  # asks for a person
 
-
-COUNT = Unit("", "count")
 
 # dimension: symbol factor name,name; ...
 _UNITS = """
@@ -42,52 +36,41 @@ area: km² 1e6 square kilometre,km2; m² 1 square metre,m2; ha 1e4 hectare; acre
 volume: km³ 1e9 cubic kilometre,km3; m³ 1 cubic metre,m3; l 0.001 litre
 speed: km/h 0.277777777777778 kilometre per hour; m/s 1 metre per second; mph 0.44704 mile per hour
 flow: m³/s 1 cubic metre per second,m3/s
-density: g/cm³ 1 gram per cubic centimetre,g/cm3; kg/m³ 0.001 kilogram per cubic metre,kg/m3
-degrees Celsius: °C 1 degree Celsius
-degrees Fahrenheit: °F 1 degree Fahrenheit
-share: % 1 percent
+density: g/cm³ 1 gram per cubic centimetre,g/cm3
+temperature: °C 1 degree Celsius
 """
-_SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "quintillion": 1e18}
+SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "quintillion": 1e18}
 
 # name | unit | further nouns | verbs | words behind the figure; those of one word ask, too | more of it | less of it
 _ATTRIBUTES = """
 length | km | | | long, in length | longer, longest | shorter, shortest
 height | m | | | high, tall, in height | higher, highest, taller, tallest | lower, lowest
-elevation | m | altitude | | above sea level | |
 depth | m | maximum depth | | deep, in depth | deeper, deepest | shallower, shallowest
-width | m | breadth | | wide, in width | wider, widest, broader, broadest | narrower, narrowest
 diameter | km | mean diameter | | across, in diameter | |
 area | km² | surface area, total area | covers | in area | |
-drainage basin | km² | catchment area | drains | | |
 volume | km³ | | holds | | |
 discharge | m³/s | | discharges | | |
 mass | kg | weight | weighs, weigh, can weigh | heavy | heavier, heaviest | lighter, lightest
 speed | km/h | top speed, maximum speed | | fast | faster, fastest | slower, slowest
-temperature | °C | mean temperature | | hot, cold | hotter, hottest, warmer, warmest | colder, coldest
 melting point | °C | | melts at | | |
 boiling point | °C | | boils at | | |
-density | g/cm³ | | | dense | denser, densest |
-population | | number of inhabitants | is home to | people, inhabitants, residents | |
+population | | people, inhabitant, resident | is home to | people, inhabitants, residents | |
 number of speakers | | | | speakers, speakers in all | |
 life span | years | lifespan | lives for, can live for | | |
 orbital period | days | | | to orbit the sun | |
 length of a day | hours | day | | | |
 """
-VERBS = {"weigh": "mass", "live": "life span", "run": "speed", "melt": "melting point", "boil": "boiling point"}
-_DEGREES = (
-    "more most larger largest greater greatest higher highest bigger biggest",
-    "less least fewer fewest smaller smallest lower lowest",
-)
-DEGREES = {word: sign for sign, degrees in zip((1, -1), _DEGREES, strict=True) for word in degrees.split()}
-"""Words that compare any property, with whether more (1) or less (-1) of it is meant."""
+VERBS = {"weigh": "mass", "live": "life span", "run": "speed", "melt": "melting point", "day": "length of a day"}
+_MORE = "more most larger largest greater greatest higher highest bigger biggest"
+_LESS = "less least fewer fewest smaller smallest lower lowest"
+DEGREES = dict.fromkeys(_MORE.split(), 1) | dict.fromkeys(_LESS.split(), -1)
 _EVENTS = (("built", "completed", "constructed"), ("opened", "inaugurated"), ("founded", "established"))
 
 ATTRIBUTES: dict[str, Attribute] = {}
 ADJECTIVES: dict[str, str] = {}
-COMPARATIVES: dict[str, tuple[str, int]] = {}
-"""Adjectives that compare, with their attribute and whether more (1) or less (-1) of it is meant."""
+COMPARATIVES: dict[str, tuple[str, int]] = {}  # with the attribute and whether more (1) or less (-1) of it is meant
 _names: dict[str, Unit] = {}
-_symbols: dict[str, Unit] = {"": COUNT}
+_symbols = {"": Unit("", "count")}
 
 
 def _words(text: str) -> Words:
@@ -119,15 +102,8 @@ def any_of(texts: Iterable[str]) -> str:
 UNIT = rf"(?:(?i:{any_of(_names)})|(?-i:{any_of(_symbols)}))(?![\w²³^/])"
 FIGURE = (
     r"(?P<sign>[-\u2212]|minus )?(?P<number>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)(?![\d,.]\d)"
-    rf"(?: (?P<scale>{any_of(_SCALES)})\b)?(?:[\s-]?(?P<unit>{UNIT}))?"
+    rf"(?: (?P<scale>{any_of(SCALES)})\b)?(?:[\s-]?(?P<unit>{UNIT}))?"
 )
-"""A pattern for one figure, whose groups `figure_of` reads."""
-
-
-def figure_of(match: re.Match[str]) -> tuple[float, Unit]:
-    """Return value and unit of a match of `FIGURE`."""
-    value = float(match["number"].replace(",", "")) * _SCALES.get((match["scale"] or "").lower(), 1.0)
-    return tidy(-value if match["sign"] else value), unit_of(match["unit"] or "") or COUNT
 
 
 def unit_of(text: str) -> Unit | None:
@@ -135,45 +111,24 @@ def unit_of(text: str) -> Unit | None:
     return _symbols.get(text) or _names.get(re.sub(r"[\s-]+", " ", text.lower()))
 
 
-def tidy(value: float) -> float:
-    """Return the value without the noise of binary fractions; whole numbers as int, so they print plainly."""
-    rounded = float(f"{value:.12g}")
-    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
-
-
 def written(value: float, symbol: str) -> str:
-    """Return a value as people write it: `6,650 km`, `-110 °C`, `40%`."""
+    """Return a value as people write it: `6,650 km`, `-110 °C`."""
     number = f"{value:,.8f}".rstrip("0").rstrip(".") if 1e-6 < abs(value) < 1e15 else f"{value:.6g}"
-    return f"{number}{'' if symbol in ('', '%') else ' '}{symbol}"
-
-
-def named(noun: str) -> Attribute | None:
-    """Return the attribute that a noun phrase names: one of the table, or any figure of that very name."""
-    text = " ".join(noun.lower().split())
-    if found := ATTRIBUTES.get(text) or ATTRIBUTES.get(text.removesuffix("s")):
-        return found
-    if things := re.fullmatch("number of ([a-z -]+?)s?", text):
-        return Attribute(f"{text} of {{}}", "", (text,), after=(things[1], f"{things[1]}s"))
-    return Attribute(f"{text} of {{}}", None, (text,)) if re.fullmatch("[a-z]+(?:[ -][a-z]+){0,3}", text) else None
+    return f"{number}{'' if not symbol else ' '}{symbol}"
 
 
 def read_phrase(text: str) -> tuple[Attribute, str] | None:
-    """Return attribute and thing of a filled phrase, such as `length of the Nile`; None when it is none."""
-    if found := re.fullmatch("year in which (.+) was ([a-z ]+)", text):
-        return happened(found[2]), found[1]
-    if found := re.fullmatch("person who ((?:first )?[a-z]+) (.+)", text):
-        return did(found[1]), found[2]
-    cuts = [(text[: cut.start()], text[cut.end() :]) for cut in re.finditer("(?<!^number) of ", text)]
-    known = [pair for pair in cuts if pair[0] in ATTRIBUTES]  # the longest that is known: `length of a day`
-    pairs = [(attribute, thing) for noun, thing in known[-1:] or cuts[:1] if (attribute := named(noun))]
-    return pairs[0] if pairs else None
-
-
-def happened(event: str) -> Attribute:
-    """Return the attribute of the year in which something was completed, founded, first climbed."""
-    return Attribute(f"year in which {{}} was {event}", happened=next((e for e in _EVENTS if event == e[0]), (event,)))
-
-
-def did(verb: str) -> Attribute:
-    """Return the attribute of who designed something, or first climbed it."""
-    return Attribute(f"person who {verb} {{}}", did=verb)
+    """Return attribute and thing of `length of the Nile`; a noun that is not in the table means a figure so named."""
+    if found := re.fullmatch("year in which (?P<thing>.+) was (?P<event>[a-z ]+)", text):
+        alike = next((events for events in _EVENTS if events[0] == found["event"]), (found["event"],))
+        return Attribute(f"year in which {{}} was {found['event']}", happened=alike), found["thing"]
+    if found := re.fullmatch("person who (?P<did>(?:first )?[a-z]+) (?P<thing>.+)", text):
+        return Attribute(f"person who {found['did']} {{}}", did=found["did"]), found["thing"]
+    cuts = [(text[: cut.start()].lower(), text[cut.end() :]) for cut in re.finditer("(?<!^number) of ", text)]
+    known = [cut for cut in cuts if {cut[0], cut[0].removesuffix("s")} & ATTRIBUTES.keys()]
+    noun, thing = (known[-1:] or cuts[:1] or [("", "")])[0]
+    if things := re.fullmatch("number of ([a-z -]+?)s?", noun):
+        return Attribute(f"{noun} of {{}}", "", (noun,), after=(things[1], f"{things[1]}s")), thing
+    other = ATTRIBUTES.get(noun.removesuffix("s"), Attribute(f"{noun} of {{}}", None, (noun,)))
+    valid = known or re.fullmatch("[a-z]+(?:[ -][a-z]+){0,3}", noun)
+    return (ATTRIBUTES.get(noun, other), thing) if valid else None

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from activities.providers import ModelRequest, ProviderError
 from activities.providers.offline import Offline, OfflineCannot
+from activities.toolbox import load_tools
 from workflows.messages.evidence import conclusion_of
 from workflows.plan.checking.validation import problems_of
 from workflows.plan.language.nodes import Plan
@@ -16,6 +17,33 @@ from workflows.plan.language.nodes import Plan
 Call = Callable[..., Awaitable[Any]]
 PAGE = {"path": "o.md", "title": "Oder", "text": "# Oder\n\nThe Oder is 854 km long. Storks nest at it in May."}
 TEXTS = {"type": "object", "properties": {name: {"type": "string"} for name in ("path", "title", "text")}}
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "How long is the $5 Bridge, or ${x}?",
+        "Who designed the Palace?",
+        "When was the Palace completed?",
+        "Which of A, B, C and D is the longest, and how much longer is it than the shortest?",
+        "What is the combined population of Goal, Input, Answer and Sum?",
+        "How long are A, A length, a-length, Łódź, 1st and A_?",
+        "Write a poem for $5.",
+    ],
+)
+async def test_every_plan_is_valid(call: Call, goal: str) -> None:
+    plan = await call("planner", goal.replace("$", "$$"), goal=goal)
+    assert problems_of(Plan.model_validate(plan), load_tools().catalogue()) == []
+
+
+async def test_look_ups_stand_side_by_side_and_arithmetic_needs_all_of_them(call: Call) -> None:
+    plan = await call("planner", "", goal="How much longer is A than $B?")
+    found = {node["id"]: node for node in plan["nodes"]}
+    assert list(found) == ["a", "a_length", "b", "b_length", "difference", "answer"]
+    assert found["b_length"]["prompt"] == "Find the length of $$B in the passages, in km.\n\n$b"
+    assert found["difference"]["args"] == {"expression": "${a_length.value} - ${b_length.value}"}
+    assert [test["ref"] for test in found["difference"]["when"]["and"]] == ["$a_length.found", "$b_length.found"]
+    assert found["answer"]["inputs"] == ["a_length", "b_length", "difference"]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +74,7 @@ async def test_what_the_run_was_given_is_quoted_where_there_is_nothing_else(call
 @pytest.mark.parametrize(
     ("role", "prompt", "fields", "why"),
     [
-        ("worker", "Write a haiku.", {}, "only quote from a node's inputs"),
+        ("worker", "Write a haiku.", {}, "can only quote"),
         (
             "judge",
             "Good? $a",
@@ -73,7 +101,7 @@ WORDS = (
     "which is longer the Oder or Warta how much than of and what , ? : length highest in km 5 2,850 ( - It $x ${y} $$"
 )
 FIELDS = "found value unit text near quote id status items path subject".split()  # noqa: SIM905
-GOALS = st.text(max_size=200) | st.lists(st.sampled_from([*WORDS.split(), "\n"]), max_size=24).map(" ".join)
+ANY_GOAL = st.text(max_size=200) | st.lists(st.sampled_from([*WORDS.split(), "\n"]), max_size=24).map(" ".join)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20) | st.just("km"),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner),
@@ -82,7 +110,7 @@ JSON = st.recursive(
 
 
 @settings(max_examples=200, deadline=None)
-@given(GOALS, GOALS, JSON)
+@given(ANY_GOAL, ANY_GOAL, JSON)
 async def test_any_text_gives_a_valid_output_or_a_refusal_and_always_the_same(goal: str, text: str, value: Any) -> None:
     passage = {"path": "a.md", "title": text[:9], "passage": text}
     for role in ("planner", "worker", "joiner"):
