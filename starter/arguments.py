@@ -14,7 +14,7 @@ from starter.limits import read_limits
 from starter.terminal.parser import Parser
 from workflows.messages.updates import NOT_BUILT as UPDATES_NOT_BUILT
 from workflows.messages.updates import UPDATES
-from workflows.plan.language.durations import parse_duration
+from workflows.plan.language.limits import parse_duration
 from workflows.plan.language.nodes import MAX_NODES
 
 NOT_BUILT = ("report", "fork", "gc")

@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from workflows.messages.request import describe
 from workflows.plan.language.limits import Limits
+from workflows.plan.language.validation_messages import describe_errors
 
 EXAMPLE = "tokens=20000,cost_usd=0.5,calls=20,nodes=100,time=10m"
 
@@ -24,7 +24,7 @@ def read_limits(text: str) -> dict[str, Any]:
     try:
         return Limits.model_validate(given).model_dump(mode="json", exclude_none=True)
     except ValidationError as error:
-        raise ValueError(f"{describe(error, Limits)}; write for example {EXAMPLE}") from None
+        raise ValueError(f"{describe_errors(error, Limits.model_fields)}; write for example {EXAMPLE}") from None
 
 
 def _number(text: str) -> int | float | str:

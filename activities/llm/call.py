@@ -15,8 +15,7 @@ from activities.providers import Message, ModelReply, ModelRequest, ToolRequest
 from activities.storage.run_context import ArtifactReader
 from activities.toolbox.read_output import offered
 from workflows.plan.edits.tool_loop import READER, last_turn, told
-from workflows.plan.language.model_context import Excerpt
-from workflows.plan.language.nodes import ModelCall
+from workflows.plan.language.nodes import Excerpt, ModelCall
 from workflows.plan.language.references import as_text, parse_reference
 
 OFFLINE = ("offline",)

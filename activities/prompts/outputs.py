@@ -10,7 +10,7 @@ from typing import Any
 
 from activities.prompts.fence import fenced
 from activities.prompts.results import Result
-from workflows.plan.language.model_context import Context
+from workflows.plan.language.nodes import Context
 from workflows.plan.language.references import Reference, as_text, filled, references_in, resolve
 
 CONTEXT_TOKENS = Context().tokens

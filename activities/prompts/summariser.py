@@ -5,8 +5,7 @@ from typing import Any
 
 from activities.prompts.fence import fenced
 from activities.prompts.outputs import cut
-from workflows.plan.language.model_context import Excerpt
-from workflows.plan.language.nodes import RESERVED_IDS
+from workflows.plan.language.nodes import RESERVED_IDS, Excerpt
 from workflows.plan.language.references import Reference, as_text, filled, path_text, resolve
 
 TASK_TOKENS = 2_000

@@ -19,16 +19,15 @@ from workflows.messages import queues
 from workflows.messages.contracts import CheckCall, CheckResult, LoadCall, PrepareCall, PreparedRun
 from workflows.plan.checking.inputs import bind_inputs, input_problems
 from workflows.plan.checking.validation import parse_plan, problems_of
+from workflows.plan.compile import forecast
 from workflows.plan.compile.compiler import PlanCompiler
-from workflows.plan.compile.forecast import forecast
 from workflows.plan.edits.merge import Delta, matching_calls, merge, same_plan
 from workflows.plan.edits.prefix import continued, startable
 from workflows.plan.edits.summaries import with_summaries
 from workflows.plan.edits.tool_loop import expand_tool_calls
 from workflows.plan.language import dependencies
 from workflows.plan.language.facts import FactTooLarge, facts_of
-from workflows.plan.language.model_context import Excerpt
-from workflows.plan.language.nodes import Plan
+from workflows.plan.language.nodes import Excerpt, Plan
 from workflows.plan.language.packing import unpack_plan
 from workflows.plan.language.problems import InvalidPlan, Problem
 from workflows.plan.language.text import format_name, format_names
@@ -150,7 +149,7 @@ class RunPreparer:
         if checked.problems:
             names = [node.id for node in merged.nodes]
             return CheckResult(problems=tuple(by_line(problem, names) for problem in checked.problems))
-        more = forecast(merged).tokens - forecast(base).tokens
+        more = forecast.tokens(merged.nodes) - forecast.tokens(base.nodes)
         return checked.model_copy(update={"why": delta.why[:WHY_CHARACTERS], "tokens": more})
 
     async def _checked(
@@ -268,10 +267,8 @@ def _refused(problems: tuple[Problem, ...]) -> CheckResult:
 
 
 def _warnings(plan: Plan) -> tuple[str, ...]:
-    seen = forecast(plan)
-    if seen.width > 2_000:
-        return (f"{seen.width} nodes may be ready at once; a `map` says the same in one node",)
-    return ()
+    width = forecast.width(plan)
+    return (f"{width} nodes may be ready at once; a `map` says the same in one node",) if width > 2_000 else ()
 
 
 def _unpack(text: str) -> dict[str, Any]:

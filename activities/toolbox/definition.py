@@ -14,8 +14,8 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from activities.toolbox.context import ToolContext
 from activities.toolbox.errors import ToolArgumentError, ToolDefinitionError, ToolResultError
 from workflows.plan.compile.resource_locks import slots_of
-from workflows.plan.language.durations import parse_duration
 from workflows.plan.language.json_schema import violations
+from workflows.plan.language.limits import parse_duration
 from workflows.plan.language.problems import place_of
 from workflows.plan.language.text import nearest_or_known
 

@@ -29,7 +29,7 @@ from starter.terminal.render import (
 )
 from workflows.messages.result import RunReport
 from workflows.messages.views import BlockedOn, NodeView, RunView
-from workflows.plan.language.durations import duration_text
+from workflows.plan.language.limits import duration_text
 from workflows.plan.language.text import one_line
 
 _RUN_STYLES = {"done": "bold green", "failed": "bold red", "cancelled": "bold red"} | dict.fromkeys(

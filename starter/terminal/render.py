@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from starter.client.text import as_json, fit
 from workflows.messages.result import NodeLine, RunReport, UsageReport
 from workflows.messages.views import BlockedOn, NodeView, RunView
-from workflows.plan.language.durations import duration_text
+from workflows.plan.language.limits import duration_text
 from workflows.plan.language.text import clean, one_line
 
 GLYPHS = {

@@ -45,11 +45,11 @@ def test_a_line_is_read(line: str, expected: dict[str, object]) -> None:
     [
         ("", "answer a sample question"),
         ("nope", "there is no sennit nope; sennit --help lists what there is"),
-        ("stauts r", "there is no sennit stauts; did you mean status?"),
-        ("plan chekc p", "there is no sennit plan chekc; did you mean check?"),
+        ("stauts r", "there is no sennit stauts; did you mean `status`?"),
+        ("plan chekc p", "there is no sennit plan chekc; did you mean `check`?"),
         (
             "ask g --dosc d",
-            "usage: sennit ask GOAL [flags]\nsennit ask: error: unrecognized arguments: --dosc d; did you mean --docs?",
+            "sennit ask GOAL [flags]\nsennit ask: error: unrecognized arguments: --dosc d; did you mean `--docs`?",
         ),
         ("tools extra", "usage: sennit tools [flags]\nsennit tools: error: unrecognized arguments: extra"),
         ("ask", "required: GOAL"),
@@ -61,7 +61,7 @@ def test_a_line_is_read(line: str, expected: dict[str, object]) -> None:
         ("ask g --budget 1000", "'1000' is no limit; write for example tokens=20000,cost_usd=0.5"),
         ("ask g --budget token=5", "unknown field `token`; did you mean `tokens`?"),
         ("run p --budget tokens=many", '`tokens`: must be a whole number, not "many"'),
-        ("run p --budget calls=0", "`calls`: must be greater than or equal to 1, not 0"),
+        ("run p --budget calls=0", "`calls`: must be at least 1, not 0"),
         ("run p --budget tokens=1,tokens=2", "the limit `tokens` is given twice"),
         ("run p --budget time=10", "`time`: 10 is not a duration; write one such as 500ms"),
         ("ask g --on-failure panic", "invalid choice: 'panic'"),

@@ -5,14 +5,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from workflows.plan.language.durations import Duration
-from workflows.plan.language.fields import fault_of
 from workflows.plan.language.json_checks import MAX_DEPTH, first_violation
-from workflows.plan.language.limits import Limits, Usage
+from workflows.plan.language.limits import Duration, Limits, Usage
 from workflows.plan.language.nodes import MAX_GOAL_BYTES, MAX_NODES, OnFailure
 from workflows.plan.language.packing import MAX_PACKED_BYTES
 from workflows.plan.language.problems import place_of
-from workflows.plan.language.text import did_you_mean, format_name, format_value, printable
+from workflows.plan.language.text import format_name
+from workflows.plan.language.validation_messages import describe_errors
 
 MAX_REQUEST_BYTES = 1536 * 1024
 """With what a continued run carries besides, a request must stay below the 2 MiB that one payload may have."""
@@ -88,7 +87,7 @@ def parse_request(request: Any, *more: Any) -> RunRequest:
     try:
         parsed = RunRequest.model_validate(request)
     except ValidationError as error:
-        raise InvalidRequest(f"{describe(error, RunRequest)}; for example {EXAMPLE}") from None
+        raise InvalidRequest(f"{describe_errors(error, RunRequest.model_fields)}; for example {EXAMPLE}") from None
     if len(parsed.goal.encode()) > MAX_GOAL_BYTES:
         size = len(parsed.goal.encode())
         raise InvalidRequest(f"goal is {size} bytes; at most {MAX_GOAL_BYTES}. Put long text in a document")
@@ -105,28 +104,6 @@ def flaw_in(given: dict[Any, Any]) -> str | None:
     """Return what in an input JSON cannot carry, with its place: such a value would fail wherever it is sent next."""
     found = first_violation(given, depth=MAX_DEPTH + 2)
     return f"{format_name(place_of(found[0]) or 'input')}: {found[1]}" if found is not None else None
-
-
-def describe(error: ValidationError, model: type[BaseModel]) -> str:
-    """Return pydantic's errors as one line: each field with its problem, unknown fields first with the nearest name."""
-    lines: list[str] = []
-    errors = error.errors(include_url=False)
-    told = [item["loc"] for item in errors if item["type"] == "missing"]
-    others = [name for name in model.model_fields if (name,) not in told]
-    for item in errors[:5]:
-        field = format_name(place_of(item["loc"]) or "input")
-        if item["type"] == "extra_forbidden":
-            near = did_you_mean(str(item["loc"][-1]), others) if len(item["loc"]) == 1 else ""
-            lines.insert(0, f"unknown field {field}{near}")
-        elif item["type"] == "missing":
-            lines.append(f"{field} is missing")
-        elif item["type"] == "string_pattern_mismatch":
-            lines.append(
-                f"{field}: {format_value(item['input'])} is no node; write its id such as n7, or m[17] for an item of m"
-            )
-        else:
-            lines.append(f"{field}: {fault_of(item)[1]}")
-    return printable("; ".join(lines), 1000)
 
 
 def shape_of(value: Any) -> str:

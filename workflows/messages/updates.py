@@ -3,14 +3,17 @@
 Whether an update fits the run's state is checked in `agent_run.py`; nothing is half applied.
 """
 
-from typing import Any, ClassVar, TypeVar
+import re
+from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from workflows.messages.request import describe, flaw_in, shape_of
+from workflows.messages.request import flaw_in, shape_of
 from workflows.plan.language.limits import Limits
+from workflows.plan.language.text import format_value
+from workflows.plan.language.validation_messages import describe_errors
 
-NODE_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}(\[[0-9]{1,5}\])?$"
+_UNIT = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}(\[[0-9]{1,5}\])?\Z")
 NOT_BUILT = ("edit_node", "set_result", "add_nodes", "pause", "resume", "replan")
 
 
@@ -28,8 +31,14 @@ class Update(BaseModel):
     example: ClassVar[str]
 
 
+def _unit(given: str) -> str:
+    if not _UNIT.match(given):
+        raise ValueError(f"{format_value(given)} is not a node; write its id such as n7, or m[17] for an item of m")
+    return given
+
+
 class _OfNode(Update):
-    node: str = Field(pattern=NODE_PATTERN, description="node id, or map[17] for one item of a map")
+    node: Annotated[str, AfterValidator(_unit)] = Field(description="node id, or map[17] for one item of a map")
 
 
 class RetryNode(_OfNode):
@@ -114,4 +123,6 @@ def parse_update(model: type[U], request: Any, *more: Any) -> U:
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        raise InvalidUpdate(f"{model.name}: {describe(error, model)}; for example {model.example}") from None
+        raise InvalidUpdate(
+            f"{model.name}: {describe_errors(error, model.model_fields)}; for example {model.example}"
+        ) from None

@@ -18,7 +18,7 @@ from workflows.drawing.picture import picture
 from workflows.drawing.text import clip_name, plain
 from workflows.messages.views import BlockedOn, SubagentView
 from workflows.plan.compile.graph import Graph
-from workflows.plan.language.durations import duration_text
+from workflows.plan.language.limits import duration_text
 from workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, SHOWN, RunState
 from workflows.views.report import blocked_on, error_of, shown_units
 

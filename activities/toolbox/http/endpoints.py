@@ -28,7 +28,7 @@ from activities.toolbox.errors import (
 )
 from workflows.messages import queues
 from workflows.plan.checking.schemas import unknown_keywords
-from workflows.plan.language.durations import Duration
+from workflows.plan.language.limits import Duration
 from workflows.plan.language.problems import place_of
 from workflows.plan.language.text import one_line
 

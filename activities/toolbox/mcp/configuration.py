@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from activities.toolbox.configuration import Resource, Strict
 from activities.toolbox.definition import Effect
-from workflows.plan.language.durations import Duration
+from workflows.plan.language.limits import Duration
 
 _SECONDS = 60.0
 

@@ -55,10 +55,10 @@ def test_yaml_and_json_of_one_plan_are_the_same_data(plan_of: Any) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "told"),
     [
-        ("kind: llm", "kind: llm\n  priority: 9", 6, "less than or equal to 5"),
+        ("kind: llm", "kind: llm\n  priority: 9", 6, "at most 5"),
         ("prompt: How", "promt: How", 6, "did you mean `prompt`"),
         ("  prompt: How long is $a\n", "", 4, "`prompt` is missing"),
-        ("id: b", "id: 7b", 4, "is no id"),
+        ("id: b", "id: 7b", 4, "is not an id"),
         ("is $a", "is $c", 6, "refers to no node"),
         ("answer: $b", "answer: b", 7, "holds no reference"),
         ("goal: Which is longer?", "goal: 7", 1, "string"),

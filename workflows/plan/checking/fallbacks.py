@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
-from workflows.plan.checking.dag import first_cycle, path_text
 from workflows.plan.checking.symbols import SymbolTable
 from workflows.plan.language import dependencies
+from workflows.plan.language.dag import first_cycle, format_path
 from workflows.plan.language.problems import Problem
 from workflows.plan.language.references import references_in
 
@@ -50,5 +50,5 @@ def _never(scope: SymbolTable, hosts: dict[str, str]) -> Iterator[Problem]:
         return
     host = path[last + 1]
     names = [*path[last + 1 :], *path[1 : last + 1]]
-    told = f"{path_text(names)}, which runs only when {host} has failed; take one of these edges out"
+    told = f"{format_path(names)}, which runs only when {host} has failed; take one of these edges out"
     yield Problem("instead", ("nodes", known[host], "on_error", "instead"), told)

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from workflows.plan.checking.dag import first_cycle
 from workflows.plan.checking.symbols import SymbolTable
 from workflows.plan.compile.resource_locks import locks_of
+from workflows.plan.language.dag import first_cycle
 from workflows.plan.language.nodes import JoinNode, ToolCall
 from workflows.plan.language.problems import Problem, Where
 from workflows.plan.language.text import format_names

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from workflows.plan.checking.dag import first_cycle
+from workflows.plan.language.dag import first_cycle
 from workflows.plan.language.json_checks import MAX_DEPTH
 from workflows.plan.language.json_schema import TYPES, Fault, compiled_pattern
 from workflows.plan.language.problems import Where

@@ -5,13 +5,13 @@ from typing import Any
 
 from workflows.plan.checking.arguments import argument_problems
 from workflows.plan.checking.conditions import condition_problems
-from workflows.plan.checking.dag import first_cycle, path_text
 from workflows.plan.checking.fallbacks import fallback_problems
 from workflows.plan.checking.groups import group_problems
 from workflows.plan.checking.model_calls import model_problems, turn_problems
 from workflows.plan.checking.schemas import unknown_keywords
 from workflows.plan.checking.symbols import SymbolTable
 from workflows.plan.language import dependencies
+from workflows.plan.language.dag import first_cycle, format_path
 from workflows.plan.language.facts import FACTS_A_NODE, FactTooLarge, facts_of
 from workflows.plan.language.json_schema import violations
 from workflows.plan.language.nodes import (
@@ -228,7 +228,7 @@ def _cycle(scope: SymbolTable) -> Iterator[Problem]:
     path = first_cycle(after)
     if path is not None:
         names = [nodes[index].id for index in path]
-        told = f"a cycle: {path_text(names)}; take one of these edges out"
+        told = f"a cycle: {format_path(names)}; take one of these edges out"
         yield Problem("cycle", ("nodes", path[0]), told)
 
 

@@ -7,12 +7,12 @@ derived. Nothing here changes while a run goes on.
 import base64
 import json
 import zlib
-from collections import deque
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
+from workflows.plan.language.dag import topological_order
 from workflows.plan.language.nodes import OnFailure
 
 MAX_UNPACKED_BYTES = 64 * 1024 * 1024
@@ -121,7 +121,7 @@ def parse_execution_plan(text: str) -> ExecutionPlan | None:
     count = len(found.specs)
     places = [place for spec in found.specs for place in (*spec.needs, *spec.watches, *spec.inputs, *spec.reads)]
     places += [*found.answer, *(spec.instead for spec in found.specs if spec.instead != -1)]
-    whole = len(graph.order) == len(graph.by_id) == count and all(0 <= place < count for place in places)
+    whole = len(graph.by_id) == count and all(0 <= place < count for place in places)
     return found if whole else None
 
 
@@ -171,7 +171,7 @@ class Graph:
         self.groups = [tuple(members) for members in execution_plan.groups]
         self.group_of = {member: group for group, members in enumerate(self.groups) for member in members}
         self.floor = [self._inside(index) for index in range(count)]
-        self.order = self._topological()
+        self.order = topological_order([_before(spec) for spec in specs])
         self.place = [0] * count
         for position, node in enumerate(self.order):
             self.place[node] = position
@@ -198,20 +198,11 @@ class Graph:
         host = self.fallback_for.get(node)
         return (*self.consumers[node], *self.joins[node], *(() if host is None else (host,)))
 
-    def _topological(self) -> list[int]:
-        open_edges = [len(deps) + len(spec.inputs) for deps, spec in zip(self.deps, self.specs, strict=True)]
-        for host in self.fallback_for.values():
-            open_edges[host] += 1
-        ready = deque(index for index, count in enumerate(open_edges) if not count)
-        order = []
-        while ready:
-            node = ready.popleft()
-            order.append(node)
-            for consumer in self.behind(node):
-                open_edges[consumer] -= 1
-                if not open_edges[consumer]:
-                    ready.append(consumer)
-        return order
+
+def _before(spec: NodeSpec) -> list[int]:
+    """Return the nodes that must end before this one can, its fallback node among them."""
+    fallback = [spec.instead] if spec.instead >= 0 else []
+    return [*spec.needs, *spec.watches, *spec.inputs, *fallback]
 
 
 def _locks(spec: NodeSpec) -> list[tuple[str, bool]]:

@@ -7,8 +7,7 @@ up, and for whom, is the same excerpt.
 from collections.abc import Sequence
 
 from workflows.plan.edits.tool_loop import followed, host_of, stem_of
-from workflows.plan.language.model_context import Excerpt, Turn
-from workflows.plan.language.nodes import Estimate, JoinNode, LlmNode, Node, Plan
+from workflows.plan.language.nodes import Estimate, Excerpt, JoinNode, LlmNode, Node, Plan, Turn
 
 
 def with_summaries(plan: Plan, name: str, generation: int, excerpts: Sequence[Excerpt]) -> Plan:

@@ -13,8 +13,7 @@ from pydantic import ValidationError
 from workflows.plan.checking.arguments import argument_problems
 from workflows.plan.checking.symbols import SymbolTable
 from workflows.plan.language import dependencies
-from workflows.plan.language.model_context import Turn
-from workflows.plan.language.nodes import JoinNode, LlmNode, ModelCall, Node, Plan, ToolNode
+from workflows.plan.language.nodes import JoinNode, LlmNode, ModelCall, Node, Plan, ToolNode, Turn
 
 MAX_CALLS = 32
 """Calls that one turn may make; the others are refused, and the model is told so."""

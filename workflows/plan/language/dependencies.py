@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from workflows.plan.language.conditions import tests_of
-from workflows.plan.language.model_context import Turn
 from workflows.plan.language.nodes import (
     RESERVED_IDS,
     AgentCall,
@@ -17,6 +16,7 @@ from workflows.plan.language.nodes import (
     Node,
     Plan,
     ToolCall,
+    Turn,
 )
 from workflows.plan.language.problems import Where
 from workflows.plan.language.references import (

@@ -9,7 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
+    ConfigDict,
     Discriminator,
     Field,
     JsonValue,
@@ -19,12 +21,10 @@ from pydantic import (
 )
 
 from workflows.plan.language.conditions import Condition
-from workflows.plan.language.durations import Duration
-from workflows.plan.language.frozen import Frozen, NodeId
-from workflows.plan.language.limits import Limits
-from workflows.plan.language.model_context import Context, Excerpt, Turn
+from workflows.plan.language.limits import Duration, Limits
 from workflows.plan.language.text import format_value
 
+ID_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"
 RESERVED_IDS = ("input", "goal")
 MAX_NODES = 10_000
 MAX_GOAL_BYTES = 32 * 1024
@@ -34,12 +34,19 @@ WORD = "<word>"
 FORM_TAGS = (WORD, "<fallback>", "<instead>", "<quorum>")
 """Names of the forms that `on_error` and `policy` may take, as they stand in the paths of pydantic's errors."""
 
+NodeId = Annotated[str, Field(pattern=ID_PATTERN)]
+Over = Literal["truncate", "summarise", "reference"]
 Role = Literal["planner", "worker", "critic", "judge", "joiner", "summariser"]
 OnFailure = Literal["park", "partial", "fail"]
 Priority = Annotated[int, Field(strict=True, ge=1, le=5)]
 
-
 MOST_ATTEMPTS = 20
+
+
+class Frozen(BaseModel):
+    """A value that cannot change and refuses fields it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Retry(Frozen):
@@ -90,6 +97,47 @@ OnError = Annotated[
     | Annotated[Instead, Tag("<instead>")],
     Discriminator(_on_error_form),
 ]
+
+
+class Turn(Frozen):
+    """A further turn of a model that has called tools or waits for summaries; written by the engine, never by people.
+
+    Its output stands for that of `node`, the turn before. `transcript` is the digest of what was said so far,
+    `results` a reference to the results of the calls in it, and `refused` says why others were not made, by call id.
+    `summaries` is a reference to the ends of the nodes that sum up what is too long for the prompt.
+    """
+
+    number: int
+    node: NodeId
+    transcript: str = ""
+    results: str = ""
+    refused: dict[str, str] = Field(default_factory=dict)
+    summaries: str = ""
+
+
+class Context(Frozen):
+    """How many tokens of other nodes' outputs a model is given, and what becomes of an output that is over its share:
+    it is cut, summed up by other model calls, or left for the model to read on in by calls of a tool.
+    """
+
+    tokens: int = Field(default=16_000, strict=True, ge=200, le=1_000_000)
+    over: Over = "truncate"
+
+
+class Excerpt(Frozen):
+    """What a summary is made of; written by the engine, never by people.
+
+    `text` is the digest of one of the `parts` of the output that the prompt of `node` calls `name`, of about `size`
+    tokens; its summary may have about `tokens`.
+    """
+
+    node: NodeId
+    name: str
+    part: int
+    parts: int
+    text: str
+    size: int
+    tokens: int
 
 
 class Work(Frozen):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, get_args
 
 from workflows.plan.language import json_schema
-from workflows.plan.language.model_context import Over
+from workflows.plan.language.nodes import Over
 from workflows.plan.language.references import Reference, as_text, parse_reference, path_text, references_in, rewrite
 from workflows.plan.language.text import format_name, format_names, nearest_or_known
 from workflows.plan.planner_format.literals import Arguments, CallError, read_arguments

@@ -21,7 +21,6 @@ from doubles.plan.samples import (
 )
 
 from workflows.plan.compile.compiler import GATE_SECONDS, MODEL_ATTEMPTS, MODEL_SECONDS, READ_ATTEMPTS, WRITE_ATTEMPTS
-from workflows.plan.compile.forecast import ranks
 from workflows.plan.compile.graph import ExecutionPlan, NodeSpec
 from workflows.plan.language.parser import parse_plan
 
@@ -177,7 +176,7 @@ def test_locks_priority_and_rank() -> None:
     execution_plan = annotated(data)
     assert execution_plan.specs[0].locks == [("r", True), ("s", False)]
     assert [spec.priority for spec in execution_plan.specs] == [1, 4, 3]
-    assert [spec.rank for spec in execution_plan.specs] == ranks(parse_plan(data)) == [61_050, 60_050, 60_000]
+    assert [spec.rank for spec in execution_plan.specs] == [61_050, 60_050, 60_000]
 
 
 def test_fallbacks_are_kept_with_the_facts_that_others_test() -> None:

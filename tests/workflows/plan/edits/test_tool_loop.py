@@ -6,8 +6,7 @@ from activities.toolbox.read_output import ENTRY
 from workflows.plan.edits.summaries import with_summaries
 from workflows.plan.edits.tool_loop import READER, expand_tool_calls, last_turn, told
 from workflows.plan.language import dependencies
-from workflows.plan.language.model_context import Excerpt
-from workflows.plan.language.nodes import LlmNode, Plan, ToolNode
+from workflows.plan.language.nodes import Excerpt, LlmNode, Plan, ToolNode
 from workflows.plan.language.parser import parse_plan
 
 TOOLS = {"add": {"name": "add", "schema": {"type": "object", "properties": {"a": {"type": "integer"}}}}}

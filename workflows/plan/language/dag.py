@@ -1,0 +1,41 @@
+"""Order and cycles in a directed graph whose vertices are the numbers from 0. Any depth; O(vertices + edges)."""
+
+from collections.abc import Iterable, Sequence
+from graphlib import CycleError, TopologicalSorter
+
+
+def topological_order(before: Sequence[Iterable[int]]) -> list[int]:
+    """Return the vertices so that each comes after those in `before[vertex]`, otherwise by level and by number.
+
+    Raises graphlib.CycleError, which is a ValueError.
+    """
+    sorter = TopologicalSorter[int]()
+    for vertex in range(len(before)):
+        sorter.add(vertex)
+    for vertex, others in enumerate(before):
+        sorter.add(vertex, *others)
+    return list(sorter.static_order())
+
+
+def first_cycle(after: Sequence[Iterable[int]]) -> list[int] | None:
+    """Return one cycle as its vertices, the first again at the end; None if there is none.
+
+    `after[vertex]` are the vertices that it leads to.
+    """
+    sorter = TopologicalSorter[int]()
+    for vertex in range(len(after)):
+        sorter.add(vertex)
+    for vertex, others in enumerate(after):
+        for other in others:
+            sorter.add(other, vertex)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        cycle: list[int] = error.args[1]
+        return cycle
+    return None
+
+
+def format_path(names: list[str]) -> str:
+    """Return `a needs b needs c`, without the middle of a long path."""
+    return " needs ".join(names if len(names) <= 12 else [*names[:6], "...", *names[-5:]])

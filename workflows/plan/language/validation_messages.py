@@ -1,0 +1,79 @@
+"""Pydantic's errors as sentences for people: what may stand in a field, and what stood there."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from workflows.plan.language.problems import place_of
+from workflows.plan.language.text import did_you_mean, format_name, format_value, printable
+
+MAX_ERRORS = 5
+_TYPES = {
+    "string_type": "a string",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "bool_type": "true or false",
+    "dict_type": "an object",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+}
+_CHOICE = re.compile(r"'([^']*)'")
+
+
+def describe_errors(error: ValidationError, fields: Iterable[str]) -> str:
+    """Return the errors on one line: each field with its problem, unknown fields first with the nearest of `fields`."""
+    lines: list[str] = []
+    errors = error.errors(include_url=False)
+    missing = [item["loc"] for item in errors if item["type"] == "missing"]
+    others = [name for name in fields if (name,) not in missing]
+    for item in errors[:MAX_ERRORS]:
+        field = format_name(place_of(item["loc"]) or "input")
+        if item["type"] == "extra_forbidden":
+            hint = did_you_mean(str(item["loc"][-1]), others) if len(item["loc"]) == 1 else ""
+            lines.insert(0, f"unknown field {field}{hint}")
+        elif item["type"] == "missing":
+            lines.append(f"{field} is missing")
+        else:
+            lines.append(f"{field}: {describe_error(item)[1]}")
+    return printable("; ".join(lines), 1000)
+
+
+def describe_error(item: ErrorDetails) -> tuple[str, str]:
+    """Return (code, sentence) of one error: `choice`, `type`, `limit` or `value`. It is one printable line."""
+    kind, given = item["type"], item["input"]
+    if kind == "literal_error":
+        choices = _CHOICE.findall(str(item["ctx"]["expected"]))
+        hint = did_you_mean(given, choices) if isinstance(given, str) else ""
+        return "choice", f"must be one of {', '.join(choices)}, not {format_value(given)}{hint}"
+    if kind in _TYPES:
+        return "type", f"must be {_TYPES[kind]}, not {format_value(given)}{_unquoted(given, _TYPES[kind])}"
+    limit = _limit(kind, item.get("ctx") or {}, given)
+    if limit:
+        return "limit", limit
+    return "value", printable(item["msg"].removeprefix("Value error, "), 300)
+
+
+def _unquoted(given: Any, wanted: str) -> str:
+    number = wanted.endswith("number") and isinstance(given, str) and given.strip().replace(".", "", 1).isdecimal()
+    return "; write it without quotes" if number else ""
+
+
+def _limit(kind: str, bounds: dict[str, Any], given: Any) -> str:
+    if kind in ("too_short", "string_too_short"):
+        return "is empty; give at least one" if kind == "too_short" else "is empty; it needs a text"
+    if kind in ("too_long", "string_too_long"):
+        unit = "characters" if isinstance(given, str) else "items"
+        return f"has {len(given):,} {unit}; at most {bounds['max_length']:,}"
+    for name, words in (("ge", "at least"), ("le", "at most"), ("gt", "greater than"), ("lt", "less than")):
+        bound = bounds.get(name)
+        if bound is not None:
+            edge = f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
+            return f"must be {words} {edge}, not {format_value(given)}"
+    return ""
