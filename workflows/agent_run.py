@@ -123,7 +123,9 @@ class AgentRun(UpdateHandlers):
             state.approve_above = request.approve_replans_above
             state.streaming = more
             state.rates = {queue: Rate(limit) for queue, limit in self._setup.rates.items()}
-        engine = Engine(state, self._setup, self._subagent_status, checked.plan, self._changed)
+        engine = Engine(
+            state, self._setup, self._subagent_status, checked.plan, self._changed, epoch=carry.epoch if carry else 1
+        )
         engine.allow_replans(carry.replans if carry else request.max_replans if not has_plan(request) else 0)
         engine.set_child_defaults(inherited(request))
         if request.budget is not None and carry is None:
@@ -148,7 +150,7 @@ class AgentRun(UpdateHandlers):
         if checked.continues:
             engine.grow(checked)
         else:
-            engine.begin_again(checked)
+            engine.replace_plan(checked)
         return engine
 
     def _planned(self, planner: asyncio.Task[Engine]) -> None:
@@ -194,6 +196,7 @@ class AgentRun(UpdateHandlers):
             snapshot=dump(engine.state),
             usage=self._spent(),
             replans=engine.replans,
+            epoch=engine.epoch,
             attributes=opening.attributes.names,
             last_reported=self._subagent_status.last_reported or "",
         )

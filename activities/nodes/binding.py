@@ -6,7 +6,6 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from activities.storage.artifacts import digest_of, encode
 from activities.storage.run_context import ArtifactReader, StoredPlan
 from workflows.messages.contracts import NodeCall
 from workflows.plan.language import dependencies
@@ -144,17 +143,3 @@ def _list_of(node: Node, address: Address) -> str | None:
 def work_at(node: Node, address: Address) -> ToolCall | ModelCall | AgentCall | None:
     """Return the call that is made there, or None: a map itself only puts the values of its items together."""
     return dependencies.work_of(node) if address.item is not None or not isinstance(node, MapNode) else None
-
-
-def content_key(node: Node, address: Address, refs: dict[str, str], call: NodeCall, version: str) -> str:
-    """Return the key of a node's outcome: equal calls of one generation share it, nothing else does."""
-    work = work_at(node, address)
-    read = {name: refs[name] for name in sorted(refs)}
-    if isinstance(work, ToolCall | ModelCall):
-        what: Any = work.model_dump(mode="json", by_alias=True)
-        extra: list[Any] = [dict(sorted(call.lost.items()))] if call.lost else []
-    else:
-        what, extra = node.kind, [dict(sorted(call.lost.items())), call.items, call.answer]
-    extra += [node.over, node.as_] if isinstance(node, MapNode) and address.item is not None else []
-    extra += [call.replans, call.objections] if call.replans or call.objections else []
-    return digest_of(encode([address.path, address.generation, what, version, read, extra]))

@@ -3,10 +3,11 @@
 import asyncio
 from dataclasses import dataclass
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from activities.nodes.attempts import Attempts
-from activities.nodes.binding import Binder, content_key, parse_address
+from activities.nodes.binding import Binder, parse_address
+from activities.nodes.content_key import content_key
 from activities.nodes.context import NodeContext
 from activities.nodes.effect_ledger import UNSURE
 from activities.nodes.error_mapping import NodeTimeout, OutputRefused, message_of
@@ -16,7 +17,15 @@ from activities.storage.artifacts import ArtifactStore, encode
 from activities.storage.run_context import ArtifactReader
 from activities.toolbox.errors import UnknownOutcome
 from workflows.messages.contracts import NodeCall, NodeReply, SubagentRequest
+from workflows.plan.language.limits import NO_USAGE
 from workflows.plan.language.references import parse_reference
+
+
+class Marker(BaseModel):
+    """What is kept of a node's outcome under its content key: the reply, and in which plan of the run it was made."""
+
+    reply: NodeReply
+    epoch: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +49,8 @@ class NodeRunner:
         address = parse_address(path)
         binder = Binder(self.library, run_prefix, checked, call, refs)
         turn = NodeContext(checked, address, call, binder, run_prefix, attempts)
-        node = checked.node(address.id)
-        key = content_key(node, address, refs, call, self.kinds.version(turn))
-        done = await self._done(run_prefix, key)
+        key = content_key(checked, address, refs, call, self.kinds.version(turn))
+        done = await self._done(turn, key)
         if done is not None:
             return done
         try:
@@ -52,8 +60,9 @@ class NodeRunner:
                 raise
             took = "it has taken effect" if isinstance(error, OutputRefused) else UNSURE
             raise UnknownOutcome(f"{message_of(error)}; {took}") from None
-        marker = encode(reply.model_dump(mode="json", exclude_unset=True))
-        return NodeReply.model_validate_json(await self.store.mark(run_prefix, key, marker))
+        marker = Marker(reply=reply, epoch=call.epoch).model_dump(mode="json", exclude_unset=True)
+        kept = await self.store.mark(run_prefix, key, encode(marker))
+        return Marker.model_validate_json(kept).reply
 
     async def delegation(self, call: NodeCall, *, run_prefix: str) -> SubagentRequest:
         """Return what a node's sub-agent is started with. Safe to repeat."""
@@ -62,19 +71,28 @@ class NodeRunner:
         binder = Binder(self.library, run_prefix, checked, call, call.refs)
         return await self.kinds.delegation(NodeContext(checked, address, call, binder, run_prefix, Attempts(1, 0)))
 
-    async def _done(self, run_prefix: str, key: str) -> NodeReply | None:
-        """Return what a marker says; one that cannot be read, or whose body is gone, is taken back."""
-        text = await self.store.marked(run_prefix, key)
+    async def _done(self, turn: NodeContext, key: str) -> NodeReply | None:
+        """Return what a marker says; one that cannot be read, or whose body is gone, is taken back.
+
+        An outcome of an earlier plan is paid for already, and this plan may ask for other facts of it.
+        """
+        prefix = turn.run_prefix
+        text = await self.store.marked(prefix, key)
         if text is None:
             return None
         try:
-            reply = NodeReply.model_validate_json(text)
+            marker = Marker.model_validate_json(text)
         except ValidationError:
-            reply = NodeReply()
-        if reply.ref is not None and await self.store.has(run_prefix, reply.ref):
+            marker = Marker(reply=NodeReply())
+        reply = marker.reply
+        if reply.ref is None or not await self.store.has(prefix, reply.ref):
+            await self.store.unmark(prefix, key)
+            return None
+        if reply.more or marker.epoch == turn.call.epoch:
             return reply
-        await self.store.unmark(run_prefix, key)
-        return None
+        wanted, inline = _asked_of(turn)
+        fresh = await keep(self.store, prefix, await self.library.value(prefix, reply.ref), wanted, inline=inline)
+        return fresh.model_copy(update={"attempt": 0, "usage": NO_USAGE} if any(reply.usage) else {})
 
     async def _called(self, turn: NodeContext) -> NodeReply:
         seconds = turn.checked.spec(turn.address.id).limit(item=turn.address.item is not None) / 1000
@@ -86,9 +104,7 @@ class NodeRunner:
             if not limit.expired():
                 raise
             raise NodeTimeout(f"no result within {seconds:g} s") from None
-        wanted = turn.checked.wanted.get(turn.address.id, []) if turn.address.item is None else []
-        whole = parse_reference(turn.checked.answer) if isinstance(turn.checked.answer, str) else None
-        inline = whole is not None and whole.node == turn.address.id and turn.address.item is None and not whole.path
+        wanted, inline = _asked_of(turn)
         if answer.more:
             wanted, inline = [], False
         reply = await keep(self.store, turn.run_prefix, answer.output, wanted, inline=inline)
@@ -98,3 +114,12 @@ class NodeRunner:
         if answer.more:
             extra["more"] = answer.more
         return reply.model_copy(update=extra) if extra else reply
+
+
+def _asked_of(turn: NodeContext) -> tuple[list[str], bool]:
+    """Return the facts that the plan asks of the node's output, and whether the output is the plan's answer."""
+    if turn.address.item is not None:
+        return [], False
+    whole = parse_reference(turn.checked.answer) if isinstance(turn.checked.answer, str) else None
+    inline = whole is not None and whole.node == turn.address.id and not whole.path
+    return turn.checked.wanted.get(turn.address.id, []), inline

@@ -21,7 +21,7 @@ from workflows.plan.checking.inputs import bind_inputs, input_problems
 from workflows.plan.checking.validation import parse_plan, problems_of
 from workflows.plan.compile import forecast
 from workflows.plan.compile.compiler import PlanCompiler
-from workflows.plan.edits.merge import Delta, matching_calls, merge, same_plan
+from workflows.plan.edits.merge import Delta, merge, same_plan
 from workflows.plan.edits.prefix import continued, startable
 from workflows.plan.edits.summaries import with_summaries
 from workflows.plan.edits.tool_loop import expand_tool_calls
@@ -188,33 +188,31 @@ class RunPreparer:
         verdict = CheckResult(
             plan=await self.library.keep(run_prefix, checked), execution_plan=execution_plan, warnings=checked.warnings
         )
-        if ran is None:
+        if ran is None or not continues:
             return verdict
-        same = {node.id: node.id for node in ran.plan.plan.nodes} if continues else matching_calls(ran.plan.plan, plan)
         try:
-            facts, awaits = await self._asked(run_prefix, ran, checked.wanted, same)
+            facts, awaits = await self._asked(run_prefix, ran, checked.wanted)
         except FactTooLarge as error:
             return _refused((Problem("facts", (), str(error)),))
-        told = {"continues": True} if continues else {"kept": same}
-        return verdict.model_copy(update={**told, "facts": facts, "awaits": awaits})
+        return verdict.model_copy(update={"continues": True, "facts": facts, "awaits": awaits})
 
     async def _asked(
-        self, run_prefix: str, ran: Ran, wanted: dict[str, list[str]], same: dict[str, str]
+        self, run_prefix: str, ran: Ran, wanted: dict[str, list[str]]
     ) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
         """Return the facts of nodes that have ended which only the new plan asks for, and the others it asks facts of.
 
-        `same` maps its nodes to old ones. Raises FactTooLarge.
+        Raises FactTooLarge.
         """
         facts, awaits = {}, []
-        for name, was in same.items():
-            names = wanted.get(name, [])
-            if names == ran.plan.wanted.get(was, []):
+        for node in ran.plan.plan.nodes:
+            name, names = node.id, wanted.get(node.id, [])
+            if names == ran.plan.wanted.get(name, []):
                 continue
-            if was not in ran.refs:
-                awaits.append(was)
+            if name not in ran.refs:
+                awaits.append(name)
                 continue
             try:
-                facts[name] = facts_of(await self.library.value(run_prefix, ran.refs[was]), names)
+                facts[name] = facts_of(await self.library.value(run_prefix, ran.refs[name]), names)
             except FactTooLarge as error:
                 raise FactTooLarge(f"a condition tests `${name}`, but {error}") from None
         return facts, tuple(awaits)

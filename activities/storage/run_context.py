@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from activities.storage.artifacts import ArtifactStore, BodyMissing, decode, encode
 from activities.toolbox.read_output import ENTRY
 from workflows.plan.compile.graph import ExecutionPlan, NodeSpec
+from workflows.plan.edits.call_keys import call_keys
 from workflows.plan.language import dependencies
 from workflows.plan.language.nodes import Node, Plan
 
@@ -63,6 +64,7 @@ class StoredPlan(BaseModel):
     _nodes: dict[str, Node]
     _answer: Any
     _specs: dict[str, NodeSpec] | None = None
+    _call_keys: dict[str, str] | None = None
 
     def node(self, name: str) -> Node:
         """Return the node with that id."""
@@ -73,6 +75,12 @@ class StoredPlan(BaseModel):
         if self._specs is None:
             self._specs = {spec.id: spec for spec in ExecutionPlan.unpack(self.execution_plan).specs}
         return self._specs[name]
+
+    def call_key(self, name: str) -> str:
+        """Return what the node does as a key, whatever its id."""
+        if self._call_keys is None:
+            self._call_keys = call_keys(self.plan)
+        return self._call_keys[name]
 
     def name_at(self, index: int) -> str:
         """Return the id of the node at that position of the plan."""

@@ -5,12 +5,11 @@ only; when it ends, when people act and when the process dies depends on the sch
 """
 
 import random
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from doubles.plan.strategies import Planner, Seeded, shuffled
+from doubles.plan.strategies import Planner, Seeded
 from simulation.audit import check_structure
 from simulation.outcomes import check_outcomes
 from simulation.world import Activity, World, chance
@@ -32,7 +31,6 @@ from workflows.plan.scheduling.events import (
     TimeAdvanced,
 )
 from workflows.plan.scheduling.extension import renumbered
-from workflows.plan.scheduling.keeping import replaced
 from workflows.plan.scheduling.rates import Rate
 from workflows.plan.scheduling.snapshot import dump, load
 from workflows.plan.scheduling.state import PARK, RUNNING, WAITING, RunState
@@ -45,8 +43,8 @@ class Habits:
     """What may happen in a schedule, as chances in percent for each event.
 
     `early` lets joins close before all their inputs have ended; `repairs` is how often a parked run is helped. With
-    `grows` the plan comes in pieces, with `replaces` another one takes its place at some time. Of a hundred models
-    `wishes` ask for another node, which a person has to approve.
+    `grows` the plan comes in pieces. Of a hundred models `expansion_requests` ask for another node, which a person has
+    to approve.
     """
 
     edits: int = 0
@@ -57,33 +55,27 @@ class Habits:
     early: bool = True
     most: int = 14
     grows: int = 0
-    replaces: int = 0
     expansion_requests: int = 0
 
 
 @dataclass
 class Story:
-    """What came of one schedule. `kept` are the addresses that another plan kept, None if none came."""
+    """What came of one schedule."""
 
     end: str = ""
     turns: int = 0
     log: list[tuple[int, Event, list[Decision]]] = field(default_factory=list)
     statuses: dict[str, int] = field(default_factory=dict)
     digests: dict[str, str | None] = field(default_factory=dict)
-    kept: list[str] | None = None
 
 
 class Simulation:
-    """One schedule. `seed` draws the plan and the world, `order` everything about time and people. With `other` the
-    plan is the one that would have taken the place of the first.
-    """
+    """One schedule. `seed` draws the plan and the world, `order` everything about time and people."""
 
-    def __init__(self, seed: int, habits: Habits, *, order: int | None = None, other: bool = False) -> None:
+    def __init__(self, seed: int, habits: Habits, *, order: int | None = None) -> None:
         self.habits = habits
         execution_plan = Planner(Seeded(seed), least=4, most=habits.most, early=habits.early).plan()
-        changed, self.alike = another(execution_plan, Seeded(seed))
-        self.others = [changed] if habits.replaces else []
-        self.pieces = pieces_of(execution_plan) if habits.grows else [changed if other else execution_plan]
+        self.pieces = pieces_of(execution_plan) if habits.grows else [execution_plan]
         self.graph = Graph(self.pieces.pop(0))
         self.random = random.Random(seed if order is None else order)
         self.crashes = random.Random(seed + 1)
@@ -111,8 +103,6 @@ class Simulation:
         draw = self.random.random() * 100
         if self.pieces and (draw < self.habits.grows or not self.calendar):
             self._grow()
-        elif self.others and (draw < self.habits.replaces or not self.calendar):
-            self._replace()
         elif self.edits and draw < self.habits.edits:
             self.edits -= 1
             self._edit()
@@ -137,24 +127,6 @@ class Simulation:
             for at, number, keys in self.calendar
         ]
         self._act(PlanExtended(self.graph, more=bool(self.pieces)))
-
-    def _replace(self) -> None:
-        """Go on with the other plan, as an engine does: only activities of one unit each have a new owner."""
-        old, graph = self.state, Graph(self.others.pop())
-        lone = [keys[0] for _, _, keys in self.calendar if len(keys) == 1]
-        free = [
-            unit for unit, status in enumerate(old.status) if status != RUNNING or (unit, old.generation[unit]) in lone
-        ]
-        alike = {graph.by_id[name]: old.graph.by_id[name] for name in self.alike}
-        self.state, kept = replaced(old, graph, {node: was for node, was in alike.items() if was in free}, {})
-        keys = {(unit, old.generation[unit]): (kept[unit], self.state.generation[kept[unit]]) for unit in kept}
-        self.graph = graph
-        self.story.kept = [self.state.address(unit) for unit in kept.values()]
-        self.world.replace(keys)
-        self.calendar = sorted(
-            (at, number, (keys[group[0]],)) for at, number, group in self.calendar if group[0] in keys
-        )
-        self._act(RunStarted())
 
     def _next_end(self) -> None:
         at, _, keys = self.calendar[0]
@@ -215,7 +187,7 @@ class Simulation:
         self._act(RetryRequested(unit))
 
     def _act(self, event: Event) -> None:
-        if self.crashes.random() * 100 < self.habits.crashes and not self.state.work:  # a plan is replaced in one event
+        if self.crashes.random() * 100 < self.habits.crashes:
             self._crash()
         parked = self.state.deadlines.get(PARK)
         decisions = step(self.state, event)
@@ -257,22 +229,6 @@ class Simulation:
         self.story.digests = {self.state.path(unit): digest for unit, digest in enumerate(self.state.digest)}
         assert RUNNING not in self.state.status
         assert not self.world.live, "the run has ended, but calls are still in flight"
-        assert not [address for address in self.story.kept or () if address in self.world.used], (
-            "what was kept has run again"
-        )
-
-
-def another(execution_plan: ExecutionPlan, choices: Seeded) -> tuple[ExecutionPlan, list[str]]:
-    """Return a plan that has some nodes in common with this one, in another order, and the ids of those calls."""
-    other = deepcopy(execution_plan)
-    changed: dict[int, bool] = {}
-    for node in Graph(execution_plan).order:
-        spec = other.specs[node]
-        named = choices.integer(0, 5) == 0
-        spec.id += "x" if named else ""
-        changed[node] = named or any(changed[dep] for dep in _named(spec) if dep >= 0)
-    alike = [spec.id for node, spec in enumerate(other.specs) if not changed[node] and not spec.inputs]
-    return shuffled(other, choices), alike
 
 
 def pieces_of(execution_plan: ExecutionPlan) -> list[ExecutionPlan]:

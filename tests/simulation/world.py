@@ -1,6 +1,6 @@
 """A world in which calls happen: what is in flight, and what each call comes to, decided by its inputs alone."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from zlib import crc32
 
@@ -47,12 +47,6 @@ class World:
         self.wished = {(to(unit), generation): inputs for (unit, generation), inputs in self.wished.items()}
         self.zombies = [(to(unit), generation) for unit, generation in self.zombies]
         self.records = {to(unit): record for unit, record in self.records.items()}
-
-    def replace(self, keys: Mapping[Key, Key]) -> None:
-        """Call what is kept by new names: another plan has taken the place of the old one, and the rest is nobody's."""
-        self.live = {keys[key]: inputs for key, inputs in self.live.items() if key in keys}
-        self.bound, self.zombies = {}, []
-        self.records = {new[0]: self.records[old[0]] for old, new in keys.items() if old[0] in self.records}
 
     def carry_out(self, state: RunState, decisions: Iterable[Decision]) -> list[Activity]:
         """Start and cancel as decided; return the activities started. Raises AssertionError for a forbidden start."""

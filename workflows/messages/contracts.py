@@ -53,9 +53,8 @@ class PrepareCall(Message):
 class CheckResult(Message):
     """A plan's verdict: either a plan digest and its packed execution_plan, or problems, one sentence each.
 
-    `continues` says that the plan begins with all of its base as it was. If it does not, `kept` maps its nodes to those
-    of its base that make the same calls on the same inputs. `facts` are those of old nodes that only the new plan asks
-    for, by new node, and `awaits` the old nodes whose facts are asked for but whose output was not given.
+    `continues` says that the plan begins with all of its base as it was. Then `facts` are those of old nodes that only
+    the new plan asks for, and `awaits` the old nodes whose facts are asked for but whose output was not given.
     Of a replan, `why` is what its joiner says and `tokens` what the new nodes are forecast to take.
     """
 
@@ -64,7 +63,6 @@ class CheckResult(Message):
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     continues: bool = False
-    kept: dict[str, str] = Field(default_factory=dict)
     facts: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     awaits: tuple[str, ...] = ()
     why: str = ""
@@ -159,7 +157,7 @@ class NodeCall(Message):
     error). `items` are a map's item outputs in order. `answer` is what a person answered at a gate. A model
     whose output is the run's answer may ask for more nodes `replans` more times; `objections` say what was wrong with
     its last wish. `left` is what the run's budget has left for a model call with all its attempts: `tokens`, and `cost`
-    in millionths of a dollar.
+    in millionths of a dollar. `epoch` is 2 once a whole plan has taken the place of the beginning that ran first.
     """
 
     run: str
@@ -172,6 +170,7 @@ class NodeCall(Message):
     replans: int = 0
     objections: tuple[str, ...] = ()
     left: dict[str, int] = Field(default_factory=dict)
+    epoch: int = 1
 
 
 class NodeError(Message):

@@ -40,6 +40,7 @@ class ContinuedState(BaseModel):
     snapshot: str
     usage: Usage
     replans: int = 0
+    epoch: int = 1
     attributes: tuple[str, ...] = ()
     last_reported: str = ""
 

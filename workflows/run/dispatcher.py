@@ -6,7 +6,7 @@ holds 4 MiB and a run that breaks that is terminated.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,12 +42,11 @@ Handle = asyncio.Task[GroupReply]
 
 @dataclass(slots=True, eq=False)
 class InFlight:
-    """One activity under way: the units it runs, in which generations, and who is told of its end."""
+    """One activity under way: the units it runs, and in which generations."""
 
     units: Units
     generations: Units
     handle: Handle
-    fanout: "Dispatcher"
 
     @property
     def keys(self) -> list[tuple[int, int]]:
@@ -58,7 +57,17 @@ class InFlight:
 class Dispatcher:
     """The activities in flight of one run. `wake` is called as each one ends; `settled` then tells how."""
 
-    def __init__(self, state: RunState, run: str, plan: str, wake: Callable[[], None], relay: SubagentStatus) -> None:
+    def __init__(
+        self,
+        state: RunState,
+        run: str,
+        plan: str,
+        wake: Callable[[], None],
+        relay: SubagentStatus,
+        *,
+        epoch: int = 1,
+    ) -> None:
+        self.epoch = epoch
         self._state = state
         self._run = run
         self._plan = plan
@@ -75,32 +84,13 @@ class Dispatcher:
         self._starts = 0
         self._bytes = 0
 
-    def afresh(self, state: RunState, plan: str, kept: Mapping[int, int]) -> "Dispatcher":
-        """Return one for another plan of the same run: it has those `lone` flights whose units are `kept`, by their new
-        numbers and generations. What else this one started is forgotten.
-        """
-        other = Dispatcher(state, self._run, plan, self._wake, self._subagent_status)
+    def successor(self, state: RunState, plan: str) -> "Dispatcher":
+        """Cancel everything and return the dispatcher of the plan that takes the place of this one."""
+        for flight in dict.fromkeys(self._flights.values()):
+            flight.handle.cancel()
+        other = Dispatcher(state, self._run, plan, self._wake, self._subagent_status, epoch=self.epoch + 1)
         other.child_defaults, other.replans = self.child_defaults, self.replans
-        for flight in [flight for unit, flight in self.lone.items() if unit in kept]:
-            unit = kept[flight.units[0]]
-            flight.units, flight.generations, flight.fanout = (unit,), (state.generation[unit],), other
-            if flight in self._ended:
-                other._ended.append(flight)
-            else:
-                other._flights[flight.keys[0]] = flight
         return other
-
-    @property
-    def lone(self) -> dict[int, InFlight]:
-        """The flights of one unit each whose end has not been told yet, by unit."""
-        flights = (*self._ended, *self._flights.values())
-        now = self._state.generation
-        return {
-            unit: flight
-            for flight in flights
-            for unit, generation in flight.keys[:1]
-            if len(flight.units) == 1 and generation == now[unit]
-        }
 
     @property
     def busy(self) -> bool:
@@ -154,15 +144,16 @@ class Dispatcher:
             given = {**self.child_defaults, "budget": self._part(first)}
             handle = asyncio.create_task(run_subagent(call, name, options, given, self._subagent_status))
         else:
+            ident = name if self.epoch == 1 else f"{name}@{self.epoch}"  # an id must not repeat within a run
             handle = workflow.start_activity(
-                contract.name, call, activity_id=name, result_type=contract.gives, **as_keywords(options)
+                contract.name, call, activity_id=ident, result_type=contract.gives, **as_keywords(options)
             )
         self._follow(units, handle)
 
     def _follow(self, units: Units, handle: Handle) -> None:
-        flight = InFlight(units, tuple(self._state.generation[unit] for unit in units), handle, self)
+        flight = InFlight(units, tuple(self._state.generation[unit] for unit in units), handle)
         self._flights.update(dict.fromkeys(flight.keys, flight))
-        handle.add_done_callback(lambda _: flight.fanout._done(flight))
+        handle.add_done_callback(lambda _: self._done(flight))
 
     def _part(self, unit: int) -> dict[str, Any] | None:
         """Return a sub-agent's limits, its part of what is left, set aside for it; None without a budget."""
@@ -183,9 +174,11 @@ class Dispatcher:
         more nodes, and what was wrong when it did.
         """
         state, told = self._state, dict[str, Any]()
+        if self.epoch > 1:
+            told["epoch"] = self.epoch
         spec = state.spec_of(unit)
         if not spec.calls_model:
-            return call
+            return call.model_copy(update=told)
         if state.budget is not None:
             told["left"] = {name: rest for name, rest in state.budget.rest(unit).items() if name in PAID}
         if spec.kind == "llm" and unit in state.graph.answers:
@@ -198,6 +191,8 @@ class Dispatcher:
         return f"{name} {summary.partition(' ')[2]}"[:120]
 
     def _done(self, flight: InFlight) -> None:
+        if not flight.handle.cancelled():
+            flight.handle.exception()  # nobody may ask for that of an abandoned one
         for key in flight.keys:
             self._flights.pop(key, None)
         self._ended.append(flight)

@@ -32,8 +32,7 @@ from workflows.plan.scheduling.events import (
     StopRequested,
     TimeAdvanced,
 )
-from workflows.plan.scheduling.extension import renumbered
-from workflows.plan.scheduling.keeping import replaced
+from workflows.plan.scheduling.extension import renumbered, successor
 from workflows.plan.scheduling.state import OVERTIME, RUNNING, RunState
 from workflows.plan.scheduling.step import step
 from workflows.run.dispatcher import Dispatcher
@@ -53,13 +52,20 @@ class Engine:
     """One run's scheduler with its activities. `changed` is called after every batch of events."""
 
     def __init__(
-        self, state: RunState, opening: RunSetup, relay: SubagentStatus, plan: str, changed: Callable[[], None]
+        self,
+        state: RunState,
+        opening: RunSetup,
+        relay: SubagentStatus,
+        plan: str,
+        changed: Callable[[], None],
+        *,
+        epoch: int = 1,
     ) -> None:
         self.state = state
         self.plan = plan
         self.replies: dict[int, NodeReply] = {}
         self.usage = NO_USAGE
-        self.wasted: list[NodeReply | None] = []  # of nodes that another plan has dropped; None for one cut off
+        self.abandoned: list[NodeReply | None] = []  # of an earlier plan's nodes; None for one cut off
         self.status: EndStatus | None = None
         self.updates = 0
         self._changed = changed
@@ -68,7 +74,7 @@ class Engine:
         self._alarm = DeadlineTimer(self.wake)
         self.extender = PlanExtender(self, opening)
         self._broken: BaseException | None = None
-        self._dispatcher = Dispatcher(state, opening.run_prefix, plan, self.wake, relay)
+        self._dispatcher = Dispatcher(state, opening.run_prefix, plan, self.wake, relay, epoch=epoch)
 
     def post(self, event: Event) -> None:
         """Take an event from outside at once, so that the next update is checked against what it changed."""
@@ -179,23 +185,33 @@ class Engine:
         self.replies = {renumbered(unit, old, added): reply for unit, reply in self.replies.items()}
         self.post(PlanExtended(graph, {graph.by_id[name]: dict(facts) for name, facts in checked.facts.items()}, more))
 
-    def begin_again(self, checked: CheckResult) -> None:
-        """Go on with another plan. What both do alike stays as it is, succeeded or under way; the rest is dropped."""
-        old, graph = self.state, Graph(ExecutionPlan.unpack(checked.execution_plan))
-        alike = {graph.by_id[name]: old.graph.by_id[was] for name, was in checked.kept.items()}
-        lone = self._dispatcher.lone
-        alike = {node: was for node, was in alike.items() if old.status[was] != RUNNING or was in lone}
-        facts = {graph.by_id[name]: dict(found) for name, found in checked.facts.items()}
-        self.state, kept = replaced(old, graph, alike, facts)
-        for unit in [unit for unit in range(len(old.status)) if unit not in kept]:
-            if old.status[unit] == RUNNING:
-                self._dispatcher.cancel(unit, old.generation[unit])
-            if old.status[unit] == RUNNING or old.attempts[unit]:
-                self.wasted.append(self.replies.get(unit))
-        self.plan = checked.plan
-        self.replies = {kept[unit]: reply for unit, reply in self.replies.items() if unit in kept}
-        self._dispatcher = self._dispatcher.afresh(self.state, checked.plan, kept)
+    def replace_plan(self, checked: CheckResult) -> None:
+        """Start on another plan from its beginning. What runs is cancelled; equal work that has ended is found again.
+
+        The same calls of both plans have other activity ids, which must not repeat in a run, but the same content keys.
+        """
+        old = self.state
+        for event, reply in self._dispatcher.settled():
+            if reply is not None and old.generation[event.unit] == event.generation:
+                self._note(event.unit, reply)
+        for unit, status in enumerate(old.status):
+            if status == RUNNING or old.attempts[unit]:
+                self.abandoned.append(self.replies.get(unit))
+        self.plan, self.replies = checked.plan, {}
+        self.state = successor(old, Graph(ExecutionPlan.unpack(checked.execution_plan)))
+        self._dispatcher = self._dispatcher.successor(self.state, checked.plan)
         self.post(RunStarted())
+
+    @property
+    def wasted(self) -> list[NodeReply | None]:
+        """What an earlier plan has started in vain: this one has no node with the same output."""
+        found = {reply.ref: True for reply in self.replies.values()}
+        return [reply for reply in self.abandoned if reply is None or reply.ref not in found]
+
+    @property
+    def epoch(self) -> int:
+        """Which plan of the run this is: 1, or 2 for the one that took the place of a beginning."""
+        return self._dispatcher.epoch
 
     @property
     def replans(self) -> int:

@@ -8,27 +8,50 @@ Additions come one after the other.
 import asyncio
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from workflows.messages.contracts import CheckResult, NodeReply
 from workflows.plan.compile.graph import ExecutionPlan
-from workflows.plan.scheduling.events import ExpansionRequest, NodeEnded, Outcome
+from workflows.plan.scheduling.events import Event, ExpansionRequest, NodeEnded, Outcome
 from workflows.plan.scheduling.expansion import needs_approval, request_of
-from workflows.plan.scheduling.state import RUNNING, SUCCEEDED
+from workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
 from workflows.run.outcomes import outcome_of
 from workflows.run.setup import Addition, RunSetup
 
-if TYPE_CHECKING:
-    from workflows.run.engine import Engine
+
+class ExtensibleRun(Protocol):
+    """The run whose plan grows."""
+
+    state: RunState
+    plan: str
+
+    @property
+    def replans(self) -> int:
+        """How often the model whose output is the answer may still ask for more nodes."""
+
+    def allow_replans(self, times: int) -> None:
+        """Let it ask so many times."""
+
+    def expects(self, event: NodeEnded) -> bool:
+        """Whether this unit's end is still open."""
+
+    def grow(self, checked: CheckResult, *, more: bool = False) -> None:
+        """Go on with a longer plan."""
+
+    def post(self, event: Event) -> None:
+        """Take an event."""
+
+    def fail(self, error: BaseException) -> None:
+        """End the run with this error."""
 
 
 class PlanExtender:
     """What is about to be added to one engine's plan."""
 
-    def __init__(self, engine: "Engine", opening: RunSetup) -> None:
+    def __init__(self, engine: ExtensibleRun, opening: RunSetup) -> None:
         self._engine = engine
         self._setup = opening
         self._turn = asyncio.Lock()

@@ -54,7 +54,7 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
 
 def cost_view(engine: Engine | None, planning: Usage) -> dict[str, Any]:
     """Return the budget, what the planner and each node have used, the dearest first, 500 at most, and what was wasted:
-    on nodes that had started when another plan took the place of theirs and dropped them.
+    on nodes of an earlier plan whose outputs this one does not have.
     """
     state = engine.state if engine is not None else None
     rows = [{"node": "planner", **UsageReport.of(planning).model_dump()}] if any(planning) else []

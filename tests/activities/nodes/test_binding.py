@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from activities.nodes.binding import Binder, content_key, parse_address
+from activities.nodes.binding import Binder, parse_address
 from activities.storage import run_context
 from activities.storage.directory import DirectoryStore
 from activities.storage.run_context import ArtifactReader
@@ -87,11 +87,3 @@ async def test_only_so_much_is_kept(store: Reads, monkeypatch: pytest.MonkeyPatc
     for digest in (long, one, two):
         await library.shared(HOME, digest)
     assert (store.count[long], store.count[one], store.count[two]) == (2, 2, 2)
-
-
-def test_items_of_other_lists_have_other_keys() -> None:
-    call = NodeCall(run="run", plan="plan", nodes=("m[0]",))
-    nodes = [each(), each("$a.others"), each("$input.x"), each(as_="it", value="$item")]
-    keys = [content_key(node, parse_address("m[0]"), {"a": "digest"}, call, "1") for node in nodes]
-    assert len(set(keys)) == len(nodes)
-    assert content_key(each(), parse_address("m[0]"), {"a": "digest"}, call, "1") == keys[0]

@@ -165,7 +165,7 @@ async def test_a_wish_that_waits_for_a_loop_lets_the_loop_go_on() -> None:
 async def test_a_plan_in_the_place_of_its_beginning_keeps_the_time_limit() -> None:
     engine = begun(Checks(), A)
     engine.state.deadlines[OVERTIME] = 5_000
-    engine.begin_again(longer(A))
+    engine.replace_plan(longer(A))
     assert engine.state.deadlines == {OVERTIME: 5_000}
 
 
@@ -176,25 +176,21 @@ def fly(engine: Engine, *units: int) -> asyncio.Future[GroupReply]:
     return handle
 
 
-async def test_what_runs_or_has_just_ended_settles_the_node_that_another_plan_has_for_it() -> None:
-    """Of a group nothing is kept: it would end for all its members."""
+async def test_another_plan_starts_over_and_counts_what_the_first_has_spent() -> None:
+    """What ended just before is paid for; late ends of what was cut off are nobody's."""
     engine = begun(Checks(), *(node(name) for name in "abcde"))
-    a, b, group, e = fly(engine, 0), fly(engine, 1), fly(engine, 2, 3), fly(engine, 4)
+    a, b, group = fly(engine, 0), fly(engine, 1), fly(engine, 2, 3)
     a.set_result(GroupReply(nodes=(NodeReply(ref="A", usage=Usage(1, 2, 3, 1)),)))
     await settle()
-    nodes = [node(name) for name in "zxywv"]
-    engine.begin_again(longer(*nodes, answer="x", kept={"x": "a", "y": "b", "w": "c", "v": "d"}))
-    assert [group.cancelled(), e.cancelled()] == [True, True]
-    assert not b.done()
-    b.set_result(GroupReply(nodes=(NodeReply(ref="B", usage=Usage(4, 5, 6, 1)),)))
+    engine.replace_plan(longer(node("x"), node("a"), answer="x"))
+    assert [b.cancelled(), group.cancelled()] == [True, True]
     await settle()
     engine._turn()
-    state = engine.state
-    assert [state.digest[state.graph.by_id[name]] for name in "zxywv"] == [None, "A", "B", None, None]
-    assert engine.replies[1].ref == "A"
-    assert tuple(engine.usage) == (5, 7, 9, 2)
-    assert engine.wasted == [None] * 3
-    assert not engine._dispatcher.busy
+    assert engine.state.status == [RUNNING, RUNNING]
+    assert (tuple(engine.usage), engine.epoch) == ((1, 2, 3, 1), 2)
+    assert [reply and reply.ref for reply in engine.wasted] == ["A", None, None, None, None]
+    engine._note(0, NodeReply(ref="A"))
+    assert engine.wasted == [None] * 4, "a node of this plan has found the same output"
 
 
 async def waiting(*found: CheckResult | Exception) -> tuple[Engine, Checks]:

@@ -1,4 +1,4 @@
-"""What one plan has of another: nodes that are added to a settled plan, and calls that two plans have in common."""
+"""Nodes that are added to a settled plan, and whether two plans make the same calls."""
 
 import hashlib
 import json
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import MAX_NODES, AgentNode, JoinNode, LlmNode, Node, Plan
+from workflows.plan.language.nodes import MAX_NODES, JoinNode, LlmNode, Node, Plan
 from workflows.plan.language.parser import parse_plan
 from workflows.plan.language.problems import InvalidPlan, Problem
 from workflows.plan.language.references import renamed
@@ -99,26 +99,6 @@ def same_plan(one: Plan, other: Plan) -> bool:
     however often. How results are joined is no call: a plan that only adds what was called before is the same plan.
     """
     return _calls(one).keys() == _calls(other).keys()
-
-
-def matching_calls(base: Plan, plan: Plan) -> dict[str, str]:
-    """Return for nodes of `plan` those of `base` that make the same call on the same inputs, whatever both are called.
-
-    None is returned twice: a call that is planned twice is meant twice. Of several equal ones those that keep their ids
-    come first. A sub-agent's output tells its node's id, so it is equal only under that; what is told how its inputs
-    ended is told their ids, and is called again.
-    """
-    found: dict[str, str] = {}
-    wanted = _calls(plan) if base.inputs in ({}, plan.inputs) else {}
-    for call, nodes in _calls(base).items():
-        if dependencies.inputs_of(nodes[0]):
-            continue
-        old, new = [node.id for node in nodes], [node.id for node in wanted.get(call, ())]
-        found |= {name: name for name in new if name in old}
-        if not isinstance(nodes[0], AgentNode):
-            fresh, free = [name for name in new if name not in old], [name for name in old if name not in new]
-            found |= zip(fresh, free, strict=False)
-    return found
 
 
 def _calls(plan: Plan) -> dict[str, list[Node]]:

@@ -3,16 +3,32 @@
 What has run keeps its place: the old nodes come first, as they were, and only the units of map items move up.
 """
 
+from workflows.plan.compile.graph import Graph
 from workflows.plan.scheduling.completion import end_without_value
 from workflows.plan.scheduling.events import PlanExtended
+from workflows.plan.scheduling.rates import Rate
 from workflows.plan.scheduling.ready import queue, take
-from workflows.plan.scheduling.state import PENDING, RUNNING, SKIPPED, RunState
+from workflows.plan.scheduling.state import OVERTIME, PENDING, RUNNING, SKIPPED, RunState
 from workflows.plan.scheduling.termination import unpark
 
 
 def renumbered(unit: int, old: int, added: int) -> int:
     """Return the number a unit has after `added` nodes came behind the first `old` ones."""
     return unit if unit < old else unit + added
+
+
+def successor(old: RunState, graph: Graph) -> RunState:
+    """Return the state of a run that starts on another plan. What the old one had reserved for what runs is spent."""
+    state = RunState(graph, window=old.window, park_for=old.park_for)
+    state.now, state.on_failure, state.approve_above = old.now, old.on_failure, old.approve_above
+    state.rates = {queue: Rate(rate.limit, rate.calls, rate.ended) for queue, rate in old.rates.items()}
+    if OVERTIME in old.deadlines:
+        state.deadlines[OVERTIME] = old.deadlines[OVERTIME]
+    if old.budget is not None:
+        state.budget = old.budget
+        for unit in list(old.budget.reserved):
+            old.budget.settle(unit, None)
+    return state
 
 
 def extend(state: RunState, event: PlanExtended) -> None:

@@ -6,7 +6,7 @@ import pytest
 from doubles.plan.samples import CATALOGUE, join, llm, plan, tool
 
 from workflows.plan.checking.validation import problems_of
-from workflows.plan.edits.merge import Delta, matching_calls, merge, same_plan
+from workflows.plan.edits.merge import Delta, merge, same_plan
 from workflows.plan.language.nodes import Plan
 from workflows.plan.language.parser import parse_plan
 from workflows.plan.language.problems import Problem
@@ -130,39 +130,6 @@ def test_a_delta_that_repeats_calls_makes_the_same_plan() -> None:
     again = merged(tool("n3", args={"query": "Nile"}), llm("n4", prompt="$n3", role="joiner"))
     assert same_plan(BASE, again)
     assert not same_plan(BASE, merged(tool("n3", args={"query": "Nile river"})))
-
-
-def same(one: tuple[dict[str, Any], ...], other: tuple[dict[str, Any], ...]) -> dict[str, str]:
-    return matching_calls(parse_plan(plan(*one)), parse_plan(plan(*other)))
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "found"),
-    [
-        ((A, B), (A, B), {"a": "a", "b": "b"}),
-        ((A, B), (*RENAMED, llm("j", prompt="$p", role="joiner")), {"p": "a", "q": "b"}),
-        ((A, B), (tool("a", args={"query": "y"}), B, tool("x", args={"query": "x"})), {"x": "a"}),
-        ((A, tool("b", args={"query": "x"})), (tool("b", args={"query": "x"}), A), {"b": "b", "a": "a"}),
-        ((A,), (tool("x", args={"query": "x"}), A, tool("y", args={"query": "x"})), {"a": "a"}),
-        ((A, tool("c", args={"query": "x"})), (tool("x", args={"query": "x"}), A), {"a": "a", "x": "c"}),
-        ((A, join("j", ["a"], policy="settled")), (A, join("j", ["a"], policy="settled")), {"a": "a"}),
-        ((A, llm("j", prompt="$a", role="joiner")), (A, llm("j", prompt="$a", role="joiner")), {"a": "a"}),
-        ((A, llm("j", prompt="All?", inputs=["a"])), (A, llm("j", prompt="All?", inputs=["a"])), {"a": "a"}),
-        (({"id": "s", "kind": "agent", "goal": "g"},), ({"id": "s", "kind": "agent", "goal": "g"},), {"s": "s"}),
-        (({"id": "s", "kind": "agent", "goal": "g"},), ({"id": "t", "kind": "agent", "goal": "g"},), {}),
-    ],
-)
-def test_nodes_are_alike_if_they_make_the_same_call_on_the_same_inputs(
-    one: tuple[dict[str, Any], ...], other: tuple[dict[str, Any], ...], found: dict[str, str]
-) -> None:
-    assert same(one, other) == found
-
-
-def test_nothing_is_alike_under_other_inputs() -> None:
-    rome, oslo = ({"x": {"type": "string", "default": name}} for name in ("Rome", "Oslo"))
-    one = parse_plan(plan(tool("a", args={"query": "$input.x"}), inputs=rome))
-    assert matching_calls(one, parse_plan(plan(tool("a", args={"query": "$input.x"}), inputs=oslo))) == {}
-    assert matching_calls(one, one) == {"a": "a"}
 
 
 def test_deep_and_round_plans_are_compared_too() -> None:

@@ -1,0 +1,45 @@
+"""Content keys: what a node's outcome is stored under, so that equal work is found again instead of done again."""
+
+from typing import Any
+
+from activities.nodes.binding import Address, work_at
+from activities.storage.artifacts import digest_of, encode
+from activities.storage.run_context import StoredPlan
+from workflows.messages.contracts import NodeCall
+from workflows.plan.language import dependencies
+from workflows.plan.language.nodes import LlmNode, MapNode, ModelCall, Node, ToolCall, ToolNode
+
+
+def content_key(checked: StoredPlan, address: Address, refs: dict[str, str], call: NodeCall, version: str) -> str:
+    """Return the key of a node's outcome. Calls share one only if they read the same outputs in the same generation.
+
+    A call that changes nothing is known by what the plan writes: its id does not matter, nor which plan it is in.
+    Everything else is known by its path: writes, items of maps, turns of tool loops, joiners.
+    """
+    node = checked.node(address.id)
+    if address.item is None and _is_shareable(node, checked):
+        return digest_of(encode([checked.call_key(node.id), address.generation, version, _bound(node, checked, refs)]))
+    work = work_at(node, address)
+    read = {name: refs[name] for name in sorted(refs)}
+    if isinstance(work, ToolCall | ModelCall):
+        written: Any = work.model_dump(mode="json", by_alias=True)
+        extra: list[Any] = [dict(sorted(call.lost.items()))] if call.lost else []
+    else:
+        written, extra = node.kind, [dict(sorted(call.lost.items())), call.items, call.answer]
+    extra += [node.over, node.as_] if isinstance(node, MapNode) and address.item is not None else []
+    extra += [call.replans, call.objections] if call.replans or call.objections else []
+    return digest_of(encode([address.path, address.generation, written, version, read, extra]))
+
+
+def _is_shareable(node: Node, checked: StoredPlan) -> bool:
+    """Whether a node is a call that changes nothing, and that adds nothing to the plan."""
+    if isinstance(node, LlmNode):
+        return not node.tools and not node.inputs and node.role != "joiner" and node.turn is None
+    return isinstance(node, ToolNode) and checked.spec(node.id).effect != "write"
+
+
+def _bound(node: Node, checked: StoredPlan, refs: dict[str, str]) -> list[Any]:
+    """Return what the node's references stand for, in the order written: digests of outputs, or the run's own texts."""
+    own = {"input": checked.inputs, "goal": checked.goal}
+    names = dict.fromkeys(reference.node for _, reference in dependencies.value_references(node))
+    return [own[name] if name in own else refs.get(name) for name in names]

@@ -1,0 +1,77 @@
+"""Content keys: which outcomes are found again, and which never are."""
+
+from typing import Any
+
+import pytest
+from doubles.plan.samples import CATALOGUE, llm, plan, tool
+
+from activities.nodes.binding import parse_address
+from activities.nodes.content_key import content_key
+from activities.storage.run_context import StoredPlan
+from workflows.messages.contracts import NodeCall
+from workflows.plan.compile.compiler import PlanCompiler
+from workflows.plan.language.parser import parse_plan
+
+TOOLS = {entry["name"]: entry for entry in CATALOGUE}
+WRITES = next(entry["name"] for entry in CATALOGUE if entry["effect"] == "write")
+
+
+def stored(*nodes: dict[str, Any], goal: str = "Sum up", **inputs: Any) -> StoredPlan:
+    parsed = parse_plan(plan(*nodes))
+    keep = {"inputs": inputs, "keep": lambda _: ("digest", 1), "queues": lambda _: "queue", "approval": "never"}
+    compiler = PlanCompiler(parsed, TOOLS, goal=goal, **keep)  # type: ignore[arg-type]
+    return StoredPlan(
+        charter="", goal=goal, docs=None, inputs=inputs, plan=parsed, wanted={},
+        execution_plan=compiler.execution_plan(None).pack(),
+    )  # fmt: skip
+
+
+def key(checked: StoredPlan, path: str, refs: dict[str, str] | None = None, version: str = "1", **fields: Any) -> str:
+    call = NodeCall(run="run", plan="plan", nodes=(path,), **fields)
+    return content_key(checked, parse_address(path), refs or {}, call, version)
+
+
+BASE = stored(tool("a", args={"query": "x"}), tool("b", args={"query": "$a.text"}))
+OTHER = stored(tool("q", args={"query": "$p.text"}), tool("p", args={"query": "x"}))
+
+
+def test_a_call_that_changes_nothing_is_found_under_another_id_if_it_read_the_same() -> None:
+    assert key(BASE, "b", {"a": "d1"}) == key(OTHER, "q", {"p": "d1"}, epoch=2)
+    assert key(BASE, "b", {"a": "d1"}) != key(OTHER, "q", {"p": "d2"})
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"), [("b~2", {}), ("b", {"version": "2"}), ("b", {"refs": {"a": "d2"}}), ("a", {})]
+)
+def test_another_generation_version_input_or_call_is_other_work(path: str, fields: dict[str, Any]) -> None:
+    assert key(BASE, path, **{"refs": {"a": "d1"}, **fields}) != key(BASE, "b", {"a": "d1"})
+
+
+def test_what_a_call_reads_of_the_run_itself_is_part_of_its_key() -> None:
+    asks = tool("a", args={"query": "$goal"})
+    assert key(stored(asks, goal="Which?"), "a") != key(stored(asks, goal="Why?"), "a")
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        lambda name: tool(name, WRITES),
+        lambda name: llm(name, prompt="Go on", role="joiner"),
+        lambda name: llm(name, prompt="Go on", tools=["search"]),
+        lambda name: {"id": name, "kind": "gate", "question": "Which?"},
+    ],
+    ids=("write", "joiner", "loop", "gate"),
+)
+def test_what_writes_or_may_add_nodes_is_known_by_its_path(node: Any) -> None:
+    assert key(stored(node("a")), "a") != key(stored(node("b")), "b")
+
+
+def test_items_of_other_lists_have_other_keys() -> None:
+    def item(over: str = "$a.items", as_: str = "item", value: str = "$item") -> str:
+        do = {"kind": "tool", "tool": "search", "args": {"query": value}}
+        nodes = tool("a"), {"id": "m", "kind": "map", "over": over, "as": as_, "do": do}
+        return key(stored(*nodes), "m[0]", {"a": "digest"})
+
+    keys = [item(), item("$a.others"), item(value="x"), item(as_="it", value="$it")]
+    assert len(set(keys)) == len(keys)
+    assert item() == keys[0]

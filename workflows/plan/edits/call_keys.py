@@ -1,0 +1,52 @@
+"""What each node of a plan does, as a key that does not depend on node ids: equal work has equal keys."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from workflows.plan.language import dependencies
+from workflows.plan.language.nodes import Node, Plan, ToolNode
+from workflows.plan.language.references import renamed
+
+
+def call_keys(plan: Plan) -> dict[str, str]:
+    """Return a key for each node of a plan without circles.
+
+    It is made of what the node does as the plan writes it, with each reference replaced by the digest of the node it
+    names, and so on, and of the node's ordinal among those that do the same, in plan order: a call planned twice is
+    meant twice.
+    """
+    nodes = {node.id: node for node in plan.nodes}
+    digests: dict[str, str] = {}
+    stack = [node.id for node in reversed(plan.nodes)]
+    while stack:
+        node = nodes[stack[-1]]
+        behind = [name for name in _sources(node) if name in nodes and name not in digests]
+        if behind and node.id not in digests:
+            stack += behind
+        elif stack.pop() not in digests:
+            digests[node.id] = _digest(node, digests)
+    seen: Counter[str] = Counter()
+    keys = {}
+    for node in plan.nodes:
+        digest = digests[node.id]
+        seen[digest] += 1
+        keys[node.id] = f"{digest}.{seen[digest]}"
+    return keys
+
+
+def _sources(node: Node) -> list[str]:
+    """Return the nodes whose outputs a node is made of."""
+    return [*dependencies.inputs_of(node), *dependencies.reads_of(node)]
+
+
+def _digest(node: Node, digests: Mapping[str, str]) -> str:
+    if isinstance(node, ToolNode):
+        written: dict[str, Any] = {"tool": node.tool, "args": node.args}
+    else:
+        written = node.model_dump(mode="json", by_alias=True, exclude={"id", "needs", "on_error"})
+        written["inputs"] = [digests.get(name, name) for name in dependencies.inputs_of(node)]
+    text = json.dumps(renamed(written, digests), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:40]
