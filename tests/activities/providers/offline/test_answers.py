@@ -22,17 +22,13 @@ CORPUS = Path(__file__).parents[4] / "examples" / "corpus"
             "Aconcagua was first climbed in 1897, by the Swiss guide Matthias Zurbriggen. [1]",
         ),
         (
-            "Which is longer, the Nile or the Amazon, and by how much?",
+            "Which of K2 and Denali is the lowest, and how much lower is it than the highest?",
             (
-                "The Nile is longer: 6,650 km [1], then the Amazon 6,400 km [2]. "
-                "The difference between the Nile and the Amazon is 250 km."
+                "Denali is the lowest: 6,190 m [2], then K2 8,611 m [1] (2020). "
+                "The difference between Denali and K2 is 2,421 m."
             ),
         ),
         ("Which has more moons, Mars or Jupiter?", "Jupiter has more moons: 97 [2] (2025), then Mars 2 [1] (2025)."),
-        (
-            "Which of K2, Denali and Mount Elbrus is the lowest?",
-            "Mount Elbrus is the lowest: 5,642 m [3] (2020), then Denali 6,190 m [2], K2 8,611 m [1] (2020).",
-        ),
         (
             "How much higher is Mont Blanc than Kilimanjaro?",
             (

@@ -10,15 +10,12 @@ AB, ABC = ("the Oder", "the Warta"), ("A", "B", "C")
 @pytest.mark.parametrize(
     ("goal", "phrase", "subject"),
     [
-        ("What is the length of the Oder?", "length of {}", "the Oder"),
         ("How long is the Oder?", "length of {}", "the Oder"),
         ("Please tell me what is the Oder's length?", "length of {}", "the Oder"),
         ("How many people live in Hel?", "population of {}", "Hel"),
         ("How much does a wisent weigh?", "mass of {}", "a wisent"),
         ("How many moons does Ceres have?", "number of moons of {}", "Ceres"),
-        ("How many floors are in the Palace?", "number of floors of {}", "the Palace"),
         ("How long is a day on Ceres?", "length of a day of {}", "Ceres"),
-        ("At what temperature does tin melt?", "melting point of {}", "tin"),
         ("When was the Palace completed?", "year in which {} was completed", "the Palace"),
         ("What is the average depth of Lake Blue?", "average depth of {}", "Lake Blue"),
         ("Who designed the Palace?", "person who designed {}", "the Palace"),
@@ -35,7 +32,6 @@ def test_a_look_up_names_a_property_and_a_thing(goal: str, phrase: str, subject:
     [
         ("Which is longer, the Oder or the Warta?", "length", 1, "is longer"),
         ("Which of the Oder and the Warta is the longest?", "length", 1, "is the longest"),
-        ("Of the Oder and the Warta, which is longer?", "length", 1, "is longer"),
         ("Which has more bridges, the Oder or the Warta?", "number of bridges", 1, "has more bridges"),
         ("Which of the Oder and the Warta has the smallest area?", "area", -1, "has the smallest area"),
         ("Compare the lengths of the Oder and the Warta.", "length", 1, "has the greatest lengths"),
@@ -75,14 +71,10 @@ def test_a_unit_is_part_of_the_question() -> None:
 @pytest.mark.parametrize(
     "goal",
     [
-        "Where does the Oder rise?",
-        "What is the longest river in Africa?",
-        "Which is longer, the Oder?",
         "Which is larger, Berlin or Paris?",
         "Which of A, B and C is the longest, and by how much?",
         "How much longer is the Oder than the river Oder?",
         "How long is the Oder, and who has measured it?",
-        "How long is the Oder? How high is Rysy?",
         "Write a poem about the Oder.",
         "What?",
         "",
