@@ -3,8 +3,7 @@
 from activities.toolbox import tool, ToolContext, ToolError
 """
 
-from activities.toolbox.context import ToolContext
-from activities.toolbox.definition import Effect, Tool
+from activities.toolbox.definition import Effect, Tool, ToolContext
 from activities.toolbox.errors import (
     ToolArgumentError,
     ToolDefinitionError,

@@ -1,4 +1,4 @@
-"""Files in which an operator declares tools, and the secrets they name without holding them."""
+"""Files in which an operator declares tools, and the secrets that they name."""
 
 import re
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from typing import Annotated, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from activities.toolbox.definition import describe_mistake
 from activities.toolbox.errors import ToolSetupError
 
 MASK: Final = "[redacted]"
@@ -21,25 +22,23 @@ Declared = TypeVar("Declared", bound=BaseModel)
 
 
 class Strict(BaseModel):
-    """A part of such a file: frozen, and unknown fields are mistakes."""
+    """A part of such a file: frozen, without unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def read_declared(path: Path, model: type[Declared]) -> Declared:
-    """Return the file's content. Raises ToolSetupError, one line with the file, the place and the problem."""
+    """Return the content of a file. Raises ToolSetupError, one line with the file, the place and the problem."""
     try:
         return model.model_validate_json(path.read_bytes())
     except OSError as error:
         raise ToolSetupError(f"{path} cannot be read: {error.strerror}") from None
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ToolSetupError(f"{path}: {place}{': ' if place else ''}{first['msg']}") from None
+        raise ToolSetupError(": ".join(part for part in (str(path), *describe_mistake(error)) if part)) from None
 
 
 class Secrets:
-    """Values that only this process has, put in where a text names them as `$NAME` or `${NAME}`."""
+    """Variables of this process, filled in where a text names them as `$NAME` or `${NAME}`."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = env
@@ -56,7 +55,7 @@ class Secrets:
             return "$"
         value = self._env.get(name, "")
         if not value:
-            raise ToolSetupError(f"the variable {name} is not set on this worker; it is wanted at {where}")
+            raise ToolSetupError(f"the variable {name} is not set on this worker; it is needed at {where}")
         self._used[value] = None
         return value
 

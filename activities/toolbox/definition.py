@@ -1,29 +1,51 @@
-"""Turns a Python function into a `Tool`, and refuses what cannot be one."""
+"""What a tool is: a typed function that a plan can call by name."""
 
 import asyncio
 import inspect
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, get_args, get_type_hints
+from pathlib import Path
+from typing import Any, Final, Literal
 
-from pydantic import BaseModel, PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from activities.toolbox.context import ToolContext
-from activities.toolbox.errors import ToolArgumentError, ToolDefinitionError, ToolResultError
-from workflows.plan.compile.resource_locks import slots_of
+from activities.toolbox.errors import ToolArgumentError, ToolResultError
 from workflows.plan.language.json_schema import violations
-from workflows.plan.language.limits import parse_duration
 from workflows.plan.language.problems import place_of
 from workflows.plan.language.text import nearest_or_known
 
 Effect = Literal["pure", "read", "write"]
 JsonSchema = dict[str, Any]
 
-_EFFECTS: Final[tuple[Effect, ...]] = get_args(Effect)
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}\Z")
+_DESCRIBED: Final = (
+    "name", "description", "effect", "version", "timeout", "queue", "resource", "idempotent", "schema", "output_schema"
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """The surroundings of one call; the same for every attempt of a node, except `attempt`.
+
+    `idempotency_key` is equal for all attempts of one generation of a node, so a tool that writes can pass it to a
+    service that honours such keys.
+    """
+
+    docs: Path | None
+    """Root of the documents, or None when the run has none."""
+    cache: Path
+    """A writable folder that outlives the call; anything in it may vanish and must be rebuildable."""
+    run_id: str
+    node: str
+    """Path of the node, such as `n7` or `n5[17]`."""
+    generation: int
+    attempt: int
+    idempotency_key: str
+    progress: Callable[[str], None]
+    """Reports one line of progress; cheap, may be called often and from any thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,35 +57,34 @@ class Tool:
     effect: Effect
     version: str
     timeout: float
-    """Seconds one attempt may take; whoever runs the call enforces it."""
+    """Seconds that one attempt may take; the caller enforces it."""
     queue: str
     """The task queue whose workers run it."""
     resource: str | None
-    """What it uses and a write must not meet: `kind:key` with arguments as `{name}`, or a kind; see plan/resources."""
+    """What a call uses and no write may touch meanwhile: `kind:key` with arguments as `{name}`, or a kind."""
     idempotent: bool
     """Whether a write honours `ToolContext.idempotency_key`, so that a second attempt does no harm."""
     schema: JsonSchema
     """JSON Schema of the arguments."""
     output_schema: JsonSchema | None
-    """JSON Schema of the result, or None when the function does not say."""
+    """JSON Schema of the result, or None when the function has no return annotation."""
     function: Callable[..., Any] = field(repr=False)
     arguments_model: type[BaseModel] | None = field(repr=False)
-    """What the arguments are made into; None: they stay an object that fits the schema."""
+    """The type of the arguments; None if they stay an object that fits the schema."""
     wants_context: bool = field(repr=False)
-    listed: bool = True
-    """Whether catalogues have it; a tool that only the engine gives to models is in none."""
+    in_catalogue: bool = True
+    """False for a tool that only the engine gives to models."""
 
     @property
     def harmful(self) -> bool:
-        """Whether a second attempt may do what the first has done already."""
+        """Whether a second attempt may repeat what the first has already done."""
         return self.effect == "write" and not self.idempotent
 
     async def call(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         """Check the arguments, run the function once and return its result as a JSON value.
 
-        A synchronous function runs in a worker thread: cancelling the call abandons that thread, it does not
-        stop it. Raises ToolArgumentError before anything ran, ToolResultError after it, and whatever the
-        function itself raises.
+        A synchronous function runs in a worker thread: cancelling the call abandons that thread but does not stop it.
+        Raises ToolArgumentError before anything ran, ToolResultError after it, and whatever the function raises.
         """
         checked = self._check(arguments)
         inputs = (checked, context) if self.wants_context else (checked,)
@@ -71,44 +92,6 @@ class Tool:
             result = await self.function(*inputs)
         else:
             result = await asyncio.to_thread(self.function, *inputs)
-        return self._json_value(result)
-
-    def describe(self) -> dict[str, Any]:
-        """Return the entry of this tool in a catalogue: JSON, the same for the same definition."""
-        return {
-            "name": self.name,
-            "description": self.description,
-            "effect": self.effect,
-            "version": self.version,
-            "timeout": self.timeout,
-            "queue": self.queue,
-            "resource": self.resource,
-            "idempotent": self.idempotent,
-            "schema": self.schema,
-            "output_schema": self.output_schema,
-        }
-
-    def _check(self, arguments: Mapping[str, Any]) -> BaseModel | dict[str, Any]:
-        if self.arguments_model is None:
-            for path, problem in violations(dict(arguments), self.schema):
-                place = place_of(path)
-                raise ToolArgumentError(f"{self.name}: {place}: {problem}", field=place, problem=problem)
-            return dict(arguments)
-        try:
-            return self.arguments_model.model_validate(arguments)
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-            place = ".".join(str(part) for part in first["loc"])
-            problem = first["msg"].removeprefix("Value error, ")
-            if first["type"] == "extra_forbidden":
-                known = sorted(self.schema.get("properties", ()))
-                problem = f"not an argument of {self.name}{nearest_or_known(place, known)}"
-            more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-            where = f"{place}: " if place else ""
-            message = f"{self.name}: {where}{problem}{more}"
-            raise ToolArgumentError(message, field=place, problem=problem) from None
-
-    def _json_value(self, result: object) -> Any:
         try:
             value = to_jsonable_python(result)
             json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
@@ -117,92 +100,28 @@ class Tool:
             raise ToolResultError(message) from error
         return value
 
+    def describe(self) -> dict[str, Any]:
+        """Return the catalogue entry of this tool: JSON, the same for the same definition."""
+        return {name: getattr(self, name) for name in _DESCRIBED}
 
-def define(
-    function: Callable[..., Any],
-    *,
-    name: str | None,
-    effect: str,
-    version: str,
-    timeout: str,
-    queue: str,
-    resource: str | None,
-    idempotent: bool,
-    listed: bool = True,
-) -> Tool:
-    """Return the tool that `function` describes; raises ToolDefinitionError naming function and module."""
-    hints = _hints(function)
-    model, wants_context = _parameters(function, hints)
-    chosen = function.__name__ if name is None else name
-    if not NAME.match(chosen):
-        raise misuse(function, f"{chosen!r} cannot be a tool's name; use a letter, then letters, digits and _")
-    known = next((each for each in _EFFECTS if each == effect), None)
-    if known is None:
-        raise misuse(function, f"effect {effect!r} is not one of pure, read, write")
-    for slot in slots_of(resource or ""):
-        if slot not in model.model_fields:
-            raise misuse(function, f"resource {resource!r} names {slot!r}, which is no argument")
-    try:
-        seconds = parse_duration(timeout)
-    except ValueError as error:
-        raise misuse(function, f"timeout {error}") from None
-    return Tool(
-        name=chosen,
-        description=_description(function),
-        effect=known,
-        version=version,
-        timeout=seconds,
-        queue=queue,
-        resource=resource,
-        idempotent=idempotent,
-        schema=_schema(function, model, "validation"),
-        output_schema=_schema(function, hints["return"], "serialization") if "return" in hints else None,
-        function=function,
-        arguments_model=model,
-        wants_context=wants_context,
-        listed=listed,
-    )
+    def _check(self, arguments: Mapping[str, Any]) -> BaseModel | dict[str, Any]:
+        if self.arguments_model is None:
+            for path, problem in violations(dict(arguments), self.schema):
+                raise ToolArgumentError(problem, tool=self.name, field=place_of(path))
+            return dict(arguments)
+        try:
+            return self.arguments_model.model_validate(arguments)
+        except ValidationError as error:
+            place, problem = describe_mistake(error, self.schema.get("properties", ()))
+            raise ToolArgumentError(problem, tool=self.name, field=place) from None
 
 
-def misuse(function: Callable[..., Any], problem: str) -> ToolDefinitionError:
-    """Return the error that names `function`, its module and the problem."""
-    return ToolDefinitionError(f"{function.__module__}.{function.__qualname__}: {problem}")
-
-
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    if not inspect.isfunction(function):
-        kind = type(function).__name__
-        raise ToolDefinitionError(f"@tool takes a function, not {kind} {function!r}")
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise misuse(function, "a tool returns one value; this function yields")
-    try:
-        return get_type_hints(function, include_extras=True)
-    except (NameError, TypeError, AttributeError) as error:
-        raise misuse(function, f"its annotations cannot be read: {error}") from None
-
-
-def _parameters(function: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[type[BaseModel], bool]:
-    parameters = list(inspect.signature(function).parameters.values())
-    if not 1 <= len(parameters) <= 2 or any(
-        p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters
-    ):
-        raise misuse(function, "a tool takes (args: Model) or (args: Model, context: ToolContext)")
-    first = hints.get(parameters[0].name)
-    if not (isinstance(first, type) and issubclass(first, BaseModel)):
-        raise misuse(function, f"annotate {parameters[0].name!r} with a pydantic model of the arguments")
-    if len(parameters) == 2 and hints.get(parameters[1].name) is not ToolContext:
-        raise misuse(function, f"annotate {parameters[1].name!r} with ToolContext")
-    return first, len(parameters) == 2
-
-
-def _description(function: Callable[..., Any]) -> str:
-    text = inspect.getdoc(function) or function.__name__.replace("_", " ")
-    return " ".join(text.split("\n\n", 1)[0].split())
-
-
-def _schema(function: Callable[..., Any], annotation: Any, mode: Literal["validation", "serialization"]) -> JsonSchema:
-    try:
-        return TypeAdapter(annotation).json_schema(mode=mode)
-    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
-        shown = getattr(annotation, "__name__", str(annotation))
-        raise misuse(function, f"{shown} has no JSON schema: {error.message}") from None
+def describe_mistake(error: ValidationError, known: Collection[str] = ()) -> tuple[str, str]:
+    """Return where the first mistake is and what is wrong, without the value; `known` are the names at the top."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = place_of(first["loc"])
+    problem = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        problem = f"there is no such field{nearest_or_known(place, sorted(known)) if known else ''}"
+    more = error.error_count() - 1
+    return place, f"{problem} (and {more} more)" if more else problem

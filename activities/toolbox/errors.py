@@ -1,6 +1,6 @@
-"""What can go wrong with a tool: a ToolError when one call fails, a ToolSetupError when a worker starts.
+"""The errors of tools: a ToolError when a call fails, a ToolSetupError when a worker cannot offer its tools.
 
-In a run the class name of a ToolError is the error's type.
+In a run the class name of a ToolError is the type of the error.
 """
 
 from typing import Final
@@ -13,10 +13,10 @@ LONGEST_MESSAGE: Final = 500
 class ToolError(Exception):
     """One call failed for a reason that a person or a model can read.
 
-    The message is one printable line of at most 500 characters. `retryable` says whether the same call may
-    succeed later without anybody changing anything, `retry_after` in how many seconds at the earliest. Raised by a
-    tool that writes, it says that nothing was written, or nothing that a second attempt would repeat; a tool that
-    does not know raises UnknownOutcome, and any other exception counts as that.
+    The message is one printable line of at most 500 characters. `retryable` says whether the same call may succeed
+    later without any change, `retry_after` in how many seconds at the earliest. A tool that writes raises it only if
+    nothing was written, or nothing that a second attempt would repeat. If it does not know it raises UnknownOutcome;
+    any other exception counts as that.
     """
 
     def __init__(self, message: str, *, retryable: bool = False, retry_after: float | None = None) -> None:
@@ -30,12 +30,12 @@ class UnknownTool(ToolError):
 
 
 class ToolArgumentError(ToolError):
-    """The arguments do not fit the tool; `field` and `problem` say where and why. Never retryable."""
+    """The arguments do not fit the tool: `problem`, with the `field` that has it. Never retryable."""
 
-    def __init__(self, message: str, *, field: str = "", problem: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, problem: str, *, tool: str = "", field: str = "") -> None:
+        super().__init__(": ".join(part for part in (tool, field, problem) if part))
         self.field = field
-        self.problem = one_line(problem or message, LONGEST_MESSAGE)
+        self.problem = one_line(problem, LONGEST_MESSAGE)
 
 
 class ToolResultError(ToolError):
@@ -97,31 +97,31 @@ class HttpStatusError(ToolError):
 
 
 class ContentRefused(ToolError):
-    """The answer is not text, or is encoded in a way that is not read."""
+    """The answer is not text, or has an encoding that is not supported."""
 
 
 class McpUnavailable(ToolError):
-    """An MCP server does not start, does not answer, or went away; nothing was done that matters. Retryable."""
+    """An MCP server does not start, does not answer, or went away; nothing was written. Retryable."""
 
 
 class McpToolFailed(ToolError):
-    """An MCP server says that its tool failed, or that it does not take such a call."""
+    """An MCP server answers that its tool failed or that it refuses the call."""
 
 
 class UnknownOutcome(ToolError):
-    """A write may have taken effect, and nobody knows. Never retryable: a person looks, and repeats or skips it."""
+    """A write may have taken effect or not. Never retryable: a person has to check, and repeats or skips it."""
 
 
 class SandboxLimit(ToolError):
-    """Confined code was stopped by one of its limits; the message names it."""
+    """Code in the sandbox was stopped by one of its limits; the message names it."""
 
 
 class SandboxFailed(ToolError):
-    """Code could not be run in the sandbox, and so was not run at all or has no known end."""
+    """The sandbox could not run the code, or how it ended is not known."""
 
 
 class ToolSetupError(Exception):
-    """A worker cannot offer its tools; the message is one line and names what to correct."""
+    """A worker cannot offer its tools; the message is one line that names what to correct."""
 
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message, LONGEST_MESSAGE))

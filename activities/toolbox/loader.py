@@ -24,15 +24,13 @@ BUILT_IN: Final = (
 
 
 def load_tools(modules: Sequence[str] = (), paths: Sequence[Path] = (), offered: Iterable[Tool] = ()) -> Registry:
-    """Return the built-in tools, those `offered` on this worker, and those of `modules`, importable from `paths` too.
+    """Return the built-in tools, those in `offered`, and those of `modules`, which may be in the folders `paths`.
 
-    A module gives the tools it defines, those of its submodules that are imported with it, and those it imports
-    by name. Equal arguments give equal registries in every process. Raises ToolModuleError, one line naming the
-    module and the reason, for a module that does not import, has no tool, or takes another tool's name.
+    A module has the tools that it defines, those of its submodules that are imported with it, and those that it imports
+    by name. Equal arguments give equal registries in every process. Raises ToolModuleError, one line naming the module
+    and the reason, for a module that does not import, has no tool, or takes the name of another tool.
     """
-    for path in paths:
-        if str(path) not in sys.path:
-            sys.path.append(str(path))
+    sys.path += [str(path) for path in paths if str(path) not in sys.path]
     importlib.invalidate_caches()
     registry = Registry()
     for name in BUILT_IN:
@@ -60,13 +58,12 @@ def _tools_of(name: str) -> list[Tool]:
 
 def _belongs(candidate: Tool, module: ModuleType) -> bool:
     home = candidate.function.__module__
-    if home == module.__name__ or home.startswith(module.__name__ + "."):
-        return True
-    return any(value is candidate.function for value in vars(module).values())
+    inside = home == module.__name__ or home.startswith(module.__name__ + ".")
+    return inside or any(value is candidate.function for value in vars(module).values())
 
 
 class _Importing:
-    """Turns whatever an import raises into a ToolModuleError and forgets what it registered by then."""
+    """Turns whatever an import raises into a ToolModuleError and removes what it has registered by then."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -83,17 +80,15 @@ class _Importing:
         for each in default_registry:
             if each.name not in self._before:
                 default_registry.discard(each.name)
-        reason = str(error) if isinstance(error, ToolDefinitionError) else f"{type(error).__name__}: {error}"
-        message = f"tool module {self._name!r} does not import: {reason}{self._place(error)}"
-        raise ToolModuleError(message) from error
+        raise ToolModuleError(f"tool module {self._name!r} does not import: {_reason(error)}") from error
 
-    @staticmethod
-    def _place(error: BaseException) -> str:
-        if isinstance(error, ToolDefinitionError | SyntaxError):
-            return ""
-        frames = [
-            frame
-            for frame in traceback.extract_tb(error.__traceback__)
-            if frame.filename != __file__ and "importlib" not in frame.filename
-        ]
-        return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+
+def _reason(error: BaseException) -> str:
+    """Return what an import raised, with the line of the module where that is not in the message."""
+    if isinstance(error, ToolDefinitionError):
+        return str(error)
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if "importlib" not in each.filename]
+    frames = [each for each in frames if each.filename != __file__]
+    known = frames and not isinstance(error, SyntaxError)
+    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if known else ""
+    return f"{type(error).__name__}: {error}{place}"

@@ -1,7 +1,7 @@
-"""The one way into the folder of documents: no path, link or race leads out of it.
+"""Access to the folder of documents: no path, link or race leads out of it.
 
-Hidden names (a leading dot) do not exist for tools. A link to a file is followed if it ends inside the folder;
-a link to a folder is not, since its content is found under its own name. A hard link is a file like any other.
+Hidden names (a leading dot) do not exist for tools. A link to a file is followed if its target is inside the folder; a
+link to a folder is not, since the content is found under its own name. A hard link is a file like any other.
 """
 
 import os
@@ -25,13 +25,13 @@ _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A regular file below the root, as the scan saw it."""
+    """A regular file below the root, at the time of the scan."""
 
     path: str
     """Relative to the root, with forward slashes."""
     size: int
     changed_ns: int
-    """The later of modification and status change; cannot be set back by a program."""
+    """The later of modification and status change; a program cannot set it back."""
     inode: int
 
 
@@ -51,7 +51,7 @@ def documents_root(docs: Path | None) -> Path:
 
 def scan(root: Path) -> list[FoundFile]:
     """Return every regular file below `root`, sorted by path; raises TooManyFiles above 20,000."""
-    found: list[FoundFile] = []
+    files: list[FoundFile] = []
     folders = [""]
     while folders:
         prefix = folders.pop()
@@ -59,12 +59,12 @@ def scan(root: Path) -> list[FoundFile]:
             path = prefix + entry.name
             if entry.is_dir(follow_symlinks=False):
                 folders.append(path + "/")
-            elif seen := _regular_file(root, entry):
-                changed = max(seen.st_mtime_ns, seen.st_ctime_ns)
-                found.append(FoundFile(path, seen.st_size, changed, seen.st_ino))
-        if len(found) > MOST_FILES:
+            elif status := _regular_file(root, entry):
+                changed = max(status.st_mtime_ns, status.st_ctime_ns)
+                files.append(FoundFile(path, status.st_size, changed, status.st_ino))
+        if len(files) > MOST_FILES:
             raise TooManyFiles(f"more than {MOST_FILES:,} files below {root.name!r}; name a smaller folder")
-    return sorted(found, key=lambda file: file.path)
+    return sorted(files, key=lambda file: file.path)
 
 
 @contextmanager
@@ -91,10 +91,10 @@ def open_inside(root: Path, path: str) -> Iterator[BinaryIO]:
 
 
 def inner_parts(path: str) -> tuple[str, ...]:
-    """Return the names on a path below a folder. Raises PathRefused when it leads out, is hidden, or is none."""
+    """Return the names in a relative path. Raises PathRefused when it leads out, is hidden, or is no path."""
     parts = PurePosixPath(path).parts
     if not parts or len(path) > LONGEST_PATH or "\0" in path or "\\" in path:
-        raise PathRefused(f"{path[:80]!r} is no path of a file; write it like notes/a.md, with names of the folder")
+        raise PathRefused(f"{path[:80]!r} is not the path of a file; write it like notes/a.md")
     if parts[0].startswith("/") or ".." in parts:
         raise PathRefused(f"{path!r} leads out of the folder; paths are relative and without '..'")
     if any(part.startswith(".") for part in parts):
@@ -103,7 +103,7 @@ def inner_parts(path: str) -> tuple[str, ...]:
 
 
 def _resolve_inside(root: Path, path: str) -> Path:
-    """Return the path of the real file relative to `root`, free of links at the time of the call."""
+    """Return the path relative to `root` of the real file, without links at the time of the call."""
     parts = inner_parts(path)
     try:
         real = root.joinpath(*parts).resolve()
@@ -115,7 +115,7 @@ def _resolve_inside(root: Path, path: str) -> Path:
 
 
 def _open_each_part(root: Path, parts: tuple[str, ...]) -> int:
-    """Open folder by folder without following links: a link put in place meanwhile fails instead of leading out."""
+    """Open folder by folder without following links: a link that is put in place meanwhile fails."""
     folder = os.open(root, FOLDER)
     try:
         for part in parts[:-1]:
@@ -138,13 +138,13 @@ def _not_found(root: Path, path: str) -> DocumentNotFound:
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            return [entry for entry in entries if not entry.name.startswith(".") and _is_text(entry.name)]
+            return [each for each in entries if not each.name.startswith(".") and _is_unicode(each.name)]
     except (PermissionError, FileNotFoundError, NotADirectoryError):
         return []
 
 
-def _is_text(name: str) -> bool:
-    """Whether JSON can carry the name; others cannot be asked for."""
+def _is_unicode(name: str) -> bool:
+    """Whether JSON can carry the name; no call can ask for another."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -156,7 +156,7 @@ def _regular_file(root: Path, entry: os.DirEntry[str]) -> os.stat_result | None:
     try:
         if entry.is_symlink() and not Path(entry.path).resolve(strict=True).is_relative_to(root):
             return None
-        seen = entry.stat()
+        status = entry.stat()
     except (OSError, RuntimeError):
         return None
-    return seen if stat.S_ISREG(seen.st_mode) else None
+    return status if stat.S_ISREG(status.st_mode) else None

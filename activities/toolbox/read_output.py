@@ -1,4 +1,4 @@
-"""`read_output`: how a model reads on in an output of which its prompt holds only the beginning."""
+"""`read_output`: lets a model read on in an output of which its prompt has only the beginning."""
 
 import re
 from collections.abc import Iterable
@@ -11,11 +11,11 @@ from workflows.plan.edits.tool_loop import READER
 from workflows.plan.language.references import as_text
 
 _LEAD: Final = 200
-"""Characters before what was found that are shown too."""
+"""Characters that are shown before the words that were found."""
 
 
 class ReadOutputArguments(BaseModel):
-    """Which output, and which piece of it. The engine puts `output` in place; the model names it by `node`."""
+    """Which piece of which output. The model names it by `node`; the engine adds the output itself."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -26,7 +26,7 @@ class ReadOutputArguments(BaseModel):
     output: Any
 
 
-@tool(name=READER, effect="pure", listed=False)
+@tool(name=READER, effect="pure", in_catalogue=False)
 def read_output(args: ReadOutputArguments) -> str:
     """Read a piece of an output that the prompt only begins. It says which piece it is, and how long the whole is."""
     text, start = as_text(args.output), args.start
@@ -42,7 +42,7 @@ def read_output(args: ReadOutputArguments) -> str:
 
 
 ENTRY: Final = default_registry.get(READER).describe()
-"""The tool as a plan is checked against it."""
+"""The catalogue entry of the tool."""
 
 
 def offered(names: Iterable[str]) -> dict[str, Any]:

@@ -1,14 +1,13 @@
-"""`table`: rows put in order, added up, and written as a table."""
+"""`table`: sorts rows, adds up columns and writes a Markdown table."""
 
 import json
 import unicodedata
 from collections.abc import Sequence
-from operator import itemgetter
 from typing import Annotated, Final, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from activities.toolbox.arithmetic import settled
+from activities.toolbox.calculate import round_float
 from activities.toolbox.errors import ToolArgumentError
 from activities.toolbox.registry import tool
 from workflows.plan.language.text import nearest_or_known, one_line
@@ -16,7 +15,7 @@ from workflows.plan.language.text import nearest_or_known, one_line
 _WIDEST_CELL: Final = 200
 _NARROWEST_CELL: Final = 12
 _PLAIN_DIGITS: Final = 10_000
-"""Numbers below carry no commas, so that a year stays a year."""
+"""Smaller numbers have no commas, so that a year stays a year."""
 
 Name = Annotated[str, Field(min_length=1, max_length=80)]
 Row = dict[str, JsonValue]
@@ -51,37 +50,42 @@ def table(args: TableArguments) -> Table:
     Rows without the field to sort by come last; equal rows stay in their order.
     """
     known = list(dict.fromkeys(name for row in args.rows for name in row))
-    for name in (*args.columns, *([args.sort_by] if args.sort_by else [])):
+    asked = [("columns", name) for name in args.columns] + ([("sort_by", args.sort_by)] if args.sort_by else [])
+    for argument, name in asked:
         if args.rows and name not in known:
             problem = f"no row has the field {name!r}{nearest_or_known(name, known)}"
-            raise ToolArgumentError(f"table: {problem}", field="columns", problem=problem)
+            raise ToolArgumentError(problem, tool="table", field=argument)
     columns = args.columns or known
-    kept = _ordered(args.rows, args.sort_by, args.descending)[: args.limit]
+    kept = _sort(args.rows, args.sort_by, args.descending)[: args.limit]
     totals = {name: total for name in columns if (total := _total([row.get(name) for row in args.rows])) is not None}
     return Table(count=len(args.rows), totals=totals, rows=kept, text=_markdown(columns, kept, args.width))
 
 
-def _ordered(rows: Sequence[Row], field: str | None, descending: bool) -> list[Row]:
+def _sort(rows: Sequence[Row], field: str | None, descending: bool) -> list[Row]:
     """Numbers come before text in either direction, and rows without a value come last."""
     if field is None:
         return list(rows)
-    numbers: list[Row] = []
-    texts: list[Row] = []
+    numbers: list[tuple[float, Row]] = []
+    texts: list[tuple[str, Row]] = []
     rest: list[Row] = []
     for row in rows:
         value = row.get(field)
-        (numbers if _is_number(value) else texts if isinstance(value, str) else rest).append(row)
-    numbers.sort(key=itemgetter(field), reverse=descending)
-    texts.sort(key=lambda row: str(row[field]).casefold(), reverse=descending)
-    return [*numbers, *texts, *rest]
+        if _is_number(value):
+            numbers.append((value, row))
+        elif isinstance(value, str):
+            texts.append((value.casefold(), row))
+        else:
+            rest.append(row)
+    numbers.sort(key=lambda pair: pair[0], reverse=descending)
+    texts.sort(key=lambda pair: pair[0], reverse=descending)
+    return [row for _, row in numbers] + [row for _, row in texts] + rest
 
 
 def _total(values: Sequence[JsonValue]) -> int | float | None:
     """Return the sum of a column, 0 without rows; None when it holds anything but numbers and gaps."""
     numbers = [value for value in values if _is_number(value)]
-    gaps = sum(1 for value in values if value is None)
-    summable = len(numbers) + gaps == len(values) and (numbers or not values)
-    return settled(sum(numbers)) if summable else None
+    summable = all(value is None or _is_number(value) for value in values) and (numbers or not values)
+    return round_float(sum(numbers)) if summable else None
 
 
 def _is_number(value: JsonValue) -> TypeGuard[int | float]:
@@ -89,14 +93,14 @@ def _is_number(value: JsonValue) -> TypeGuard[int | float]:
 
 
 def _markdown(columns: Sequence[str], rows: Sequence[Row], width: int) -> str:
-    """Return the table with its columns aligned as text; numbers stand on the right."""
+    """Return the table with its columns aligned; numbers stand on the right."""
     if not columns:
         return ""
     cells = [[_text(name) for name in columns], *([_text(row.get(name)) for name in columns] for row in rows)]
     numeric = [
         bool(rows) and all(row.get(name) is None or _is_number(row.get(name)) for row in rows) for name in columns
     ]
-    widths = [max(3, *(_columns(line[place]) for line in cells)) for place in range(len(columns))]
+    widths = [max(3, *map(_cell_width, column)) for column in zip(*cells, strict=True)]
     _narrow(widths, numeric, width - 3 * len(columns) - 1)
     rule = ["-" * (wide - 1) + (":" if right else "-") for wide, right in zip(widths, numeric, strict=True)]
     head, *body = [_line(line, widths, numeric) for line in cells]
@@ -105,19 +109,19 @@ def _markdown(columns: Sequence[str], rows: Sequence[Row], width: int) -> str:
 
 def _narrow(widths: list[int], numeric: Sequence[bool], room: int) -> None:
     """Take from the widest column of text until the table fits or no column can give more."""
-    texts = [place for place, right in enumerate(numeric) if not right and widths[place] > _NARROWEST_CELL]
+    texts = [place for place, right in enumerate(numeric) if not right]
     while texts and sum(widths) > room:
-        widest = max(texts, key=lambda place: widths[place])
-        if widths[widest] == _NARROWEST_CELL:
+        widest = max(texts, key=widths.__getitem__)
+        if widths[widest] <= _NARROWEST_CELL:
             return
         widths[widest] -= 1
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
     padded = []
-    for whole, wide, right in zip(cells, widths, numeric, strict=True):
-        cell = _cut(whole, wide)
-        gap = " " * (wide - _columns(cell))
+    for text, wide, right in zip(cells, widths, numeric, strict=True):
+        cell = _cut(text, wide)
+        gap = " " * (wide - _cell_width(cell))
         padded.append(gap + cell if right else cell + gap)
     return f"| {' | '.join(padded)} |"
 
@@ -131,20 +135,19 @@ def _text(value: JsonValue) -> str:
     if isinstance(value, int | float):
         return f"{value:,}" if abs(value) >= _PLAIN_DIGITS else f"{value}"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    line = one_line(text)
-    return _cut(line.replace("|", "\u00a6"), _WIDEST_CELL)
+    return _cut(one_line(text).replace("|", "\u00a6"), _WIDEST_CELL)
 
 
 def _cut(text: str, width: int) -> str:
-    """Return a text in so many columns; what is left out is the middle, since names differ at both ends."""
-    while (over := _columns(text) - width) > 0:
+    """Return a text of at most this width without its middle, since names differ at both ends."""
+    while (over := _cell_width(text) - width) > 0:
         half = (len(text) - over) // 2
         text = f"{text[:half].rstrip()}\u2026{text[half + over + 1 :].lstrip()}"
     return text
 
 
-def _columns(text: str) -> int:
-    """Return how many columns of a terminal a text takes: wide scripts take two a sign, marks none."""
+def _cell_width(text: str) -> int:
+    """Return the columns of a terminal that a text takes: two for a wide character, none for a combining mark."""
     return sum(
-        0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.toolbox.context import ToolContext
+from activities.toolbox.definition import ToolContext
 from activities.toolbox.errors import DocumentNotFound, PathRefused, ToolError
 from activities.toolbox.files.read import ReadArguments, read
 from activities.toolbox.paths import open_inside

@@ -1,1 +1,1 @@
-"""Tools for the folder of documents."""
+"""Tools that read and write files."""

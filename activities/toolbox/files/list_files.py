@@ -1,4 +1,4 @@
-"""`list_files`: the files of the documents folder."""
+"""`list_files`: which documents there are."""
 
 import re
 from fnmatch import fnmatchcase
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from activities.toolbox.context import ToolContext
+from activities.toolbox.definition import ToolContext
 from activities.toolbox.errors import PathRefused
 from activities.toolbox.paths import documents_root, scan
 from activities.toolbox.registry import tool
@@ -54,25 +54,14 @@ def list_files(args: ListFilesArguments, context: ToolContext) -> FileList:
 
 
 def _matches(parts: list[str], pattern: list[str]) -> bool:
-    """Match part by part, keeping every position the pattern may be at: linear in both lengths."""
-    positions = {0}
+    """Match part by part; `reached[n]` says whether the parts so far match the first n of the pattern."""
+    reached = [pattern[:n] in ([], ["**"]) for n in range(len(pattern) + 1)]
     for part in parts:
-        following: set[int] = set()
-        for position in _past_stars(positions, pattern):
-            if position < len(pattern):
-                if pattern[position] == "**":
-                    following.add(position)
-                elif fnmatchcase(part, pattern[position]):
-                    following.add(position + 1)
-        positions = following
-    return len(pattern) in _past_stars(positions, pattern)
-
-
-def _past_stars(positions: set[int], pattern: list[str]) -> set[int]:
-    """Add the positions reached when a `**` spans no folder at all."""
-    reached = set(positions)
-    for position in sorted(positions):
-        while position < len(pattern) and pattern[position] == "**":
-            position += 1
-            reached.add(position)
-    return reached
+        following = [False]
+        for n, expected in enumerate(pattern):
+            if expected == "**":
+                following.append(reached[n + 1] or following[n])
+            else:
+                following.append(reached[n] and fnmatchcase(part, expected))
+        reached = following
+    return reached[-1]

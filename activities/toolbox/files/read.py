@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from activities.toolbox.context import ToolContext
+from activities.toolbox.definition import ToolContext
 from activities.toolbox.errors import DocumentUnreadable
 from activities.toolbox.files.documents import is_text, readable_text
 from activities.toolbox.paths import LONGEST_PATH, documents_root, open_inside

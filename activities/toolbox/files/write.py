@@ -1,4 +1,4 @@
-"""`write`: one text file below the one folder that a worker lets plans write to."""
+"""`write`: writes one text file below the folder that a worker opens to plans."""
 
 import hashlib
 import os
@@ -15,12 +15,12 @@ from activities.toolbox.paths import FOLDER, LONGEST_PATH, inner_parts
 from activities.toolbox.registry import Registry, tool
 
 _MOST_CHARACTERS: Final = 2_000_000
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_OLD: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class WriteArguments(BaseModel):
-    """Which file, and what it is to hold."""
+    """Which file, and its content."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -30,7 +30,7 @@ class WriteArguments(BaseModel):
 
 
 class WrittenFile(BaseModel):
-    """What is there now; `changed` is false when it held the same before."""
+    """The file as it is now; `changed` is false when it had the same content before."""
 
     path: str
     bytes: int
@@ -39,10 +39,10 @@ class WrittenFile(BaseModel):
 
 
 def write_tools(root: Path) -> list[Tool]:
-    """Return the tool for that folder. Raises ToolSetupError when it cannot be written to."""
+    """Return the tool that writes to that folder. Raises ToolSetupError when this worker may not."""
     folder = root.resolve()
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-        raise ToolSetupError(f"{str(root)!r} is no folder that this worker may write to")
+        raise ToolSetupError(f"{str(root)!r} is not a folder that this worker may write to")
     registry = Registry()
 
     @tool(effect="write", timeout="20s", idempotent=True, resource=f"file:{folder}/{{path}}", registry=registry)
@@ -54,22 +54,22 @@ def write_tools(root: Path) -> list[Tool]:
 
 
 def _write(root: Path, args: WriteArguments) -> WrittenFile:
-    """A second attempt finds its own file and changes nothing, so this is safe to repeat."""
+    """Write the file. Safe to repeat: a second attempt finds the file and changes nothing."""
     parts = inner_parts(args.path)
     body = args.text.encode()
     try:
         folder = _folder(root, parts[:-1])
         try:
-            old = _content(folder, parts[-1], len(body))
+            old = _read(folder, parts[-1], len(body) + 1)
             if old is not None and old != body and args.mode == "create":
                 raise PathRefused(f"{args.path!r} exists and holds something else")
             if old != body:
-                _put(folder, parts[-1], body)
+                _replace(folder, parts[-1], body)
         finally:
             os.close(folder)
     except OSError as error:
-        again = not isinstance(error, FileExistsError | NotADirectoryError | IsADirectoryError | PermissionError)
-        raise ToolError(f"{args.path!r} cannot be written: {error.strerror}", retryable=again) from None
+        lasting = isinstance(error, FileExistsError | NotADirectoryError | IsADirectoryError | PermissionError)
+        raise ToolError(f"{args.path!r} cannot be written: {error.strerror}", retryable=not lasting) from None
     return WrittenFile(
         path=PurePosixPath(*parts).as_posix(),
         bytes=len(body),
@@ -79,7 +79,7 @@ def _write(root: Path, args: WriteArguments) -> WrittenFile:
 
 
 def _folder(root: Path, parts: tuple[str, ...]) -> int:
-    """Open the folder that holds the file, made where it is missing, without following a link anywhere."""
+    """Open the folder of the file, creating what is missing, without following any link."""
     folder = os.open(root, FOLDER)
     for part in parts:
         try:
@@ -92,14 +92,14 @@ def _folder(root: Path, parts: tuple[str, ...]) -> int:
     return folder
 
 
-def _content(folder: int, name: str, most: int) -> bytes | None:
-    """Return what the file holds, a little more than `most` bytes of it; None when there is none.
+def _read(folder: int, name: str, most: int) -> bytes | None:
+    """Return at most `most` bytes of the file; None when there is none.
 
-    A link is replaced like a file, never followed; a folder is an error.
+    A link counts as an empty file, so it is replaced and never followed; a folder is an error.
     """
     try:
-        with open(name, "rb", opener=lambda path, _: os.open(path, _OLD, dir_fd=folder)) as file:
-            return file.read(most + 1)
+        with open(name, "rb", opener=lambda path, _: os.open(path, _READ, dir_fd=folder)) as file:
+            return file.read(most)
     except FileNotFoundError:
         return None
     except OSError:
@@ -108,16 +108,16 @@ def _content(folder: int, name: str, most: int) -> bytes | None:
         raise
 
 
-def _put(folder: int, name: str, body: bytes) -> None:
-    """Put the file in its place whole, by rename."""
-    part = f".{secrets.token_hex(8)}"
+def _replace(folder: int, name: str, body: bytes) -> None:
+    """Write a temporary file and rename it."""
+    temporary = f".{secrets.token_hex(8)}"
     try:
-        with open(part, "wb", opener=lambda path, _: os.open(path, _NEW, 0o644, dir_fd=folder)) as file:
+        with open(temporary, "wb", opener=lambda path, _: os.open(path, _CREATE, 0o644, dir_fd=folder)) as file:
             file.write(body)
             file.flush()
             os.fsync(file.fileno())
-        os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
         with suppress(FileNotFoundError):
-            os.unlink(part, dir_fd=folder)
+            os.unlink(temporary, dir_fd=folder)
         raise

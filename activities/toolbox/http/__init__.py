@@ -1,1 +1,1 @@
-"""Tools that fetch: `http_get` and the HTTP endpoints that an operator declares."""
+"""`http_get`, and the HTTP endpoints that an operator declares as tools."""

@@ -14,8 +14,7 @@ from pydantic import BaseModel, Field, JsonValue, TypeAdapter, model_validator
 from activities.http.addresses import LONGEST_URL
 from activities.http.download import Download, Sending, exchange
 from activities.toolbox.configuration import Resource, Secrets, Strict, read_declared
-from activities.toolbox.context import ToolContext
-from activities.toolbox.definition import Effect, Tool
+from activities.toolbox.definition import Effect, Tool, ToolContext
 from activities.toolbox.errors import (
     LONGEST_MESSAGE,
     ContentRefused,
@@ -140,7 +139,7 @@ def _filled(endpoint: Endpoint, arguments: dict[str, Any]) -> tuple[str, bytes |
         text = _text(arguments[found[1]])
         if text in ("", ".", "..") and "?" not in endpoint.url[: found.start()]:
             problem = f"{text!r} cannot stand in a path"
-            raise ToolArgumentError(f"{endpoint.name}: {found[1]}: {problem}", field=found[1], problem=problem)
+            raise ToolArgumentError(problem, tool=endpoint.name, field=found[1])
         return quote(text, safe="")
 
     url = _SLOT.sub(value, endpoint.url)

@@ -1,4 +1,4 @@
-"""The file named by SENNIT_MCP: servers in the usual `mcpServers` form, with what may be used of them and how."""
+"""The file named by SENNIT_MCP: servers in the usual `mcpServers` form, with what plans may use of them."""
 
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal, Self
@@ -9,16 +9,14 @@ from activities.toolbox.configuration import Resource, Strict
 from activities.toolbox.definition import Effect
 from workflows.plan.language.limits import Duration
 
-_SECONDS = 60.0
-
 
 class ServerDeclaration(Strict):
     """One server: a command that speaks on stdin and stdout, or a URL of streamable HTTP.
 
-    `tools` are patterns of the names to offer, all by default. `effects` says by name or pattern what its tools do;
-    without an entry a tool reads if the server says so and else writes. `resources` says by name what a tool uses. In
-    `env` and `headers` `$NAME` stands for a variable of the worker; nothing else of its environment is passed on but
-    PATH, HOME and the like.
+    `tools` are patterns of the names to offer, all by default. `effects` gives the effect of tools by name or pattern;
+    without an entry a tool reads if the server says so, otherwise it writes. `resources` says by name what a tool uses.
+    In `env` and `headers` `$NAME` stands for a variable of the worker; of the rest of its environment the server gets
+    only PATH, HOME and the like.
     """
 
     type: Literal["stdio", "http", "streamable-http"] | None = None
@@ -31,7 +29,7 @@ class ServerDeclaration(Strict):
     tools: tuple[str, ...] = ("*",)
     effects: dict[str, Effect] = Field(default_factory=dict)
     resources: dict[str, Resource] = Field(default_factory=dict)
-    timeout: Duration = _SECONDS
+    timeout: Duration = 60.0
 
     @model_validator(mode="after")
     def _one_transport(self) -> Self:
@@ -40,11 +38,11 @@ class ServerDeclaration(Strict):
         return self
 
     def offers(self, tool: str) -> bool:
-        """Whether the tool of that name is to be offered."""
+        """Whether to offer the tool of that name."""
         return any(fnmatchcase(tool, pattern) for pattern in self.tools)
 
     def effect_of(self, tool: str, *, reads: bool) -> Effect:
-        """Return the tool's effect; `reads` is what the server says of it."""
+        """Return the effect of a tool; `reads` is what the server says about it."""
         if tool in self.effects:
             return self.effects[tool]
         matching = (effect for pattern, effect in self.effects.items() if fnmatchcase(tool, pattern))

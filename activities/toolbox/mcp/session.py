@@ -1,5 +1,8 @@
-"""One session with one MCP server, opened again when it has died. All sessions live in one thread of their own, so
-that tools can be listed before a worker's event loop runs, and a server that floods its pipe holds nobody up."""
+"""The session with one MCP server, reopened when it has died.
+
+All sessions live in a thread of their own, so that tools can be listed before a worker's event loop runs, and a server
+that floods its pipe delays nobody else.
+"""
 
 import asyncio
 import logging
@@ -23,7 +26,7 @@ from activities.toolbox.mcp.configuration import ServerDeclaration
 from workflows.plan.language.text import one_line
 
 START_SECONDS: Final = 60.0
-"""What a server may take to start; the first start of `npx` downloads."""
+"""How long a server may take to start; the first start of `npx` downloads."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 _MOST_PAGES = 100
@@ -51,73 +54,66 @@ class SessionThread:
 
 
 class Session:
-    """The session with one server. Its methods run in the thread of sessions."""
+    """The session with one server. Its coroutines run in the thread of sessions."""
 
     def __init__(self, name: str, declared: ServerDeclaration, secrets: Secrets) -> None:
         """Raises ToolSetupError when a variable that the declaration names is not set."""
         self.name = name
-        self._declared = declared
-        self._secrets = secrets
+        self.declared = declared
+        self.secrets = secrets
         self._env = secrets.filled(declared.env, f"mcpServers.{name}.env")
         self._headers = secrets.filled(declared.headers, f"mcpServers.{name}.headers")
-        self._setup = asyncio.Lock()
+        self._opening = asyncio.Lock()
         self._owner: asyncio.Task[None] | None = None
         self._client: Client | None = None
-        self._over = asyncio.Event()
-        self._last = ""
+        self._closed = asyncio.Event()
+        self._last_line = ""
         self._failures = 0
         self._not_before = 0.0
 
-    async def tools(self) -> list[Tool]:
-        """Return the server's tools. Raises McpUnavailable."""
-        client = await self._open()
-        found: list[Tool] = []
+    async def list_tools(self) -> tuple[str, list[Tool]]:
+        """Return the server's version and its tools. Raises McpUnavailable."""
+        client = await self.open()
+        tools: list[Tool] = []
         cursor: str | None = None
         try:
             for _ in range(_MOST_PAGES):
                 page = await client.list_tools(cursor=cursor)
-                found += page.tools
+                tools += page.tools
                 cursor = page.next_cursor
                 if cursor is None:
                     break
         except MCPError as error:
-            raise McpUnavailable(
-                f"MCP server {self.name}: {self._secrets.hidden(str(error))}", retryable=True
-            ) from None
-        return found
-
-    async def version(self) -> str:
-        """Return what the server says of its version."""
-        client = await self._open()
-        return client.server_info.version if client.server_info is not None else ""
+            raise self._unavailable(str(error)) from None
+        return client.server_info.version if client.server_info is not None else "", tools
 
     async def call(
-        self, tool: str, arguments: dict[str, Any], seconds: float, say: Callable[[str], None]
+        self, tool: str, arguments: dict[str, Any], seconds: float, show: Callable[[str], None]
     ) -> CallToolResult:
         """Call a tool. A cancellation is passed on to the server. Raises McpUnavailable before anything was sent, and
         MCPError after it."""
-        client = await self._open()
+        client = await self.open()
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
-            say(f"{progress:g}{f'/{total:g}' if total else ''} {message or ''}".strip())
+            show(f"{progress:g}{f'/{total:g}' if total else ''} {message or ''}".strip())
 
         try:
             answer = await client.call_tool(tool, arguments, read_timeout_seconds=seconds, progress_callback=report)
         except MCPError as error:
-            if error.code == CONNECTION_CLOSED or self._declared.url is not None:
-                self._drop(client)
+            died = error.code == CONNECTION_CLOSED or self.declared.url is not None
+            if died and self._client is client:  # else another call has opened a new session already
+                self._client = None
+                self._closed.set()
             raise
         self._failures = 0
         return answer
 
-    def _drop(self, client: Client) -> None:
-        """Give up a session that has died; another call may have opened a new one already."""
-        if self._client is client:
-            self._client = None
-            self._over.set()
+    async def open(self) -> Client:
+        """Return the client of the open session; start the server if there is none. Raises McpUnavailable.
 
-    async def _open(self) -> Client:
-        async with self._setup:
+        After a failure a server is started again only after a pause, which grows with every failure.
+        """
+        async with self._opening:
             if self._client is not None and self._owner is not None and not self._owner.done():
                 return self._client
             pause = self._not_before - time.monotonic()
@@ -126,8 +122,8 @@ class Session:
             self._failures += 1
             self._not_before = time.monotonic() + min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (self._failures - 1))
             ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-            self._client, self._over = None, asyncio.Event()
-            self._owner = asyncio.create_task(self._own(ready, self._over))
+            self._client, self._closed = None, asyncio.Event()
+            self._owner = asyncio.create_task(self._own(ready, self._closed))
             try:
                 async with asyncio.timeout(START_SECONDS):
                     return await asyncio.shield(ready)
@@ -138,49 +134,49 @@ class Session:
                     self._owner.cancel()
                     ready.cancel()
 
-    async def _own(self, ready: "asyncio.Future[Client]", over: asyncio.Event) -> None:
-        """Hold the session from its opening to its end, in one task, as its scopes of cancellation need it."""
+    async def _own(self, ready: "asyncio.Future[Client]", closed: asyncio.Event) -> None:
+        """Hold the session from its opening to its end in one task, as its cancellation scopes require."""
         try:
             async with self._connected() as client:
-                self._client = client  # also where the call was cancelled just now: the next one finds it
+                self._client = client  # even if the call was cancelled just now: the next one uses it
                 ready.set_result(client)
-                await over.wait()
+                await closed.wait()
         except (ExceptionGroup, MCPError, OSError, RuntimeError, ValueError) as error:
             if not ready.done():
-                said = f"; it said: {self._last}" if self._last else ""
-                ready.set_exception(self._unavailable(f"it does not start: {_innermost(error)}{said}"))
+                wrote = f"; it wrote: {self._last_line}" if self._last_line else ""
+                ready.set_exception(self._unavailable(f"it does not start: {_innermost(error)}{wrote}"))
         finally:
             if not ready.done():
                 ready.set_exception(self._unavailable("it does not start"))
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Client]:
-        declared = self._declared
+        declared = self.declared
         async with AsyncExitStack() as stack:
             if declared.command is not None:
                 command = StdioServerParameters(
                     command=declared.command, args=list(declared.args), env=self._env, cwd=declared.cwd
                 )
-                transport = stdio_client(command, errlog=stack.enter_context(self._log()))
+                transport = stdio_client(command, errlog=stack.enter_context(self._stderr()))
             else:
                 http = await stack.enter_async_context(create_mcp_http_client(self._headers))
                 transport = streamable_http_client(declared.url or "", http_client=http)
             yield await stack.enter_async_context(Client(transport, cache=None))
 
-    def _log(self) -> TextIO:
+    def _stderr(self) -> TextIO:
         """Return a file for what the server writes to stderr; its lines go to the log of this worker."""
         read, write = os.pipe()
-        threading.Thread(target=self._subagent_status, args=(read,), name=f"mcp-{self.name}", daemon=True).start()
+        threading.Thread(target=self._log_lines, args=(read,), name=f"mcp-{self.name}", daemon=True).start()
         return os.fdopen(write, "w")
 
-    def _subagent_status(self, read: int) -> None:
+    def _log_lines(self, read: int) -> None:
         with os.fdopen(read, errors="replace") as lines:
             while line := lines.readline(_LONGEST_LINE):
-                self._last = self._secrets.hidden(one_line(line, LONGEST_MESSAGE))
-                log.info("%s: %s", self.name, self._last)
+                self._last_line = self.secrets.hidden(one_line(line, LONGEST_MESSAGE))
+                log.info("%s: %s", self.name, self._last_line)
 
-    def _unavailable(self, why: str, after: float | None = None) -> McpUnavailable:
-        message = self._secrets.hidden(f"MCP server {self.name}: {why}")
+    def _unavailable(self, problem: str, after: float | None = None) -> McpUnavailable:
+        message = self.secrets.hidden(f"MCP server {self.name}: {problem}")
         return McpUnavailable(message, retryable=True, retry_after=after)
 
 

@@ -1,4 +1,4 @@
-"""Every tool of every declared MCP server, as a tool that plans can call by `server_tool`."""
+"""The tools of the declared MCP servers, which plans call as `server_tool`."""
 
 import asyncio
 import re
@@ -21,8 +21,7 @@ from mcp_types import Tool as McpTool
 from pydantic import BaseModel, TypeAdapter
 
 from activities.toolbox.configuration import Secrets, read_declared
-from activities.toolbox.context import ToolContext
-from activities.toolbox.definition import NAME, Tool
+from activities.toolbox.definition import NAME, Tool, ToolContext
 from activities.toolbox.errors import (
     LONGEST_MESSAGE,
     McpToolFailed,
@@ -32,7 +31,7 @@ from activities.toolbox.errors import (
     ToolSetupError,
     UnknownOutcome,
 )
-from activities.toolbox.mcp.configuration import Declarations, ServerDeclaration
+from activities.toolbox.mcp.configuration import Declarations
 from activities.toolbox.mcp.session import Session, SessionThread
 from workflows.messages import queues
 from workflows.plan.language.text import one_line
@@ -42,7 +41,7 @@ _ODD: Final = re.compile(r"[^A-Za-z0-9_]")
 
 
 class McpText(BaseModel):
-    """What a tool without a schema of its output gives: its texts, and what it gave besides.
+    """The result of a tool that has no schema of its output.
 
     `links` are URIs of resources; `left_out` names pictures, sounds and other bytes; `truncated` when the text had
     more than 1,000,000 characters.
@@ -60,96 +59,85 @@ def mcp_tools(path: Path, env: Mapping[str, str]) -> list[Tool]:
     What a server lists now is what plans can call until this worker ends. Raises ToolSetupError naming the server
     that does not start, the variable that is not set, or the name that two tools would have.
     """
-    declared = read_declared(path, Declarations).mcp_servers
     secrets = Secrets(env)
+    sessions = [Session(name, each, secrets) for name, each in read_declared(path, Declarations).mcp_servers.items()]
     thread = SessionThread()
-    sessions = {name: thread.wait(_session(name, each, secrets)) for name, each in declared.items()}
     try:
-        listed = thread.wait(_listed(list(sessions.values())))
+        lists = thread.wait(_list_tools(sessions))
     except McpUnavailable as problem:
         raise ToolSetupError(str(problem)) from None
     tools: dict[str, Tool] = {}
-    for name, (version, found) in zip(declared, listed, strict=True):
+    for session, (version, found) in zip(sessions, lists, strict=True):
         for each in found:
-            if declared[name].offers(each.name):
-                made = _tool(declared[name], sessions[name], thread, secrets, each, version)
-                if made.name in tools:
-                    raise ToolSetupError(f"mcpServers.{name}: two tools would be called {made.name}")
-                tools[made.name] = made
+            if session.declared.offers(each.name):
+                tool = _tool(session, thread, each, version)
+                if tool.name in tools:
+                    raise ToolSetupError(f"mcpServers.{session.name}: two tools would be called {tool.name}")
+                tools[tool.name] = tool
     return list(tools.values())
 
 
-async def _session(name: str, declared: ServerDeclaration, secrets: Secrets) -> Session:
-    return Session(name, declared, secrets)
+async def _list_tools(sessions: list[Session]) -> list[tuple[str, list[McpTool]]]:
+    return await asyncio.gather(*(session.list_tools() for session in sessions))
 
 
-async def _listed(sessions: list[Session]) -> list[tuple[str, list[McpTool]]]:
-    async def one(session: Session) -> tuple[str, list[McpTool]]:
-        return await session.version(), await session.tools()
-
-    return list(await asyncio.gather(*map(one, sessions)))
-
-
-def _tool(
-    declared: ServerDeclaration,
-    session: Session,
-    thread: SessionThread,
-    secrets: Secrets,
-    listed: McpTool,
-    version: str,
-) -> Tool:
-    hints = listed.annotations
-    effect = declared.effect_of(listed.name, reads=bool(hints and hints.read_only_hint))
+def _tool(session: Session, thread: SessionThread, declared: McpTool, version: str) -> Tool:
+    server, hints = session.declared, declared.annotations
+    effect = server.effect_of(declared.name, reads=bool(hints and hints.read_only_hint))
     idempotent = bool(hints and hints.idempotent_hint)
-    name = _ODD.sub("_", f"{session.name}_{listed.name}")
+    name = _ODD.sub("_", f"{session.name}_{declared.name}")
     if not NAME.match(name):
         raise ToolSetupError(f"mcpServers.{session.name}: {name[:80]!r} is too long for a tool's name")
-    safe = effect != "write" or idempotent
+    repeatable = effect != "write" or idempotent
 
     async def call(arguments: dict[str, Any], context: ToolContext) -> Any:
         try:
-            answer = await thread.start(session.call(listed.name, arguments, declared.timeout, context.progress))
+            answer = await thread.start(session.call(declared.name, arguments, server.timeout, context.progress))
+            return _output(answer, structured=declared.output_schema is not None)
         except MCPError as error:
-            raise _failure(name, secrets.hidden(str(error)), error.code, safe=safe) from None
+            failure = _failure(str(error), error.code, repeatable=repeatable)
         except (OSError, RuntimeError, ValueError) as error:
-            raise _failure(name, secrets.hidden(str(error)), 0, safe=safe) from None
-        return _value(name, answer, secrets, structured=listed.output_schema is not None)
+            failure = _failure(str(error), 0, repeatable=repeatable)
+        except (McpToolFailed, ToolResultError) as error:
+            failure = error
+        raise type(failure)(session.secrets.hidden(f"{name}: {failure}"), retryable=failure.retryable)
 
     return Tool(
         name=name,
-        description=one_line(listed.description or listed.title or listed.name, LONGEST_MESSAGE),
+        description=one_line(declared.description or declared.title or declared.name, LONGEST_MESSAGE),
         effect=effect,
         version=version,
-        timeout=declared.timeout + 5,
+        timeout=server.timeout + 5,
         queue=queues.TOOLS,
-        resource=declared.resources.get(listed.name),
+        resource=server.resources.get(declared.name),
         idempotent=idempotent,
-        schema=listed.input_schema,
-        output_schema=listed.output_schema or TypeAdapter(McpText).json_schema(mode="serialization"),
+        schema=declared.input_schema,
+        output_schema=declared.output_schema or TypeAdapter(McpText).json_schema(mode="serialization"),
         function=call,
         arguments_model=None,
         wants_context=True,
     )
 
 
-def _failure(name: str, message: str, code: int, *, safe: bool) -> ToolError:
+def _failure(message: str, code: int, *, repeatable: bool) -> ToolError:
     if code in (INVALID_PARAMS, METHOD_NOT_FOUND):
-        return McpToolFailed(f"{name}: {message}")
+        return McpToolFailed(message)
     if code == REQUEST_TIMEOUT:
         message = "no answer in time"
-    if not safe:
-        return UnknownOutcome(f"{name}: {message}; whether it took effect is not known")
-    return McpUnavailable(f"{name}: {message}", retryable=True)
+    if not repeatable:
+        return UnknownOutcome(f"{message}; whether it took effect is not known")
+    return McpUnavailable(message, retryable=True)
 
 
-def _value(name: str, answer: CallToolResult, secrets: Secrets, *, structured: bool) -> Any:
+def _output(answer: CallToolResult, *, structured: bool) -> Any:
+    """Return the output; raises McpToolFailed, or ToolResultError if it does not keep to its schema's promise."""
     plain = _plain(answer)
     if answer.is_error:
-        raise McpToolFailed(secrets.hidden(f"{name}: {plain.text or 'it failed and does not say why'}"))
+        raise McpToolFailed(plain.text or "it failed and does not say why")
     if not structured:
         return plain
     if answer.structured_content is None:
-        raise ToolResultError(f"{name} promises structured output and gave none")
+        raise ToolResultError("it promises structured output and gave none")
     return answer.structured_content
 
 

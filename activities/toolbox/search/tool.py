@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from activities.toolbox.context import ToolContext
+from activities.toolbox.definition import ToolContext
 from activities.toolbox.errors import IndexUnusable, ToolArgumentError
 from activities.toolbox.paths import documents_root
 from activities.toolbox.registry import tool
@@ -67,7 +67,7 @@ def search(args: SearchArguments, context: ToolContext) -> SearchResult:
     match = _any_word_of(args.query)
     if not match:
         problem = "has no word to search for"
-        raise ToolArgumentError(f"search: query: {problem}", field="query", problem=problem)
+        raise ToolArgumentError(problem, tool="search", field="query")
     items = _search(documents_root(context.docs), match, args.k, context)
     return SearchResult(query=args.query, count=len(items), items=items)
 

@@ -113,7 +113,7 @@ async def test_a_result_that_json_cannot_carry_is_an_error(value: object, contex
         ({"word": ""}, "word", "at least 1 character"),
         ({"word": " "}, "word", "must not be blank"),
         ({"word": "a", "times": "many"}, "times", "valid integer"),
-        ({"word": "a", "tines": 2}, "tines", "not an argument of repeat; did you mean `times`?"),
+        ({"word": "a", "tines": 2}, "tines", "there is no such field; did you mean `times`?"),
         ({"wrod": "a", "x": 1}, "word", "Field required"),
         (["a"], "", "valid dictionary"),
     ],

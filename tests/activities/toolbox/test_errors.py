@@ -15,7 +15,7 @@ def test_a_message_has_at_most_500_characters() -> None:
 def test_a_failure_is_not_retryable_unless_it_says_so() -> None:
     assert not ToolError("no").retryable
     assert ToolError("later", retryable=True).retryable
-    assert not ToolArgumentError("k: too large", field="k", problem="too large").retryable
+    assert not ToolArgumentError("too large", field="k").retryable
 
 
 def test_errors_survive_pickling() -> None:

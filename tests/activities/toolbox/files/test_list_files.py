@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.toolbox.context import ToolContext
+from activities.toolbox.definition import ToolContext
 from activities.toolbox.errors import DocsNotFound, PathRefused
 from activities.toolbox.files.list_files import FileList, ListFilesArguments, list_files
 

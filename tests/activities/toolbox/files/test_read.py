@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.toolbox.context import ToolContext
+from activities.toolbox.definition import ToolContext
 from activities.toolbox.errors import DocumentNotFound, DocumentUnreadable, PathRefused
 from activities.toolbox.files.read import DocumentText, ReadArguments, read
 

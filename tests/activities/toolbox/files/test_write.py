@@ -88,7 +88,7 @@ async def test_what_is_no_file_cannot_be_replaced(write: Tool, root: Path, conte
 
 
 def test_the_folder_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(ToolSetupError, match="is no folder that this worker may write to"):
+    with pytest.raises(ToolSetupError, match="is not a folder that this worker may write to"):
         write_tools(tmp_path / "none")
 
 

@@ -213,17 +213,17 @@ async def test_without_a_connection_nothing_was_written(
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"url": "https://{host}/x"}, "tools.0.url"),
-        ({"url": "file:///etc/passwd"}, "tools.0.url"),
+        ({"url": "https://{host}/x"}, "tools[0].url"),
+        ({"url": "file:///etc/passwd"}, "tools[0].url"),
         ({"url": "https://a.example/{id}"}, "requires id"),
         ({"url": "https://a.example/{a b}"}, "write arguments as {name}"),
-        ({"name": "1x"}, "tools.0.name"),
-        ({"effect": "maybe"}, "tools.0.effect"),
-        ({"methd": "GET"}, "tools.0.methd"),
+        ({"name": "1x"}, "tools[0].name"),
+        ({"effect": "maybe"}, "tools[0].effect"),
+        ({"methd": "GET"}, "tools[0].methd"),
         ({"arguments": {"type": "object", "propertys": {}}}, "schema keyword `propertys` is not supported"),
         (
             {"headers": {"X": "$NOT_SET"}},
-            "the variable NOT_SET is not set on this worker; it is wanted at tools.ask.headers.X",
+            "the variable NOT_SET is not set on this worker; it is needed at tools.ask.headers.X",
         ),
         ({"headers": {"X": "é☃"}}, "tools.ask.headers: "),
     ],

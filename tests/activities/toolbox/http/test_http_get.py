@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from activities.http import addresses, client
 from activities.toolbox import load_tools
-from activities.toolbox.context import ToolContext
+from activities.toolbox.definition import ToolContext
 from activities.toolbox.errors import AddressRefused, ContentRefused, FetchFailed, HttpStatusError
 from activities.toolbox.http.http_get import HttpGetArguments, WebPage, http_get
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.toolbox.context import ToolContext
+from activities.toolbox.definition import ToolContext
 from activities.toolbox.errors import IndexUnusable, TooManyFiles
 from activities.toolbox.paths import scan
 from activities.toolbox.search import index
@@ -19,7 +19,7 @@ from activities.toolbox.search.tool import SearchArguments, search
 BUILDER = """
 import sys
 from pathlib import Path
-from activities.toolbox.context import ToolContext
+from activities.toolbox.definition import ToolContext
 from activities.toolbox.search.tool import SearchArguments, search
 docs, cache = map(Path, sys.argv[1:3])
 context = ToolContext(docs, cache, "run", "n1", 1, 1, "key", lambda line: None)
