@@ -17,10 +17,11 @@ from activities.toolbox.search.index import current_index, discard_index, open_i
 
 _MOST_WORDS: Final = 32
 _BEST: Final = """
-SELECT path, title, text, round(-bm25(passages, 6.0, 2.0, 1.0), 4) AS score
+SELECT path, title, text,
+    round(-2.0 * bm25(passages, 1.0, 0.0, 0.0) - bm25(passages, 0.0, 2.0, 1.0), 4) AS score
 FROM passages WHERE passages MATCH ? ORDER BY score DESC, rowid LIMIT ?
 """
-"""A word in the title counts six times as much as one in the text, one in a heading above it twice."""
+"""Titles are scored apart from texts and count twice, so that a text that mentions a thing never beats its own page."""
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _COMMON_WORDS: Final = (
