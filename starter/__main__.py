@@ -1,4 +1,4 @@
-"""The `sennit` command: chooses what to do, and turns every way it can end into a line and an exit code."""
+"""The `sennit` command: runs what the command line asks for, and turns every ending into a line and an exit code."""
 
 import asyncio
 import importlib
@@ -11,19 +11,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, TextIO
 
-from starter.arguments import parse
-from starter.client.errors import CliError, Exit
+from starter.client.errors import CliError, Exit, Refused
+from starter.commands.command_line import parse
 from starter.terminal.console import terminal_for
 from workflows.plan.language.text import one_line
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command in `argv` and return its exit code. What is wrong is told in a line, never in a traceback.
+    """Run the command in `argv` and return its exit code. Errors are a line, never a traceback.
 
     Without `argv` this is the program itself: it runs its own command line and then leaves the process.
     """
-    sys.excepthook = _crash
-    sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()  # closed ones are None
+    sys.excepthook = _report_crash
+    sys.stdout, sys.stderr = sys.stdout or _open_null(), sys.stderr or _open_null()  # closed ones are None
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, ValueError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a stream put in its place may lack it
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return _run(argv)
 
 
-def _nowhere() -> TextIO:
+def _open_null() -> TextIO:
     return Path(os.devnull).open("w")
 
 
@@ -43,10 +43,12 @@ def _run(argv: Sequence[str]) -> int:
         return int(ended.code or 0)
     terminal = terminal_for(args)
     try:
+        if args.module is None:
+            raise Refused(f"`sennit {args.command}` is not built yet")
         return int(asyncio.run(importlib.import_module(f"starter.commands.{args.module}").run(args, terminal)))
-    except CliError as stop:
-        terminal.tell(str(stop) if stop.bare else f"sennit: {stop}")
-        return stop.code
+    except CliError as error:
+        terminal.notice(str(error) if error.bare else f"sennit: {error}")
+        return error.code
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except BrokenPipeError:  # whoever read the answer has seen enough
@@ -55,7 +57,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _leave(code: int) -> NoReturn:
-    """End the process now with what was written flushed.
+    """Flush what was written and end the process now.
 
     Not through the interpreter's own end: the SDK's core may still hold threads in Python, and then it aborts.
     """
@@ -65,14 +67,14 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Report what nobody foresaw: a line, and the traceback only on request. Ends the process with 1."""
+def _report_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Report an unexpected error in a line, with the traceback only on request. Ends the process with 1."""
     if issubclass(kind, KeyboardInterrupt):
         _leave(Exit.INTERRUPTED)
-    asked = os.environ.get("SENNIT_DEBUG") == "1"
-    if asked:
+    debug = os.environ.get("SENNIT_DEBUG") == "1"
+    if debug:
         traceback.print_exception(kind, error, trace)
-    hint = "" if asked else " (SENNIT_DEBUG=1 shows where)"
+    hint = "" if debug else " (SENNIT_DEBUG=1 shows where)"
     sys.stderr.write(f"sennit: this is a defect of sennit: {kind.__name__}: {one_line(str(error))[:300]}{hint}\n")
     _leave(Exit.FAILED)
 

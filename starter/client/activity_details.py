@@ -1,4 +1,4 @@
-"""What the server knows of a run beside the run's own view: how its activities get on, and why it does not answer."""
+"""What only the server knows of a run: how its activities get on, and why it does not answer."""
 
 import json
 import time
@@ -22,52 +22,54 @@ from workflows.messages.activity_options import REFUSALS
 from workflows.messages.views import NodeView, RunView
 from workflows.plan.language.text import one_line
 
-LOOKED_BACK = 20  # events
-PATIENT = 2.0  # seconds in which a worker should have taken a task
+EVENTS = 20
+"""How far back in a history the reason of a failed task is looked for."""
+USUAL_START = 2.0
+"""Seconds within which a worker should have taken a task."""
 
 
 async def activity_details(client: Client, view: RunView) -> RunView:
-    """Return the view with attempts, time and progress of what runs; as it was when the server does not say."""
+    """Return the view with attempts, time and progress of running nodes; unchanged if the server does not say."""
     if not any(node.status == "running" for node in view.nodes):
         return view
     try:
-        found = await _described(client, view.id)
+        found = await _describe(client, view.id)
     except RPCError:
         return view
     pending = {item.activity_id.partition("~")[0]: item for item in found.pending_activities}
-    nodes = tuple(_with(node, pending[node.id]) if node.id in pending else node for node in view.nodes)
+    nodes = tuple(_with_details(node, pending[node.id]) if node.id in pending else node for node in view.nodes)
     return view.model_copy(update={"nodes": nodes})
 
 
-def _with(node: NodeView, item: PendingActivityInfo) -> NodeView:
-    changes: dict[str, Any] = {"preview": _progress(item)}
+def _with_details(node: NodeView, item: PendingActivityInfo) -> NodeView:
+    age = time.time() - item.scheduled_time.ToNanoseconds() / 1e9
+    changes: dict[str, Any] = {"preview": _progress(item, age)}
     if item.attempt > 1:
         changes["attempts"] = item.attempt
     else:  # the server keeps the times of the last attempt only
-        changes["duration_ms"] = max(0, round((time.time() - item.scheduled_time.ToNanoseconds() / 1e9) * 1000))
+        changes["duration_ms"] = max(0, round(age * 1000))
     return node.model_copy(update=changes)
 
 
-def _progress(item: PendingActivityInfo) -> str:
-    """Return how an activity gets on: paused, tried again and why, what it says of itself, or that nobody took it."""
+def _progress(item: PendingActivityInfo, age: float) -> str:
+    """Return how an activity gets on: paused, retried and why, what it reports itself, or not taken by a worker."""
     if item.paused:
         return "paused in Temporal"
     if item.attempt > 1 and item.HasField("last_failure"):
-        told = 0 < item.maximum_attempts <= REFUSALS  # above it, most are for a model that is busy, and no attempts
-        most = f" of {item.maximum_attempts}" if told else ""
-        return f"attempt {item.attempt}{most} after {reason(item.last_failure)}"
-    waited = time.time() - item.scheduled_time.ToNanoseconds() / 1e9
-    if item.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED and waited > PATIENT:
+        # a higher maximum is for calls that a busy model puts off, which are no attempts
+        most = f" of {item.maximum_attempts}" if 0 < item.maximum_attempts <= REFUSALS else ""
+        return f"attempt {item.attempt}{most} after {_reason(item.last_failure)}"
+    if item.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED and age > USUAL_START:
         return "no worker took it yet"
     try:
-        said = json.loads(item.heartbeat_details.payloads[0].data)
+        progress = json.loads(item.heartbeat_details.payloads[0].data)
     except (IndexError, ValueError):
         return ""
-    return one_line(said)[:200] if isinstance(said, str) else ""
+    return one_line(progress)[:200] if isinstance(progress, str) else ""
 
 
-def reason(failure: Failure) -> str:
-    """Return a failure as people read it: its type, where it has one, and its sentence."""
+def _reason(failure: Failure) -> str:
+    """Return a failure as people read it: its type, if it has one, and its message."""
     kind = failure.application_failure_info.type
     return one_line(f"{kind}: {failure.message}" if kind else failure.message)[:300]
 
@@ -75,35 +77,36 @@ def reason(failure: Failure) -> str:
 async def why_silent(client: Client, run: str) -> str | None:
     """Return why a run does not answer, if the server can tell: its tasks fail, or nobody serves its queue."""
     try:
-        found = await _described(client, run)
+        found = await _describe(client, run)
         if found.pending_workflow_task.attempt > 1:
-            failed = await _last_failure(client, found.workflow_execution_info.execution)
-            if failed:
-                return f"the run cannot go on: its code fails on its worker, which tries again: {failed}"
+            failure = await _last_task_failure(client, found.workflow_execution_info.execution)
+            if failure:
+                return f"the run cannot go on: its code fails on its worker, which tries again: {failure}"
         queue = TaskQueue(name=found.execution_config.task_queue.name)
-        asked = DescribeTaskQueueRequest(
+        request = DescribeTaskQueueRequest(
             namespace=client.namespace, task_queue=queue, task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
         )
-        served = await client.workflow_service.describe_task_queue(asked)
+        served = await client.workflow_service.describe_task_queue(request)
     except RPCError:
         return None
     return None if served.pollers else f"no worker serves {queue.name}; the run waits for one: sennit worker workflow"
 
 
-async def _described(client: Client, run: str) -> DescribeWorkflowExecutionResponse:
-    asked = DescribeWorkflowExecutionRequest(namespace=client.namespace, execution=WorkflowExecution(workflow_id=run))
-    return await client.workflow_service.describe_workflow_execution(asked)
+async def _describe(client: Client, run: str) -> DescribeWorkflowExecutionResponse:
+    execution = WorkflowExecution(workflow_id=run)
+    request = DescribeWorkflowExecutionRequest(namespace=client.namespace, execution=execution)
+    return await client.workflow_service.describe_workflow_execution(request)
 
 
-async def _last_failure(client: Client, execution: WorkflowExecution) -> str | None:
+async def _last_task_failure(client: Client, execution: WorkflowExecution) -> str | None:
     """Return why the last workflow task failed, unless one succeeded since."""
-    asked = GetWorkflowExecutionHistoryReverseRequest(
-        namespace=client.namespace, execution=execution, maximum_page_size=LOOKED_BACK
+    request = GetWorkflowExecutionHistoryReverseRequest(
+        namespace=client.namespace, execution=execution, maximum_page_size=EVENTS
     )
-    page = await client.workflow_service.get_workflow_execution_history_reverse(asked)
+    page = await client.workflow_service.get_workflow_execution_history_reverse(request)
     for event in page.history.events:
         if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED:
-            return reason(event.workflow_task_failed_event_attributes.failure) or "for no stated reason"
+            return _reason(event.workflow_task_failed_event_attributes.failure) or "no reason given"
         if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
             return "it takes too long"
         if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:

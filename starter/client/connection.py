@@ -20,19 +20,20 @@ from starter.client.server_errors import cause_of
 from workflows.messages.converter import DATA_CONVERTER
 from workflows.plan.language.text import one_line
 
-ONE_TRY = 10.0
+CONNECT_TIMEOUT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class TemporalServer:
-    """A server to talk to. `near` says that its workers see this machine's files; `ui` is its web UI, if known; `gone`
-    returns whether it was run from here and nobody does so any more.
+    """A server to talk to. `ui` is its web UI, if known; `stopped` returns whether it was run from here and is stopped.
+
+    `is_local` says that its workers see the files of this machine.
     """
 
     config: ClientConnectConfig
-    near: bool
+    is_local: bool
     ui: str | None
-    gone: Callable[[], bool] = lambda: False
+    stopped: Callable[[], bool] = lambda: False
 
     @property
     def address(self) -> str:
@@ -44,18 +45,19 @@ class TemporalServer:
 
     def link(self, run: str, run_id: str) -> str | None:
         """Return the page of a run in the web UI."""
-        return None if self.ui is None else f"{self._workflows}/{quote(run, '')}/{run_id}"
+        return self._page(f"/{quote(run, '')}/{run_id}")
 
     def list_link(self, query: str) -> str | None:
         """Return the page that lists what a query of Temporal's list filter finds."""
-        return None if self.ui is None else f"{self._workflows}?query={quote(query, '')}"
+        return self._page(f"?query={quote(query, '')}")
 
-    @property
-    def _workflows(self) -> str:
-        return f"{(self.ui or '').rstrip('/')}/namespaces/{quote(self.namespace, '')}/workflows"
+    def _page(self, path: str) -> str | None:
+        if self.ui is None:
+            return None
+        return f"{self.ui.rstrip('/')}/namespaces/{quote(self.namespace, '')}/workflows{path}"
 
 
-def configured_place(address: str | None = None, namespace: str | None = None) -> TemporalServer | None:
+def configured_server(address: str | None = None, namespace: str | None = None) -> TemporalServer | None:
     """Return the server that flags, TEMPORAL_* variables or the profile name, or None. Raises Refused."""
     try:
         config = ClientConfig.load_client_connect_config()
@@ -70,41 +72,37 @@ def configured_place(address: str | None = None, namespace: str | None = None) -
     host, _, port = config["target_host"].rpartition(":")
     if not host or not port.isdigit():
         raise Refused(f"the Temporal address is HOST:PORT, not {config['target_host']!r}")
-    near = _is_here(host)
-    return TemporalServer(config, near, _ui(f"http://{host}:8233" if near and port == "7233" else None))
+    is_local = _is_loopback(host)
+    usual_ui = f"http://{host}:8233" if is_local and port == "7233" else None
+    return TemporalServer(config, is_local, os.environ.get("SENNIT_UI") or usual_ui)
 
 
-def local_place(
-    address: str, ui: str | None, namespace: str | None = None, gone: Callable[[], bool] = lambda: False
+def local_server(
+    address: str, ui: str | None, namespace: str | None = None, stopped: Callable[[], bool] = lambda: False
 ) -> TemporalServer:
-    """Return the place of a stack that this machine runs for us."""
-    return TemporalServer(
-        ClientConnectConfig(target_host=address, namespace=namespace or "default"), True, _ui(ui), gone
-    )
+    """Return the server of a stack that this machine runs for us."""
+    config = ClientConnectConfig(target_host=address, namespace=namespace or "default")
+    return TemporalServer(config, True, os.environ.get("SENNIT_UI") or ui, stopped)
 
 
-async def reach(place: TemporalServer) -> Client:
+async def connect_client(server: TemporalServer) -> Client:
     """Return a client; raises Unreachable with address and cause, after at most 10 s."""
     try:
-        return await asyncio.wait_for(Client.connect(**place.config, data_converter=DATA_CONVERTER), ONE_TRY)
+        return await asyncio.wait_for(Client.connect(**server.config, data_converter=DATA_CONVERTER), CONNECT_TIMEOUT)
     except TimeoutError:
-        raise Unreachable(f"no Temporal server at {place.address}: no answer within {ONE_TRY:.0f} s") from None
+        raise Unreachable(f"no Temporal server at {server.address}: no answer within {CONNECT_TIMEOUT:.0f} s") from None
     except (RuntimeError, ValueError) as error:
-        raise Unreachable(f"no Temporal server at {place.address}: {cause_of(error)}") from None
+        raise Unreachable(f"no Temporal server at {server.address}: {cause_of(error)}") from None
 
 
-def hush() -> None:
+def silence_sdk_log() -> None:
     """Keep the SDK's own log off standard error, where a command draws."""
     Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=None)), error_if_already_set=False)
 
 
-def _is_here(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     name = host.rpartition("://")[2].strip("[]")
     try:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return name == "localhost"
-
-
-def _ui(derived: str | None) -> str | None:
-    return os.environ.get("SENNIT_UI") or derived

@@ -1,10 +1,4 @@
-"""The exit codes of `sennit`, and the errors that end a command with one.
-
-Stop                 ends the command: its message goes to stderr
-├── Refused      2   wrong usage, a bad plan, a refused update, no such run
-├── Silent       4   the run is there, but no worker answers for it
-└── Unreachable  5   the server cannot be reached, or does not let us in
-"""
+"""The exit codes of `sennit`, and the errors that end a command with one."""
 
 from enum import IntEnum
 from typing import ClassVar
@@ -24,19 +18,11 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-_OF_STATUS: dict[RunStatus, Exit] = {
-    "done": Exit.ANSWER,
-    "partial": Exit.PARTIAL,
-    "failed": Exit.FAILED,
-    "cancelled": Exit.FAILED,
-    "running": Exit.OPEN,
-    "blocked": Exit.OPEN,
-}
-
-
 def exit_of(status: RunStatus) -> Exit:
     """Return the exit code for a run in this status."""
-    return _OF_STATUS[status]
+    if status in ("running", "blocked"):
+        return Exit.OPEN
+    return {"done": Exit.ANSWER, "partial": Exit.PARTIAL}.get(status, Exit.FAILED)
 
 
 class CliError(Exception):
@@ -47,7 +33,7 @@ class CliError(Exception):
 
 
 class Refused(CliError):
-    """What was asked for is wrong, and nothing was done."""
+    """Wrong usage, a bad plan, a refused update, no such run: nothing was done."""
 
     code = Exit.USAGE
 

@@ -1,6 +1,6 @@
 """The local stack for the commands: joined or started, served in the foreground, stopped."""
 
-from starter.client.connection import TemporalServer, local_place
+from starter.client.connection import TemporalServer, local_server
 from starter.client.errors import CliError, Exit, Refused, Unreachable
 from starter.dev.failures import LocalStackFailed, WrongSettings
 from starter.dev.messages import Say, to_stderr
@@ -11,10 +11,10 @@ from starter.dev.state import StateDir
 async def join_local_stack(
     namespace: str | None = None, say: Say = to_stderr, *, as_it_is: bool = False
 ) -> TemporalServer:
-    """Return the place of the local stack, started in the background if it does not run. Raises Unreachable.
+    """Return the server of the local stack, started in the background if it does not run.
 
-    Idle workers with other settings are restarted with these, but not `as_it_is`. Raises Refused where the workers
-    refuse a setting.
+    Idle workers with other settings are restarted with these, but not with `as_it_is`. Raises Unreachable, or Refused
+    if the workers refuse a setting.
     """
     try:
         stack = await LocalStack(say=say).join(as_it_is=as_it_is)
@@ -22,16 +22,16 @@ async def join_local_stack(
         raise Refused(str(failure)) from None
     except LocalStackFailed as failure:
         raise Unreachable(str(failure)) from None
-    return local_place(stack.address, stack.ui_url, namespace, lambda: not StateDir.find().running())
+    return local_server(stack.address, stack.ui_url, namespace, lambda: not StateDir.find().running())
 
 
 def has_local_runs() -> bool:
-    """Whether a local stack was ever started with this state directory, so that it may hold runs."""
+    """Return whether a local stack was ever started with this state directory, so that it may hold runs."""
     return StateDir.find().database.exists()
 
 
 async def serve_local_stack(say: Say) -> Exit:
-    """Run server and workers in this process until it is interrupted. Raises Stop when they cannot run."""
+    """Run server and workers in this process until it is interrupted. Raises CliError if they cannot run."""
     try:
         await LocalStack(say=say).serve()
     except LocalStackFailed as failure:
@@ -45,5 +45,5 @@ async def stop_local_stack(say: Say) -> Exit:
         stopped = await LocalStack(say=say).stop()
     except LocalStackFailed as failure:
         raise CliError(str(failure)) from None
-    say("the local stack is stopped; its runs go on when it is next started" if stopped else "no local stack runs")
+    say("the local stack is stopped; its runs go on at the next start" if stopped else "no local stack is running")
     return Exit.ANSWER

@@ -1,4 +1,4 @@
-"""How a run ended, whatever way Temporal tells it: as a report and an exit code."""
+"""How a run ended, in whatever form Temporal reports it: as a report and an exit code."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class RunOutcome:
 
 
 def outcome_of_result(run: str, result: Any) -> RunOutcome:
-    """Return the ending of a workflow that returned `result`; raises Refused when that is no run of Sennit."""
+    """Return the outcome of a workflow that returned `result`; raises Refused if that is no report."""
     report = _report_in([result])
     if report is None:
         raise Refused(f"{run} is not a run of this Sennit: its result has another form")
@@ -36,26 +36,25 @@ def outcome_of_result(run: str, result: Any) -> RunOutcome:
 
 
 def outcome_of_failure(run: str, run_id: str, cause: BaseException) -> RunOutcome:
-    """Return the ending of a workflow that failed, was cancelled, terminated or timed out."""
+    """Return the outcome of a workflow that failed, was cancelled, terminated or timed out."""
+    report = _report_in(cause.details) if isinstance(cause, ApplicationError | CancelledError) else None
+    if report is not None:
+        return RunOutcome(report)
+    status: RunStatus = "failed"
+    refused = None
+    problem = str(cause) or type(cause).__name__
     if isinstance(cause, ApplicationError):
-        told = _report_in(cause.details)
-        if told is not None:
-            return RunOutcome(told)
         refused = cause.type if cause.type in REFUSALS else None
         kind = "" if refused or cause.type in (None, "RunFailed") else f"{cause.type}: "
-        return RunOutcome(_bare(run, run_id, "failed", f"{kind}{cause.message}"), refused)
-    if isinstance(cause, CancelledError):
-        return RunOutcome(_report_in(cause.details) or _bare(run, run_id, "cancelled", "the run was cancelled"))
-    if isinstance(cause, TerminatedError):
+        problem = f"{kind}{cause.message}"
+    elif isinstance(cause, CancelledError):
+        status, problem = "cancelled", "the run was cancelled"
+    elif isinstance(cause, TerminatedError):
         reason = f": {cause.message}" if cause.message != "Workflow terminated" else ""
-        return RunOutcome(_bare(run, run_id, "failed", f"the run was terminated{reason}"))
-    if isinstance(cause, RunTimeout):
-        return RunOutcome(_bare(run, run_id, "failed", "the run hit its time limit in Temporal"))
-    return RunOutcome(_bare(run, run_id, "failed", str(cause) or type(cause).__name__))
-
-
-def _bare(run: str, run_id: str, status: RunStatus, problem: str) -> RunReport:
-    return RunReport(id=run, run_id=run_id, status=status, problem=problem)
+        problem = f"the run was terminated{reason}"
+    elif isinstance(cause, RunTimeout):
+        problem = "the run hit its time limit in Temporal"
+    return RunOutcome(RunReport(id=run, run_id=run_id, status=status, problem=problem), refused)
 
 
 def _report_in(details: Sequence[Any]) -> RunReport | None:

@@ -1,20 +1,72 @@
-"""What a client sends to start a run, checked before it is sent: sizes, encoding, documents, the plan's weight."""
+"""What a client sends to start a run: its id, its title, and its input, checked before anything is sent."""
 
 import json
 import os
+import re
+import secrets
+import unicodedata
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from starter.client.errors import Refused
-from workflows.messages.request import PACK_ABOVE_BYTES, InvalidRequest, RunRequest, parse_request
-from workflows.plan.language.nodes import MAX_GOAL_BYTES
+from workflows.messages.request import PACK_ABOVE_BYTES, InvalidRequest, parse_request
+from workflows.plan.language.nodes import MAX_GOAL_BYTES, OnFailure
 from workflows.plan.language.packing import pack_plan
+from workflows.plan.language.summary import clipped
+from workflows.plan.language.text import one_line
 
 MAX_INPUTS_BYTES = 512 * 1024
+SLUG_CHARACTERS = 40
+SUMMARY_CHARACTERS = 200
+LONGEST_ID = 255
+_MARKUP = re.compile(r"[<\[]|^[#>]")
+
+
+class RunOptions(TypedDict, total=False):
+    """How a run is done. None means the default. `budget` has the fields of Limits; queues serve `tenant`s in turn.
+
+    A replan that adds more nodes than `approve_replans_above` waits for a person.
+    """
+
+    inputs: dict[str, Any] | None
+    tools: Sequence[str] | None
+    approval: Literal["writes", "never"] | None
+    on_failure: OnFailure | None
+    window: int | None
+    budget: dict[str, Any] | None
+    max_replans: int | None
+    approve_replans_above: int | None
+    tenant: str | None
+
+
+def build_request(**fields: Any) -> dict[str, Any]:
+    """Return the run's input from the fields of RunRequest that are set; a big plan is packed.
+
+    Raises Refused for any form that the run would refuse.
+    """
+    request = {name: value for name, value in fields.items() if value not in (None, "", {})}
+    try:
+        size = _size(request.get("inputs", {}))
+        if size > MAX_INPUTS_BYTES:
+            raise Refused(f"the inputs are {size:,} bytes; at most {MAX_INPUTS_BYTES:,}. Put long text in a document")
+        plan = request.get("plan")
+        if plan is not None and _size(plan) > PACK_ABOVE_BYTES:
+            request["plan_packed"] = pack_plan(request.pop("plan"))
+        return parse_request(request).model_dump(mode="json", exclude_unset=True)
+    except (InvalidRequest, ValueError) as error:
+        raise Refused(str(error)) from None
+
+
+def _size(value: Any) -> int:
+    try:
+        return len(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode())
+    except (UnicodeEncodeError, TypeError) as error:
+        raise ValueError(f"plan and inputs must be JSON in UTF-8: {error}") from None
 
 
 def checked_goal(goal: str) -> str:
-    """Return the goal; raises Refused when it is empty, over 32 KiB or not UTF-8."""
+    """Return the goal; raises Refused if it is empty, over 32 KiB or not UTF-8."""
     try:
         size = len(goal.encode())
     except UnicodeEncodeError:
@@ -26,46 +78,43 @@ def checked_goal(goal: str) -> str:
     return goal
 
 
-def docs_folder(docs: str, *, near: bool) -> str:
-    """Return the folder as an absolute path; raises Refused when the workers' machine is this one and lacks it."""
+def docs_folder(docs: str, *, must_exist: bool) -> str:
+    """Return the folder as an absolute path; raises Refused if it must exist on this machine and does not."""
     path = Path(os.path.abspath(Path(docs).expanduser()))  # noqa: PTH100  # a link stays a link: roots may name it
-    if near and not path.is_dir():
+    if must_exist and not path.is_dir():
         raise Refused(f"--docs {docs}: {'is not a folder' if path.exists() else 'there is no such folder'}")
     return str(path)
 
 
-def build_request(**fields: Any) -> dict[str, Any]:
-    """Return the run's input from the fields of RunRequest that are not None; a big plan is packed.
-
-    Raises Refused for anything the run would refuse by its form.
-    """
-    request = {name: value for name, value in fields.items() if value not in (None, "", {})}
-    try:
-        _weigh(request)
-        parsed = parse_request(request)
-    except InvalidRequest as invalid:
-        raise Refused(str(invalid)) from None
-    except ValueError as error:
-        raise Refused(str(error)) from None
-    return _json_form(parsed)
+def new_id(goal: str) -> str:
+    """Return a fresh workflow id, `agent-<slug of the goal>-<8 hex>`."""
+    return f"agent-{slug(goal)}-{secrets.token_hex(4)}"
 
 
-def _weigh(request: dict[str, Any]) -> None:
-    """Replace a heavy plan by its packed form. Raises ValueError."""
-    size = _size(request.get("inputs", {}))
-    if size > MAX_INPUTS_BYTES:
-        raise ValueError(f"the inputs are {size:,} bytes; at most {MAX_INPUTS_BYTES:,}. Put long text in a document")
-    plan = request.get("plan")
-    if plan is not None and _size(plan) > PACK_ABOVE_BYTES:
-        request["plan_packed"] = pack_plan(request.pop("plan"))
+def slug(text: str) -> str:
+    """Return at most 40 characters of `text` as words of a-z and 0-9 joined by dashes; `run` if none is left."""
+    plain = unicodedata.normalize("NFKD", text[:1000]).encode("ascii", "ignore").decode().lower()
+    kept = ""
+    for word in re.findall(r"[a-z0-9]+", plain):
+        longer = f"{kept}-{word}" if kept else word[:SLUG_CHARACTERS]
+        if len(longer) > SLUG_CHARACTERS:
+            break
+        kept = longer
+    return kept or "run"
 
 
-def _size(value: Any) -> int:
-    try:
-        return len(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode())
-    except (UnicodeEncodeError, TypeError) as error:
-        raise ValueError(f"plan and inputs must be JSON in UTF-8: {error}") from None
+def checked_id(chosen: str) -> str:
+    """Return an id that a person chose; raises Refused if Temporal or a terminal could not take it."""
+    if not chosen or len(chosen.encode("utf-8", "replace")) > LONGEST_ID or not chosen.isprintable():
+        raise Refused(f"a run's id is 1 to {LONGEST_ID} bytes of printable text, not {chosen[:40]!r}")
+    return chosen
 
 
-def _json_form(parsed: RunRequest) -> dict[str, Any]:
-    return parsed.model_dump(mode="json", exclude_unset=True)
+def summary(goal: str) -> str:
+    """Return the goal as one line of at most 200 characters."""
+    return clipped(one_line(goal), SUMMARY_CHARACTERS)
+
+
+def markdown_summary(goal: str) -> str:
+    """Return the summary for the web UI, which renders it as Markdown: HTML, pictures and links in it stay text."""
+    return clipped(_MARKUP.sub(r"\\\g<0>", one_line(goal)), SUMMARY_CHARACTERS)

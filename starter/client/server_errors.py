@@ -10,13 +10,13 @@ from temporalio.service import RPCError, RPCStatusCode
 from starter.client.errors import CliError, NoAnswer, Refused, Unreachable
 from workflows.plan.language.text import one_line
 
-PATIENCE = 30.0
-"""Seconds without an answer after which a server counts as gone; a restart takes less."""
+OUTAGE = 30.0
+"""Seconds without an answer after which a server is given up; a restart takes less."""
 
-GONE_AFTER = 3
-"""Seconds after which a local stack that nobody runs has not just been replaced by another client."""
+STOPPED_FOR = 3
+"""Seconds after which a stopped local stack is not just being replaced by another client."""
 
-_OWN_RETRIES = 20.0  # a call lasting longer was answered for a while: the SDK itself gives up after 10 s
+_SDK_RETRIES = 20.0  # a call lasting longer was answered for a while: the SDK itself gives up after 10 s
 
 T = TypeVar("T")
 
@@ -24,22 +24,22 @@ _CUT_OFF = "transport error"  # of unknown status: the connection broke off unde
 _PASSING = {RPCStatusCode.UNAVAILABLE, RPCStatusCode.RESOURCE_EXHAUSTED, RPCStatusCode.ABORTED, RPCStatusCode.INTERNAL}
 _SLOW = {RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED, RPCStatusCode.FAILED_PRECONDITION}
 _WRONG = {RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.ALREADY_EXISTS}
-_DOORS = {RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED}
+_DENIED = {RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED}
 _CAUSE = re.compile(r'(?:message|error): "([^"]+)"|(certificate[^")]*|invalid peer[^")]*)')
 
 
-def meaning(error: RPCError) -> CliError:
-    """Return how a command ends when a call fails like this."""
-    said = one_line(error.message)[:300]
+def cli_error(error: RPCError) -> CliError:
+    """Return the error that ends a command whose call fails like this."""
+    message = one_line(error.message)[:300]
     if error.status in _WRONG:
-        return Refused(said)
-    if error.status in _SLOW and "failed state" in said:
+        return Refused(message)
+    if error.status in _SLOW and "failed state" in message:
         return NoAnswer("the run's own code fails on its worker, which tries again; its log and the web UI say why")
     if error.status in _SLOW:
-        return NoAnswer(f"no worker answers for the run: {said}")
-    if error.status in _DOORS:
-        return Unreachable(f"the Temporal server does not let us in: {said}")
-    return Unreachable(f"the Temporal server does not answer: {said}")
+        return NoAnswer(f"no worker answers for the run: {message}")
+    if error.status in _DENIED:
+        return Unreachable(f"the Temporal server does not let us in: {message}")
+    return Unreachable(f"the Temporal server does not answer: {message}")
 
 
 def cause_of(error: Exception) -> str:
@@ -48,10 +48,10 @@ def cause_of(error: Exception) -> str:
     return one_line(found[-1] if found else str(error))[:200]
 
 
-async def patiently(call: Callable[[], Awaitable[T]], patience: float = PATIENCE) -> T:
-    """Return what `call` gives, trying again while the server is away for less than `patience` seconds.
+async def retry_outages(call: Callable[[], Awaitable[T]], longest: float = OUTAGE) -> T:
+    """Return what `call` gives, trying again while the server is away for less than `longest` seconds.
 
-    For reading only: `call` may run many times. Raises Stop.
+    For reading only: `call` may run many times. Raises CliError.
     """
     loop = asyncio.get_running_loop()
     failing_since, pause = loop.time(), 0.2
@@ -60,23 +60,23 @@ async def patiently(call: Callable[[], Awaitable[T]], patience: float = PATIENCE
         try:
             return await call()
         except RPCError as error:
-            if loop.time() - began > _OWN_RETRIES:
+            if loop.time() - began > _SDK_RETRIES:
                 failing_since, pause = loop.time(), 0.2
             passing = error.status in _PASSING or error.message == _CUT_OFF
-            if not passing or loop.time() - failing_since > patience:
-                raise meaning(error) from None
+            if not passing or loop.time() - failing_since > longest:
+                raise cli_error(error) from None
         await asyncio.sleep(pause)
         pause = min(pause * 2, 2.0)
 
 
-async def unless_gone(call: Awaitable[T], gone: Callable[[], bool]) -> T:
-    """Return what `call` gives. Raises Unreachable when nobody has run the server for some seconds, as `gone` says."""
+async def unless_stopped(call: Awaitable[T], stopped: Callable[[], bool]) -> T:
+    """Return what `call` gives. Raises Unreachable once `stopped` has been true for some seconds."""
     waiting, seconds = asyncio.ensure_future(call), 0
     try:
         while not (await asyncio.wait({waiting}, timeout=1))[0]:
-            seconds = seconds + 1 if gone() else 0
-            if seconds > GONE_AFTER:
-                raise Unreachable("the local stack was stopped; its runs go on when it is next started")
+            seconds = seconds + 1 if stopped() else 0
+            if seconds > STOPPED_FOR:
+                raise Unreachable("the local stack was stopped; its runs go on at the next start")
         return await waiting
     finally:
         waiting.cancel()

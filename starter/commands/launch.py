@@ -1,15 +1,24 @@
-"""From a command line to a connection, and from there to a run that is waited for."""
+"""Connects to the server that a command line names, and starts the run that it describes."""
 
 import argparse
+import re
+from collections.abc import Callable
 from typing import Any
 
+from pydantic import ValidationError
+
 from starter.client.client import Sennit
-from starter.client.connection import configured_place, hush, reach
+from starter.client.connection import configured_server, connect_client, silence_sdk_log
 from starter.client.errors import Exit, Refused, Unreachable
 from starter.client.local import has_local_runs, join_local_stack
 from starter.client.request import docs_folder
 from starter.terminal.console import Terminal
-from starter.terminal.wait import attend, detach
+from starter.terminal.wait import detach, wait_for_run
+from workflows.plan.language.limits import Limits, parse_duration
+from workflows.plan.language.nodes import MAX_NODES
+from workflows.plan.language.validation_messages import describe_errors
+
+LIMITS_EXAMPLE = "tokens=20000,cost_usd=0.5,calls=20,nodes=100,time=10m"
 
 
 async def connect(
@@ -17,17 +26,17 @@ async def connect(
 ) -> Sennit:
     """Connect to the server that flags, environment or profile name, else to the local stack.
 
-    A folder that has to be here is looked for before anything is started, and where no local stack ever ran none is
-    started just to look for a run in it. Raises Refused or Unreachable.
+    A missing documents folder is refused before anything is started. A local stack is not started just to look for a
+    run if none ever ran here. Raises Refused or Unreachable.
     """
-    hush()
-    place = configured_place(args.address, args.namespace)
+    silence_sdk_log()
+    server = configured_server(args.address, args.namespace)
     if docs:
-        docs_folder(docs, near=place is None or place.near)
-    if place is None and not for_new and not has_local_runs():
+        docs_folder(docs, must_exist=server is None or server.is_local)
+    if server is None and not for_new and not has_local_runs():
         raise Unreachable("no Temporal server is named by --address or TEMPORAL_ADDRESS, and none ever ran here")
-    place = place or await join_local_stack(args.namespace, terminal.say, as_it_is=not for_new)
-    return Sennit(await reach(place), place)
+    server = server or await join_local_stack(args.namespace, terminal.say, as_it_is=not for_new)
+    return Sennit(await connect_client(server), server)
 
 
 async def launch(args: argparse.Namespace, terminal: Terminal, *, docs: str | None, **what: Any) -> Exit:
@@ -51,4 +60,78 @@ async def launch(args: argparse.Namespace, terminal: Terminal, *, docs: str | No
     )
     if args.detach:
         return detach(run, terminal)
-    return await attend(run, terminal, wait=args.wait, limit=args.timeout)
+    return await wait_for_run(run, terminal, wait=args.wait, limit=args.timeout)
+
+
+def add_wait_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of the commands that wait for a run."""
+    parser.add_argument("--wait", action="store_true", help="if the run blocks, wait for others to act; never ask")
+    parser.add_argument(
+        "--timeout", type=_typed(parse_duration), metavar="30s", help="stop waiting after this time (exit code 4)"
+    )
+
+
+def add_start_arguments(parser: argparse.ArgumentParser, *, replans: bool = False, docs: bool = False) -> None:
+    """Add the flags of the commands that start a run."""
+    if docs:
+        parser.add_argument("--docs", metavar="DIR", help="folder of documents to search and read")
+    if replans:
+        replans_help = "how often a model may add to the plan (default: 2)"
+        parser.add_argument("--max-replans", type=_whole(0, 20), metavar="N", help=replans_help)
+    add_wait_arguments(parser)
+    add = parser.add_argument
+    add("--detach", action="store_true", help="start, print the run's id and return (exit code 0)")
+    add("--id", help="start at most one run with this id: join it, or return its result")
+    add("--again", action="store_true", help="with --id: start a new run if that one is over")
+    add("--on-failure", choices=("park", "partial", "fail"), help="what a failed node leads to (default: park)")
+    add("--approval", choices=("writes", "never"), help="what needs approval (default: writes)")
+    approve_help = "ask before a model adds more than N nodes to the plan at once (default: never ask)"
+    add("--approve-replans-above", type=_whole(0, MAX_NODES), metavar="N", help=approve_help)
+    add("--window", type=_whole(1, 500), metavar="N", help="most nodes in flight (default: 100)")
+    budget_help = "what the run may spend: tokens, cost_usd, calls, nodes, time; for example tokens=20000,time=10m"
+    add("--budget", type=_typed(read_limits), metavar="tokens=N,...", help=budget_help)
+    add("--tenant", metavar="NAME", help="who the run is for; queues serve tenants in turn")
+    add("--tools", metavar="A,B", help="the tools the run may use (default: all)")
+
+
+def _typed(reader: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Let argparse show the sentence of the ValueError that a reader raises."""
+
+    def read(text: str) -> Any:
+        try:
+            return reader(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read
+
+
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not re.fullmatch(r"\d{1,9}", text, re.ASCII) or not least <= int(text) <= most:
+            raise ValueError(f"{text!r} is not a whole number from {least} to {most}")
+        return int(text)
+
+    return _typed(read)
+
+
+def read_limits(text: str) -> dict[str, Any]:
+    """Return a budget as a request has it, from `name=value` parts with commas between; raises ValueError."""
+    given: dict[str, Any] = {}
+    for part in text.split(","):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not name:
+            raise ValueError(f"{part[:40]!r} is not a limit; write for example {LIMITS_EXAMPLE}")
+        if name in given:
+            raise ValueError(f"the limit `{name[:40]}` is given twice")
+        given[name] = _number(value)
+    try:
+        return Limits.model_validate(given).model_dump(mode="json", exclude_none=True)
+    except ValidationError as error:
+        raise ValueError(f"{describe_errors(error, Limits.model_fields)}; write for example {LIMITS_EXAMPLE}") from None
+
+
+def _number(text: str) -> int | float | str:
+    if re.fullmatch(r"-?\d{1,40}", text, re.ASCII):
+        return int(text)
+    return float(text) if re.fullmatch(r"-?\d{0,18}\.\d{1,18}", text, re.ASCII) else text

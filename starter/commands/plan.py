@@ -3,23 +3,35 @@
 import argparse
 
 from starter.client.errors import Exit
+from starter.commands.command_line import Parser, add_common_arguments
 from starter.plans.catalogue import read_catalogue
 from starter.plans.plan_file import BadPlan, PlanFile, read_plan
 from starter.terminal.console import Terminal
-from starter.terminal.draw import mermaid, picture, svg
+from starter.terminal.draw import mermaid, svg, text_picture
 
 WIDTH = 80
 
 
+def add_arguments(parser: Parser) -> None:
+    parser.describe("check|draw PLAN", "sennit plan check plan.yaml\nsennit plan draw plan.yaml --format svg")
+    actions = parser.add_subparsers(prog="sennit plan", dest="action", metavar="check|draw", required=True)
+    for action, about in (("check", "say what is wrong with a plan"), ("draw", "draw a plan's graph")):
+        command = actions.add_parser(action, usage=f"sennit plan {action} PLAN [flags]", help=about)
+        add_common_arguments(command)
+        command.add_argument("plan", metavar="PLAN", help="plan.yaml, plan.json, or - for standard input")
+    formats = ("text", "mermaid", "svg")
+    command.add_argument("--format", choices=formats, default="text", help="how to draw (default: text)")
+
+
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Check a plan, or draw it; raises BadPlan with every problem and its line."""
+    """Check a plan, or draw it; raises BadPlan with every problem and its place."""
     file = read_plan(args.plan)
-    if args.action == "draw":
-        plan = file.check(None)
-        drawn = {"mermaid": mermaid, "svg": svg}.get(args.format)
-        terminal.answer(drawn(plan) if drawn else picture(plan, terminal.width or WIDTH))
-        return Exit.ANSWER
-    return await _check(file, terminal)
+    if args.action == "check":
+        return await _check(file, terminal)
+    plan = file.check(None)
+    draw = {"mermaid": mermaid, "svg": svg}.get(args.format)
+    terminal.answer(draw(plan) if draw else text_picture(plan, terminal.width or WIDTH))
+    return Exit.ANSWER
 
 
 async def _check(file: PlanFile, terminal: Terminal) -> Exit:
@@ -34,5 +46,5 @@ async def _check(file: PlanFile, terminal: Terminal) -> Exit:
     if as_data:
         terminal.answer_json({"plan": file.name, "nodes": len(plan.nodes), "problems": []})
     else:
-        terminal.answer(f"{file.name}: {len(plan.nodes)} node{'s' * (len(plan.nodes) != 1)}, nothing wrong")
+        terminal.answer(f"{file.name}: {len(plan.nodes)} node{'s' * (len(plan.nodes) != 1)}, no problems")
     return Exit.ANSWER

@@ -4,16 +4,24 @@ import argparse
 from pathlib import Path
 
 from starter.client.errors import Exit
-from starter.commands.launch import launch
+from starter.commands.command_line import Parser
+from starter.commands.launch import add_start_arguments, launch
 from starter.plans.inputs import read_inputs
 from starter.plans.plan_file import read_plan
 from starter.terminal.console import Terminal
 
 
+def add_arguments(parser: Parser) -> None:
+    parser.describe("PLAN", "sennit run plan.yaml --input city=Rome\nsennit run plan.json --id nightly-1 --output json")
+    parser.add_argument("plan", metavar="PLAN", help="plan.yaml, plan.json, or - for standard input")
+    parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE", help="an input; repeatable")
+    add_start_arguments(parser, docs=True)
+
+
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Check the plan's form, read the inputs by their declared types, start it and wait for its answer.
 
-    Tools are checked by the run, against those its workers have.
+    The run checks the tools, against those that its workers have.
     """
     file = read_plan(args.plan)
     plan = file.check(None)

@@ -4,9 +4,14 @@ import argparse
 
 from starter.client.errors import Exit
 from starter.client.text import fit
+from starter.commands.command_line import Parser
 from starter.plans.catalogue import Catalogue, read_catalogue
 from starter.terminal.console import Terminal
 from workflows.plan.language.text import one_line
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.describe("", "sennit tools\nSENNIT_TOOLS=mytools sennit tools --output json")
 
 
 async def run(_: argparse.Namespace, terminal: Terminal) -> Exit:
@@ -23,13 +28,13 @@ async def run(_: argparse.Namespace, terminal: Terminal) -> Exit:
 
 
 def tools_text(catalogue: Catalogue, width: int | None) -> str:
-    """Return two lines a tool: name, arguments (needed ones first) and effect, then what it does."""
+    """Return two lines a tool: name, arguments (required ones first) and effect, then what it does."""
     lines = []
     for tool in catalogue.tools:
         schema = tool.get("schema") or {}
-        needed = schema.get("required", ())
-        names = sorted(schema.get("properties", {}), key=lambda name: name not in needed)
-        arguments = ", ".join(name if name in needed else f"{name}?" for name in names)
+        required = schema.get("required", ())
+        names = sorted(schema.get("properties", {}), key=lambda name: name not in required)
+        arguments = ", ".join(name if name in required else f"{name}?" for name in names)
         call, about = one_line(f"{tool['name']}({arguments})"), one_line(str(tool.get("description", "")))
         if width is not None:
             call, about = fit(call, width - 10), fit(about, width - 4)

@@ -6,37 +6,79 @@ from typing import Any
 
 from starter.client.errors import Exit, NoAnswer, Refused
 from starter.client.run import Run, checked_update
+from starter.commands.command_line import Parser, add_run_argument
 from starter.commands.launch import connect
 from starter.terminal.console import Terminal
 from starter.terminal.prompt import value_of
-from workflows.messages.updates import UPDATES
+from workflows.messages.updates import NOT_BUILT, UPDATES
 from workflows.plan.language.text import clean
+
+SHORT_FORMS = {
+    "retry": ("retry_node", "sennit retry nightly-1 n7\nsennit retry nightly-1 n7 --repeat-effect"),
+    "skip": ("skip_node", "sennit skip nightly-1 n7\nsennit skip nightly-1 'pages[17]'"),
+    "answer": ("answer", 'sennit answer nightly-1 n7 yes\nsennit answer nightly-1 n7 \'{"city": "Rome"}\''),
+    "approve": ("approve", "sennit approve nightly-1 n7\nsennit approve nightly-1 n7 --output none"),
+    "reject": ("reject", 'sennit reject nightly-1 n7\nsennit reject nightly-1 n7 "wrong file"'),
+    "finish": ("finish", "sennit finish nightly-1\nsennit finish nightly-1 --output none"),
+}
+
+
+def add_arguments(parser: Parser) -> None:
+    command = parser.prog.rpartition(" ")[2]
+    add_run_argument(parser)
+    if command == "update":
+        parser.description = "Send an update to a run. Fields are name=value, or one JSON object."
+        parser.describe("RUN NAME [FIELD=VALUE ...|JSON]", "", _list_of_updates())
+        parser.add_argument("name", metavar="NAME", help="one of the updates below")
+        parser.add_argument("fields", nargs="*", metavar="NAME=VALUE|JSON", help="the update's fields")
+        return
+    name, examples = SHORT_FORMS[command]
+    places = {"finish": "RUN", "answer": "RUN NODE VALUE", "reject": "RUN NODE [REASON]"}.get(command, "RUN NODE")
+    parser.describe(places, examples)
+    parser.set_defaults(name=name)
+    if command != "finish":
+        parser.add_argument("node", metavar="NODE", help="the node's id, or map[17] for one item")
+    if command == "answer":
+        parser.add_argument("value", metavar="VALUE", help="JSON, or text; '\"7\"' is the text 7")
+    if command == "reject":
+        parser.add_argument("reason", nargs="?", metavar="REASON", help="why")
+    if command == "retry":
+        parser.add_argument("--repeat-effect", action="store_true", help="repeat a write that succeeded")
+
+
+def _list_of_updates() -> str:
+    lines = []
+    for model in UPDATES:
+        fields = " ".join(name if field.is_required() else f"[{name}]" for name, field in model.model_fields.items())
+        lines.append(f"  {model.name:<12} {fields:<22} {model.example}")
+    return "\n".join(["updates:", *lines, f"not built yet: {', '.join(NOT_BUILT)}", ""])
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Send one update and write the run's sentence about it. The fields are checked before anything is connected."""
-    fields = _of_short_form(args) if args.command != "update" else read_fields(args.name, args.fields)
+    """Send one update and write what the run says about it. The fields are checked before connecting."""
+    fields = read_fields(args.name, args.fields) if args.command == "update" else _fields_of(args)
     checked_update(args.name, fields)
     sennit = await connect(args, terminal)
-    found = await sennit.find(args.run)
+    found, _ = await sennit.look_up(args.run)
     if args.command == "answer" and not isinstance(fields["value"], str):
-        fields["value"] = value_of(args.value, await _expected(found, args.node))
-    said = await found.update(args.name, **fields)
+        fields["value"] = value_of(args.value, await _expected_value(found, args.node))
+    message = await found.update(args.name, **fields)
     if terminal.output in ("json", "jsonl"):
-        terminal.answer_json({"run": found.id, "update": args.name, "said": said})
+        terminal.answer_json({"run": found.id, "update": args.name, "said": message})
     else:
-        terminal.answer(clean(said))
+        terminal.answer(clean(message))
     return Exit.ANSWER
 
 
-def _of_short_form(args: argparse.Namespace) -> dict[str, Any]:
+def _fields_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the fields of a short form."""
     fields = {name: getattr(args, name, None) for name in ("node", "reason", "repeat_effect")}
     given = {name: value for name, value in fields.items() if value}
     return {**given, "value": value_of(args.value)} if args.command == "answer" else given
 
 
-async def _expected(run: Run, node: str) -> Any:
-    """Return an example of the value a gate waits for, so that `7` can be the text that it wants."""
+async def _expected_value(run: Run, node: str) -> Any:
+    """Return an example of the value that a gate expects, so that `7` can be sent as the text it asks for."""
     try:
         view = await run.view()
     except NoAnswer:

@@ -5,7 +5,13 @@ import os
 import sys
 
 from starter.client.errors import Exit
+from starter.commands.command_line import Parser
 from starter.terminal.console import Terminal
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.describe("ROLE", "sennit worker tools\nsennit worker all --address temporal.example.com:7233")
+    parser.add_argument("role", metavar="ROLE", help="what it serves; `python -m workers` lists the roles")
 
 
 async def run(args: argparse.Namespace, _: Terminal) -> Exit:

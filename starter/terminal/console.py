@@ -1,4 +1,4 @@
-"""Where a command writes: answers to standard output, everything else to standard error, and how much either can."""
+"""Where a command writes: answers to standard output, everything else to standard error."""
 
 import argparse
 import os
@@ -20,7 +20,7 @@ Colour = Literal["auto", "always", "never"]
 
 @dataclass(slots=True)
 class Terminal:
-    """The two streams of a command. `flags` is what a hinted command needs to reach the same server."""
+    """The streams of a command. `flags` is what a suggested command needs to reach the same server."""
 
     output: Output = "text"
     colour: Colour = "auto"
@@ -36,13 +36,13 @@ class Terminal:
         return self.err.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb") and not self.quiet
 
     @property
-    def asks(self) -> bool:
-        """Whether somebody is there to answer."""
+    def has_person(self) -> bool:
+        """Whether somebody is there to answer questions."""
         return self.stdin.isatty() and self.err.isatty()
 
     @property
     def width(self) -> int | None:
-        """Columns of standard output, or None when it is no terminal and lines should stay whole."""
+        """Columns of standard output, or None if it is no terminal and lines should stay whole."""
         return Console(file=self.out).width if self.out.isatty() else None
 
     def console(self) -> Console:
@@ -61,7 +61,7 @@ class Terminal:
         )
 
     def answer(self, text: str) -> None:
-        """Write a result to standard output. Raises Stop where it cannot be, BrokenPipeError for a closed pipe."""
+        """Write a result to standard output. Raises CliError if that fails, BrokenPipeError for a closed pipe."""
         if not text or self.output == "none":
             return
         try:
@@ -78,18 +78,17 @@ class Terminal:
         self.answer(as_json(value, indent=2 if indented else None))
 
     def say(self, text: str, style: str = "") -> None:
-        """Write a line of progress to standard error; nothing when quiet."""
+        """Write a line of progress to standard error; nothing if quiet."""
         if not self.quiet:
-            self.tell(text, style)
+            self.notice(text, style)
 
-    def tell(self, text: str, style: str = "") -> None:
-        """Write a line that must be read to standard error: what is wrong, what somebody must decide."""
+    def notice(self, text: str, style: str = "") -> None:
+        """Write a line that must be read to standard error, even if quiet: an error, a question."""
         self.console().print(Text(clean(text), style), soft_wrap=True)
 
 
 def terminal_for(args: argparse.Namespace) -> Terminal:
     """Return the terminal that the flags describe."""
-    flags = "".join(
-        f" --{name} {shlex.quote(value)}" for name in ("address", "namespace") if (value := getattr(args, name))
-    )
+    given = [(name, getattr(args, name)) for name in ("address", "namespace")]
+    flags = "".join(f" --{name} {shlex.quote(value)}" for name, value in given if value)
     return Terminal(output=args.output, colour=args.color, quiet=args.quiet, flags=flags)

@@ -1,44 +1,27 @@
-"""Follows a run to its end, or to the point where it needs somebody: shows changes, asks, gives up on time."""
+"""Follows a run to its end, or until it needs somebody: shows changes, asks questions, gives up after a time."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from starter.client.errors import Refused
 from starter.client.outcome import RunOutcome
-from starter.terminal.prompt import Person, decision, question
+from starter.client.run import Run
+from starter.terminal.prompt import decision, question
 from starter.terminal.render import with_nodes
 from workflows.messages.result import RunReport
 from workflows.messages.views import BlockedOn, RunView
 
-
-class Followed(Protocol):
-    """What is needed of a run to follow it."""
-
-    id: str
-    run_id: str
-    ui_url: str | None
-    joined: bool
-    began: float
-    closed: float
-
-    def watch(
-        self, *, every: bool = False, on_silence: Callable[[str], None] | None = None
-    ) -> AsyncGenerator[RunView, None]: ...
-
-    async def ending(self) -> RunOutcome: ...
-
-    async def last_view(self) -> RunView | None: ...
-
-    async def update(self, name: str, /, **fields: Any) -> str: ...
+Ask = Callable[[str], Awaitable[str | None]]
+"""Shows a prompt to a person and returns the line they typed, or None if there will be none."""
 
 
 class Screen(Protocol):
     """Where a run's progress is shown."""
 
-    def started(self, run: Followed) -> None: ...
+    def started(self, run: Run) -> None: ...
 
     def show(self, view: RunView) -> None: ...
 
@@ -46,131 +29,128 @@ class Screen(Protocol):
 
     def note(self, text: str) -> None: ...
 
-    def tell(self, text: str) -> None: ...
+    def notice(self, text: str) -> None: ...
 
-    def aside(self) -> AbstractContextManager[None]: ...
+    def paused(self) -> AbstractContextManager[None]: ...
 
-    def over(self, report: RunReport) -> None: ...
+    def finished(self, report: RunReport) -> None: ...
 
     def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
-    """A run left while it goes on. `view` is how it was last seen, if it was; `blocked` says that it needs somebody."""
+class OpenRun:
+    """A run left while it goes on. `view` is its last view, if any; `blocked` says that it needs somebody."""
 
     view: RunView | None
     blocked: bool = False
 
 
-class Following:
-    """One run followed once. With a `person` it asks them; without, it leaves a blocked run unless `wait` is set."""
+class Follower:
+    """Follows one run once. With `ask` it asks a person; without, it leaves a blocked run unless `wait` is set."""
 
-    def __init__(self, run: Followed, screen: Screen, person: Person | None = None, *, wait: bool = False) -> None:
+    def __init__(self, run: Run, screen: Screen, ask: Ask | None = None, *, wait: bool = False) -> None:
         self._run = run
         self._screen = screen
-        self._person = person
+        self._ask = ask
         self._wait = wait
         self._view: RunView | None = None
-        self._shown: list[BlockedOn] = []
+        self._shown: tuple[BlockedOn, ...] = ()
         self._asked: BlockedOn | None = None
         self._asking: asyncio.Task[bool] | None = None
-        self._stale = False
+        self._just_answered = False
 
-    async def follow(self, limit: float | None = None) -> RunOutcome | Open:
+    async def follow(self, limit: float | None = None) -> RunOutcome | OpenRun:
         """Return how the run ended, or that it was left open: after `limit` seconds, or because it is blocked.
 
-        Raises Stop when the server stays away. The run goes on in any case.
+        Raises CliError if the server stays away. The run goes on in any case.
         """
         try:
             async with asyncio.timeout(limit):
-                left = await self._to_the_end()
-                if left is not None:
-                    return left
-                ending = await self._run.ending()
+                open_run = await self._follow_views()
+                if open_run is not None:
+                    return open_run
+                outcome = await self._run.outcome()
         except TimeoutError:
-            return Open(self._view)
+            return OpenRun(self._view)
         finally:
-            await self._withdraw()
-        ending = await self._completed(ending)
-        self._screen.over(ending.report)
-        return ending
+            await self._withdraw_question()
+        outcome = await self._with_nodes(outcome)
+        self._screen.finished(outcome.report)
+        return outcome
 
-    async def _completed(self, ending: RunOutcome) -> RunOutcome:
-        """Look once more where the report has no nodes, as that of a cancelled run."""
-        if ending.refused or ending.report.nodes:
-            return ending
+    async def _with_nodes(self, outcome: RunOutcome) -> RunOutcome:
+        """Query the view once more if the report has no nodes, such as that of a cancelled run."""
+        if outcome.refused or outcome.report.nodes:
+            return outcome
         last = await self._run.last_view()
         if last is not None:
             self._screen.show(last)
         view = last or self._view
-        return ending if view is None else RunOutcome(with_nodes(ending.report, view))
+        return outcome if view is None else RunOutcome(with_nodes(outcome.report, view))
 
-    async def _to_the_end(self) -> Open | None:
+    async def _follow_views(self) -> OpenRun | None:
         async with aclosing(self._run.watch(every=True, on_silence=self._screen.note)) as views:
             upcoming = asyncio.ensure_future(anext(views, None))
             try:
                 while True:
-                    awaited = {upcoming, *([self._asking] if self._asking else [])}
-                    await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
-                    if self._asking is not None and self._asking.done() and not await self._answered(self._asking):
-                        return Open(self._view, blocked=True)
+                    waiting = {upcoming, *([self._asking] if self._asking else [])}
+                    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                    if self._asking is not None and self._asking.done():
+                        answered, self._asking, self._asked = await self._asking, None, None
+                        if not answered:
+                            return OpenRun(self._view, blocked=True)
+                        self._just_answered = True  # the next view may have been taken before the update
                     if not upcoming.done():
                         continue
-                    view = await upcoming
+                    view = upcoming.result()
                     if view is None:
                         return None
                     upcoming = asyncio.ensure_future(anext(views, None))
-                    if await self._take(view):
-                        return Open(view, blocked=True)
+                    if await self._show(view):
+                        return OpenRun(view, blocked=True)
             finally:
                 upcoming.cancel()
                 await asyncio.gather(upcoming, return_exceptions=True)
 
-    async def _take(self, view: RunView) -> bool:
-        """Show a view and settle what it waits for; True when the run is to be left."""
+    async def _show(self, view: RunView) -> bool:
+        """Show a view and ask about what it waits for; True if the run is to be left."""
         self._view = view
-        if self._asked is not None and self._asked not in view.blocked:
-            await self._withdraw()
+        if self._asked is not None and self._asked not in view.blocked:  # somebody else has answered
+            await self._withdraw_question()
         self._screen.show(view)
         if self._asking is not None:
             return False
         for item in view.blocked:
             if item not in self._shown:
                 self._screen.blocked(item)
-        self._shown = list(view.blocked)
-        stale, self._stale = self._stale, False
-        if self._wait or stale or not view.blocked:
+        self._shown = view.blocked
+        just_answered, self._just_answered = self._just_answered, False
+        if self._wait or just_answered or not view.blocked:
             return False
-        if self._person is None:
+        if self._ask is None:
             return view.status == "blocked"
         self._asked = view.blocked[0]
-        self._asking = asyncio.ensure_future(self._ask(self._person, view.blocked[0]))
+        self._asking = asyncio.ensure_future(self._ask_about(self._ask, view.blocked[0]))
         return False
 
-    async def _ask(self, person: Person, item: BlockedOn) -> bool:
-        """Ask until an update is taken; False when the person leaves it open."""
-        with self._screen.aside():
+    async def _ask_about(self, ask: Ask, item: BlockedOn) -> bool:
+        """Ask until an update is applied; False if the person leaves the question open."""
+        with self._screen.paused():
             while True:
-                line = await person.ask(question(item))
+                line = await ask(question(item))
                 if line is None:
                     return False
                 try:
                     name, fields = decision(item, line)
-                    said = await self._run.update(name, **fields)
+                    message = await self._run.update(name, **fields)
                 except Refused as refused:
-                    self._screen.tell(str(refused))
+                    self._screen.notice(str(refused))
                     continue
-                self._screen.tell(said)
+                self._screen.notice(message)
                 return True
 
-    async def _answered(self, asking: asyncio.Task[bool]) -> bool:
-        self._asking = self._asked = None
-        self._stale = True  # the next view may have been taken before the update
-        return await asking
-
-    async def _withdraw(self) -> None:
-        """Take a question back that somebody else has settled."""
+    async def _withdraw_question(self) -> None:
         asking, self._asking, self._asked = self._asking, None, None
         if asking is not None and not asking.done():
             asking.cancel()

@@ -1,9 +1,10 @@
-"""A run's nodes arranged for a screen: layer by layer, and where there is no room for all, folded into bands. Pure."""
+"""A run's nodes arranged for a screen: layer by layer, and folded into bands if there is no room for all. Pure."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from workflows.drawing.layout import layered, levels
 from workflows.messages.views import NodeView
 
 _URGENCY = {"failed": 0, "waiting": 1, "running": 2}
@@ -20,7 +21,7 @@ _BAR = {
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Layers next to each other: `first` to `last`, counted from 1. `nodes` are those to list, out of all `counts`."""
+    """Neighbouring layers: `first` to `last`, counted from 1. `nodes` are those to list, out of all `counts`."""
 
     first: int
     last: int
@@ -40,31 +41,17 @@ class Band:
 
 def layers_of(nodes: Sequence[NodeView]) -> list[list[NodeView]]:
     """Return the nodes by the longest path that leads to each, in plan order; a map's items are in its layer."""
-    by_id = {node.id: node for node in nodes}
-    depth: dict[str, int] = {}
-    for node in nodes:
-        path = [node]
-        while path:  # not by recursion: a chain may be thousands of nodes long
-            at = path[-1]
-            needs = [by_id[name] for name in at.needs if name in by_id and name != at.id]
-            open_ = [need for need in needs if need.id not in depth]
-            if open_ and len(path) <= len(nodes):
-                path.append(open_[0])
-                continue
-            depth[at.id] = 1 + max((depth.get(need.id, 0) for need in needs), default=-1)
-            path.pop()
-    layers: list[list[NodeView]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
-    for node in nodes:
-        layers[depth[node.id]].append(node)
-    return layers
+    index = {node.id: number for number, node in enumerate(nodes)}
+    sources = [[index[name] for name in node.needs if name in index and name != node.id] for node in nodes]
+    return [[nodes[number] for number in layer] for layer in layered(levels(sources))]
 
 
 def bands_of(nodes: Sequence[NodeView], room: int) -> list[Band]:
     """Return the layers as bands of at most `room` lines together, if there is room for any nodes at all.
 
-    All nodes are listed when they fit. Otherwise there is a bar for each layer, and many layers in which nothing fails,
-    waits or runs share one; below the bars those nodes are listed for which there is room: what failed first, then
-    what waits, then what runs.
+    All nodes are listed if they fit. Otherwise there is a bar for each layer, and neighbouring layers in which nothing
+    fails, waits or runs may share one. Nodes that failed, then those that wait, then those that run are listed below
+    the bars as far as there is room.
     """
     bands = [_band(at, at, layer) for at, layer in enumerate(layers_of(nodes), 1)]
     if len(nodes) <= room:
@@ -73,11 +60,11 @@ def bands_of(nodes: Sequence[NodeView], room: int) -> list[Band]:
         bands = _folded(bands)
     if len(bands) > room:
         bands = [*bands[: max(room - 1, 0)], _merged(bands[max(room - 1, 0) :])]
-    busy = [node for band in bands for node in band.nodes if node.status in _URGENCY]
-    busy.sort(key=lambda node: _URGENCY[node.status])
-    listed = {node.id for node in busy[: max(room - len(bands), 0)]}
+    urgent = [node for band in bands for node in band.nodes if node.status in _URGENCY]
+    urgent.sort(key=lambda node: _URGENCY[node.status])
+    listed = {node.id for node in urgent[: max(room - len(bands), 0)]}
     left = room - len(bands) - len(listed)
-    for band in sorted(bands, key=lambda band: len(band.nodes)):  # with what room is left, small layers are whole
+    for band in sorted(bands, key=lambda band: len(band.nodes)):  # list small layers whole in the room that is left
         more = [node.id for node in band.nodes if node.id not in listed]
         if len(more) - 1 <= left:  # its bar goes
             left -= len(more) - 1
@@ -90,7 +77,7 @@ def _band(first: int, last: int, nodes: Sequence[NodeView]) -> Band:
 
 
 def _folded(bands: Sequence[Band]) -> list[Band]:
-    """Return the bands with those next to each other merged in which nothing fails, waits or runs."""
+    """Return the bands with neighbours merged in which nothing fails, waits or runs."""
     folded: list[Band] = []
     quiet = False
     for band in bands:
@@ -106,7 +93,7 @@ def _merged(bands: Sequence[Band]) -> Band:
 def bar_of(counts: Mapping[str, int], width: int) -> list[tuple[str, str]]:
     """Return a bar of `width` signs, readable without colour, as pieces of (status, signs).
 
-    █ succeeded, ✗ failed, ▒ runs, ? waits, ░ to come. Every status that any node has gets at least one sign.
+    █ succeeded, ✗ failed, ▒ runs, ? waits, ░ pending. Every status that any node has gets at least one sign.
     """
     total = sum(counts.values())
     shares = {status: max(1, counts[status] * width // total) for status in _BAR if counts.get(status)}

@@ -1,56 +1,57 @@
-"""Progress as lines: one for each change of a node. For pipes, logs, and terminals that cannot redraw."""
+"""Progress as lines of text or of JSON, for pipes, logs, and terminals that cannot redraw."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
+from starter.client.run import Run
 from starter.terminal.console import Terminal
-from starter.terminal.follow import Followed
 from starter.terminal.render import blocked_lines, closing_lines, id_width, node_line
 from workflows.messages.result import NodeLine, RunReport
 from workflows.messages.views import BlockedOn, RunView
 
 STYLES = {"failed": "red", "succeeded": "green", "waiting": "yellow", "skipped": "dim", "cancelled": "dim"}
 WIDTH = 160
-MANY = 20
-"""Items of one map above which a line each would bury the rest."""
+MANY_ITEMS = 20
+"""Items of one map above which a line for each would bury the rest."""
 
 
-def told(run: Followed, terminal: Terminal) -> None:
+def announce(run: Run, terminal: Terminal) -> None:
     """Say which run this is and where the web UI shows it."""
-    terminal.say(f"run {run.id}" + (" (was there already)" if run.joined else ""), "bold")
+    terminal.say(f"run {run.id}" + (" (joined; it was already started)" if run.joined else ""), "bold")
     if run.ui_url:
         terminal.say(f"ui  {run.ui_url}", "dim")
 
 
 class Changes:
-    """Remembers how each node last was, and tells which are different now."""
+    """Remembers how each node last was, and finds the nodes that changed."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, int, str | None]] = {}
         self._summaries: dict[str, str] = {}
 
     def since(self, nodes: Sequence[NodeLine]) -> list[NodeLine]:
-        """Return the nodes that changed since the last call, with the longest summary seen: a report's may be cut.
+        """Return the nodes that changed since the last call and no longer wait for their turn.
 
-        Those that only wait for their turn are no news.
+        Each has the longest summary seen: that of a report may be cut.
         """
-        return [node for node in map(self._whole, nodes) if self._is_new(node)]
+        return [self._with_summary(node) for node in nodes if self._is_new(node)]
 
     def _is_new(self, node: NodeLine) -> bool:
+        self._summaries[node.id] = max(self._summaries.get(node.id, ""), node.summary, key=len)
         now = (node.status, node.attempts, node.error)
         before = self._known.get(node.id, ("pending", 0, None))
         self._known[node.id] = now
         return now != before and node.status != "pending"
 
-    def _whole(self, node: NodeLine) -> NodeLine:
-        summary = max(self._summaries.get(node.id, ""), node.summary, key=len)
-        self._summaries[node.id] = summary
+    def _with_summary(self, node: NodeLine) -> NodeLine:
+        summary = self._summaries[node.id]
         return node if summary == node.summary else node.model_copy(update={"summary": summary})
 
 
 class Lines:
-    """Writes progress line by line to standard error; of a big map only those items that went wrong or wait."""
+    """Writes a line for each change to standard error; for items of a big map only if one fails or waits."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
@@ -60,21 +61,21 @@ class Lines:
         self._noted = ""
         self._held: list[NodeLine] | None = None
 
-    def started(self, run: Followed) -> None:
-        told(run, self._terminal)
+    def started(self, run: Run) -> None:
+        announce(run, self._terminal)
 
     def show(self, view: RunView) -> None:
-        self._changed(view.nodes)
+        self._show_changes(view.nodes)
 
-    def _changed(self, nodes: Sequence[NodeLine]) -> None:
+    def _show_changes(self, nodes: Sequence[NodeLine]) -> None:
         self._id_width = max(self._id_width, id_width(nodes))
         self._items = Counter(node.id.partition("[")[0] for node in nodes if "[" in node.id)
         for node in self._changes.since(nodes):
-            self._line(node)
+            self._show_node(node)
 
-    def _line(self, node: NodeLine) -> None:
+    def _show_node(self, node: NodeLine) -> None:
         map_id, item, _ = node.id.partition("[")
-        if item and self._items[map_id] > MANY and node.attempts <= 1 and node.status in ("running", "succeeded"):
+        if item and self._items[map_id] > MANY_ITEMS and node.attempts <= 1 and node.status in ("running", "succeeded"):
             return
         if self._held is not None:
             self._held.append(node)
@@ -83,33 +84,55 @@ class Lines:
 
     def blocked(self, item: BlockedOn) -> None:
         for line in blocked_lines(item, self._terminal.flags):
-            self._terminal.tell(line, "yellow")
+            self._terminal.notice(line, "yellow")
 
     def note(self, text: str) -> None:
         if text != self._noted:
             self._terminal.say(text, "dim")
         self._noted = text
 
-    def tell(self, text: str) -> None:
-        self._terminal.tell(text)
+    def notice(self, text: str) -> None:
+        self._terminal.notice(text)
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
-        """Hold lines back while something is asked."""
+    def paused(self) -> Iterator[None]:
+        """Hold lines back while a question is asked."""
         self._held = []
         try:
             yield
         finally:
             held, self._held = self._held, None
             for node in held:
-                self._line(node)
+                self._show_node(node)
 
-    def over(self, report: RunReport) -> None:
-        self._changed(report.nodes)
+    def finished(self, report: RunReport) -> None:
+        self._show_changes(report.nodes)
         first, *rest = closing_lines(report)
         self._terminal.say(first, "bold")
         for line in rest:
-            self._terminal.tell(line)
+            self._terminal.notice(line)
 
     def close(self) -> None:
         return None
+
+
+class Events(Lines):
+    """Writes a JSON object for each event: run_started, node, blocked and, as the last, finished with the report."""
+
+    def _write(self, event: str, **fields: Any) -> None:
+        self._terminal.answer_json({"event": event, **fields})
+
+    def _show_node(self, node: NodeLine) -> None:
+        self._write("node", node=node.model_dump(mode="json", include=set(NodeLine.model_fields)))
+
+    def started(self, run: Run) -> None:
+        super().started(run)
+        self._write("run_started", id=run.id, run_id=run.run_id, ui_url=run.ui_url, joined=run.joined)
+
+    def blocked(self, item: BlockedOn) -> None:
+        super().blocked(item)
+        self._write("blocked", **item.model_dump(mode="json"))
+
+    def finished(self, report: RunReport) -> None:
+        self._show_changes(report.nodes)
+        self._write("finished", report=report.model_dump(mode="json"))

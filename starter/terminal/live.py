@@ -1,4 +1,4 @@
-"""Progress as a picture that redraws itself, for a person at a terminal."""
+"""Progress as a table that redraws itself, for a person at a terminal."""
 
 import time
 from collections import Counter
@@ -11,11 +11,11 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
+from starter.client.run import Run
 from starter.client.text import fit
 from starter.terminal.console import Terminal
-from starter.terminal.follow import Followed
 from starter.terminal.layers import Band, bands_of, bar_of
-from starter.terminal.lines import STYLES, told
+from starter.terminal.lines import STYLES, announce
 from starter.terminal.render import (
     GLYPHS,
     SETTLED,
@@ -35,29 +35,29 @@ from workflows.plan.language.text import one_line
 _RUN_STYLES = {"done": "bold green", "failed": "bold red", "cancelled": "bold red"} | dict.fromkeys(
     ("blocked", "partial"), "bold yellow"
 )
-_AROUND = 4  # lines of the screen that are neither nodes nor what the run waits for
+_OTHER_LINES = 4  # lines of the screen that are neither nodes nor what the run waits for
 _QUESTIONS = 5
 _BAR = 24
 
 
-class Board:
-    """Draws the run on standard error and keeps it up to date; its last picture stays when it closes."""
+class LiveTable:
+    """Draws the run on standard error and keeps it up to date; its last state stays when it closes."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
         self._console = terminal.console()
-        self._began, self._closed_at = time.time(), 0.0
+        self._began, self._ended = time.time(), 0.0
         self._took: float | None = None
         self._since: dict[str, float] = {}
         self._view: RunView | None = None
         self._note = ""
         self._spinner = Spinner("dots")
         self._live: Live | None = None
-        self._aside = self._closed = False
+        self._paused = self._closed = False
 
-    def started(self, run: Followed) -> None:
-        told(run, self._terminal)
-        self._began, self._closed_at = run.began or self._began, run.closed
+    def started(self, run: Run) -> None:
+        announce(run, self._terminal)
+        self._began, self._ended = run.began or self._began, run.closed
         self._start()
 
     def show(self, view: RunView) -> None:
@@ -71,38 +71,38 @@ class Board:
         self._start()
 
     def blocked(self, item: BlockedOn) -> None:
-        """Nothing to do: what a run waits for is part of the picture."""
+        """Do nothing: what a run waits for is part of the table."""
 
     def note(self, text: str) -> None:
         self._note = one_line(text)
 
-    def tell(self, text: str) -> None:
-        self._terminal.tell(text)
+    def notice(self, text: str) -> None:
+        self._terminal.notice(text)
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
-        """Leave the picture as it is while something is asked below it; the next view begins a new one."""
-        self._aside = True
+    def paused(self) -> Iterator[None]:
+        """Leave the table as it is while a question is asked below it; the next view begins a new one."""
+        self._paused = True
         self._stop()
         try:
             yield
         finally:
-            self._aside = False
+            self._paused = False
 
-    def over(self, report: RunReport) -> None:
-        self._took = (self._closed_at or time.time()) - self._began
-        self.show(_at_end(report, self._view))
+    def finished(self, report: RunReport) -> None:
+        self._took = (self._ended or time.time()) - self._began
+        self.show(_final_view(report, self._view))
         self.close()
         for line in closing_lines(report)[1:]:
-            self._terminal.tell(line)
+            self._terminal.notice(line)
 
     def close(self) -> None:
         self._stop()
         self._closed = True
 
     def _start(self) -> None:
-        """Begin a new picture where the cursor is: one that was stopped would draw over what came after it."""
-        if self._live is None and not self._aside and not self._closed:
+        """Begin a new table at the cursor: the old one would be drawn over what came after it."""
+        if self._live is None and not self._paused and not self._closed:
             self._live = Live(console=self._console, get_renderable=self._draw, refresh_per_second=8)
             self._live.start()
 
@@ -119,19 +119,19 @@ class Board:
         took = time.time() - self._began if self._took is None else self._took
         facts = (counts_text(view.counts), duration_text(took * 1000), usage_text(view.usage))
         head = fit("· " + " · ".join(filter(None, facts)), width - len(view.status) - 1)
-        below = [Text(line, style) for line, style in self._below(view, width)]
+        below = [Text(line, style) for line, style in self._waiting_lines(view, width)]
         taken = sum(-(-max(cell_len(line.plain), 1) // width) for line in below)
-        rows = self._rows(view, width, max(self._console.height - _AROUND - taken, 4))
+        rows = self._rows(view, width, max(self._console.height - _OTHER_LINES - taken, 4))
         return Group(Text.assemble((view.status, _RUN_STYLES.get(view.status, "bold")), f" {head}"), *rows, *below)
 
-    def _below(self, view: RunView, width: int) -> Iterator[tuple[str, str]]:
+    def _waiting_lines(self, view: RunView, width: int) -> Iterator[tuple[str, str]]:
         """Yield what the run waits for; a command is never cut, so that it can be copied."""
         for item in view.blocked[:_QUESTIONS]:
             question, command = blocked_lines(item, self._terminal.flags)
             yield fit(question, width), "yellow"
             yield command, "bold"
         if len(view.blocked) > _QUESTIONS:
-            yield f"and {len(view.blocked) - _QUESTIONS} more wait", "yellow"
+            yield f"and {len(view.blocked) - _QUESTIONS} more", "yellow"
         if self._note:
             yield self._note, "yellow"
 
@@ -148,9 +148,9 @@ class Board:
                 name = ""
             for node in band.nodes:
                 line = _gutter(name, gutter)
-                self._name(line, node, wide, now)
+                self._append_name(line, node, wide, now)
                 line.append(f"{_tries(node):<{tries}}", "yellow")
-                style = "red" if node.status == "failed" else _quiet(node)
+                style = "red" if node.status == "failed" else _dim(node)
                 line.append(fit_label(label(node), max(width - line.cell_len, 0)), style)
                 line.truncate(width)
                 yield line
@@ -163,15 +163,15 @@ class Board:
         line.append(" " + fit(counts_text(band.counts), width - line.cell_len - 1), "" if band.nodes else "dim")
         return line
 
-    def _name(self, line: Text, node: NodeView, wide: int, now: float) -> None:
+    def _append_name(self, line: Text, node: NodeView, wide: int, now: float) -> None:
         """Append the mark of a node's status, its id and its time, up to now while it runs."""
         since = self._since.get(node.id)
         if since is None:
-            line.append(GLYPHS[node.status], STYLES.get(node.status, _quiet(node)))
+            line.append(GLYPHS[node.status], STYLES.get(node.status, _dim(node)))
         else:
             line.append_text(self._spin())
         name = fit(node.id, wide)
-        line.append(f" {name}{' ' * (wide - cell_len(name))} ", _quiet(node) if since is None else "bold")
+        line.append(f" {name}{' ' * (wide - cell_len(name))} ", _dim(node) if since is None else "bold")
         ms = (now - since) * 1000 if since is not None else node.duration_ms if node.status in SETTLED else None
         line.append(f"{duration_text(ms):>8} ", "dim")
 
@@ -184,7 +184,7 @@ def _gutter(name: str, width: int) -> Text:
     return Text.assemble((f"{name:>{width}} ", "dim")) if width > 0 else Text()
 
 
-def _quiet(node: NodeView) -> str:
+def _dim(node: NodeView) -> str:
     return "dim" if node.status in ("pending", "skipped", "cancelled") else ""
 
 
@@ -192,12 +192,12 @@ def _tries(node: NodeView) -> str:
     return f"x{node.attempts} " if node.attempts > 1 else ""
 
 
-def _at_end(report: RunReport, seen: RunView | None) -> RunView:
-    """Return the last view: nodes as the report has them, with what only earlier views tell of them."""
-    ends = {node.id: node.model_dump(exclude={"summary"}) for node in report.nodes}
-    known = seen.nodes if seen is not None else ()
-    nodes = [node.model_copy(update=ends.pop(node.id, {})) for node in known]
-    nodes += [NodeView(**node.model_dump()) for node in report.nodes if node.id in ends]
+def _final_view(report: RunReport, last: RunView | None) -> RunView:
+    """Return the last view: nodes as the report has them, with what only earlier views say of them."""
+    final = {node.id: node.model_dump(exclude={"summary"}) for node in report.nodes}
+    known = last.nodes if last is not None else ()
+    nodes = [node.model_copy(update=final.pop(node.id, {})) for node in known]
+    nodes += [NodeView(**node.model_dump()) for node in report.nodes if node.id in final]
     return RunView(
         id=report.id,
         run_id=report.run_id,

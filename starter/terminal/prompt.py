@@ -8,14 +8,19 @@ import json
 import os
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any
 
 from starter.client.errors import Refused
 from starter.terminal.console import Terminal
 from workflows.messages.views import BlockedOn
 from workflows.plan.language.text import one_line
 
-Decision = tuple[str, dict[str, Any]]
+_CHOICES = {
+    "approve": {"yes": "approve", "no": "reject"},
+    "raise_budget": {"yes": "raise_budget", "finish": "finish"},
+    "retry_node": {"retry": "retry_node", "skip": "skip_node", "finish": "finish"},
+}
+"""For each update that a blocked run proposes, the words that a person may type and the updates they stand for."""
 
 
 def question(item: BlockedOn) -> str:
@@ -26,50 +31,30 @@ def question(item: BlockedOn) -> str:
     if item.update == "approve":
         return f"approve {node}? [y]es, [n]o and why: "
     if item.update == "raise_budget":
-        return f"raise the budget ({_limits(item)})? [y]es, [f]inish with what there is: "
+        limits = ", ".join(f"{name} {limit}" for name, limit in item.example.items())
+        return f"raise the budget ({limits})? [y]es, [f]inish with what there is: "
     return f"{node}: [r]etry, [s]kip, [f]inish with what there is: "
 
 
-def decision(item: BlockedOn, line: str) -> Decision:
-    """Return the update that a typed line stands for; raises Refused when it stands for none."""
+def decision(item: BlockedOn, line: str) -> tuple[str, dict[str, Any]]:
+    """Return the update, with its fields, that a typed line stands for; raises Refused if it stands for none."""
     text = line.strip()
     if item.update == "answer":
         if not text:
             raise Refused("an answer is needed; Ctrl-D leaves the run waiting")
         return "answer", {"node": item.node, "value": value_of(text, item.example.get("value"))}
-    word, _, rest = text.partition(" ")
-    word = word.lower()
-    if item.update == "approve":
-        return _verdict(item.node, word, rest)
-    if item.update == "raise_budget":
-        return _raise(item, word)
-    if word in ("r", "retry"):
-        return "retry_node", {"node": item.node}
-    if word in ("s", "skip"):
-        return "skip_node", {"node": item.node}
-    if word in ("f", "finish"):
-        return "finish", {}
-    raise Refused("type r, s or f; Ctrl-D leaves the run waiting")
-
-
-def _verdict(node: str, word: str, reason: str) -> Decision:
-    if word in ("y", "yes"):
-        return "approve", {"node": node}
-    if word in ("n", "no"):
-        return "reject", {"node": node, **({"reason": reason.strip()} if reason.strip() else {})}
-    raise Refused("type y or n; Ctrl-D leaves the run waiting")
-
-
-def _limits(item: BlockedOn) -> str:
-    return ", ".join(f"{name} {limit}" for name, limit in item.example.items())
-
-
-def _raise(item: BlockedOn, word: str) -> Decision:
-    if word in ("y", "yes"):
-        return "raise_budget", dict(item.example)
-    if word in ("f", "finish"):
-        return "finish", {}
-    raise Refused(f"type y or f, or send other limits: {item.command}; Ctrl-D leaves the run waiting")
+    word, _, reason = text.partition(" ")
+    choices = _CHOICES.get(item.update, _CHOICES["retry_node"])
+    update = next((update for choice, update in choices.items() if word.lower() in (choice, choice[0])), None)
+    if update is None:
+        *first, last = (choice[0] for choice in choices)
+        other = f", or send other limits: {item.command}" if item.update == "raise_budget" else ""
+        raise Refused(f"type {', '.join(first)} or {last}{other}; Ctrl-D leaves the run waiting")
+    if update == "finish":
+        return update, {}
+    if update == "raise_budget":
+        return update, dict(item.example)
+    return update, {"node": item.node, **({"reason": reason.strip()} if update == "reject" and reason.strip() else {})}
 
 
 def value_of(text: str, example: Any = None) -> Any:
@@ -81,13 +66,6 @@ def value_of(text: str, example: Any = None) -> Any:
     if isinstance(value, float) and not isfinite(value):
         return text
     return text if isinstance(example, str) and not isinstance(value, str) else value
-
-
-class Person(Protocol):
-    """Somebody who can be asked."""
-
-    async def ask(self, prompt: str) -> str | None:
-        """Return a line, or None when there will be none."""
 
 
 @dataclass(slots=True)
@@ -104,7 +82,7 @@ class Typist:
         descriptor = self.terminal.stdin.fileno()
         try:
             while b"\n" not in self._typed:
-                if not await self._more(descriptor):
+                if not await self._read_more(descriptor):
                     self.terminal.err.write("\n")
                     return None
         except asyncio.CancelledError:
@@ -114,7 +92,7 @@ class Typist:
         self._typed[:] = rest
         return line.decode(errors="replace")
 
-    async def _more(self, descriptor: int) -> bool:
+    async def _read_more(self, descriptor: int) -> bool:
         loop = asyncio.get_running_loop()
         ready = asyncio.Event()
         loop.add_reader(descriptor, ready.set)

@@ -1,6 +1,7 @@
-"""A run as text: its answer with sources, its nodes, what it waits for. Pure; everything shown is made safe first."""
+"""A run as text: its answer with sources, its nodes, what it waits for. Pure; all text is made safe to show."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from rich.cells import cell_len
@@ -35,7 +36,7 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 
 def usage_text(usage: UsageReport) -> str:
-    """Return what a run used, or nothing when it called no model."""
+    """Return what a run used, or nothing if it called no model."""
     if not usage.calls and not usage.input_tokens and not usage.output_tokens:
         return ""
     tokens = usage.input_tokens + usage.output_tokens
@@ -44,7 +45,7 @@ def usage_text(usage: UsageReport) -> str:
 
 
 def budget_text(ledger: Mapping[str, Mapping[str, float | None]]) -> str:
-    """Return what was spent of each limit: `tokens 900 of 1,000 (200 reserved)`; nothing of what has no limit."""
+    """Return what was spent of each limit: `tokens 900 of 1,000 (200 reserved)`."""
     return ", ".join(
         f"{name} {row['spent']:,} of {row['limit']:,}" + (f" ({row['reserved']:,} reserved)" if row["reserved"] else "")
         for name, row in ledger.items()
@@ -53,7 +54,7 @@ def budget_text(ledger: Mapping[str, Mapping[str, float | None]]) -> str:
 
 
 def label(node: NodeLine) -> str:
-    """Return what a node does, without its id; for one that failed, why, for one that runs first how far it is."""
+    """Return what a node does, without its id; why it failed if it did; its progress first while it runs."""
     if node.status == "failed" and node.error:
         return one_line(node.error)
     what = one_line(node.summary).removeprefix(node.id.partition("[")[0]).strip() or node.kind
@@ -70,15 +71,10 @@ def node_line(node: NodeLine, width: int, id_width: int = 8) -> str:
 
 
 def fit_label(text: str, width: int) -> str:
-    """Return a label in at most `width` columns; the arrow to what a node needs outlasts what it does."""
+    """Return a label in at most `width` columns; what the node does is cut before the arrow to what it needs."""
     what, arrow, needs = text.rpartition(" <- ")
     tail = arrow + fit(needs, width // 3) if arrow else ""
     return fit(what, width - cell_len(tail)) + tail if tail else fit(text, width)
-
-
-def fit_tail(head: str, tail: str, width: int) -> str:
-    """Return `head` and as much of `tail` as fits into `width` columns."""
-    return (head + fit(tail, max(width - cell_len(head), 8))).rstrip()
 
 
 def id_width(nodes: Iterable[NodeLine]) -> int:
@@ -87,10 +83,10 @@ def id_width(nodes: Iterable[NodeLine]) -> int:
 
 
 def blocked_lines(item: BlockedOn, flags: str = "") -> list[str]:
-    """Return what a run waits for and the command that settles it."""
+    """Return what a run waits for and the command that answers it."""
     why, question = one_line(item.why), one_line(item.question)
-    told = question if not why or why == question else f"{why}: {question}" if question else why
-    return [": ".join(filter(None, (one_line(item.node), told))), f"    {one_line(item.command)}{flags}"]
+    parts = [one_line(item.node), why if why != question else "", question]
+    return [": ".join(filter(None, parts)), f"    {one_line(item.command)}{flags}"]
 
 
 def answer_text(report: RunReport, width: int | None = None) -> str:
@@ -98,10 +94,10 @@ def answer_text(report: RunReport, width: int | None = None) -> str:
     if report.answer is None:
         return ""
     answer = report.answer if isinstance(report.answer, str) else as_json(report.answer, indent=2)
-    return "\n".join([clean(answer).strip("\n"), *sources(report, width)])
+    return "\n".join([clean(answer).strip("\n"), *_sources(report, width)])
 
 
-def sources(report: RunReport, width: int | None = None) -> list[str]:
+def _sources(report: RunReport, width: int | None = None) -> list[str]:
     """Return one line for each piece of evidence: `[n] path: "quote"`."""
     if not report.evidence:
         return []
@@ -124,16 +120,12 @@ def _wrapped(mark: str, text: str, width: int | None) -> list[str]:
 
 def closing_lines(report: RunReport) -> list[str]:
     """Return how a run ended: why it failed or what is missing, and what it used."""
-    settled: dict[str, int] = {}
-    for node in report.nodes:
-        settled[node.status] = settled.get(node.status, 0) + 1
-    used = usage_text(report.usage)
-    parts = [report.status, counts_text(settled) if settled else "", used]
-    lines = [" · ".join(part for part in parts if part)]
+    counts = counts_text(Counter(node.status for node in report.nodes)) if report.nodes else ""
+    lines = [" · ".join(filter(None, (report.status, counts, usage_text(report.usage))))]
     if report.problem:
         lines += [f"  {line}" for line in clean(report.problem).splitlines()[:50]]
-    told = report.problem or ""
-    failed = [node for node in report.nodes if node.status == "failed" and not (node.error and node.error in told)]
+    problem = report.problem or ""
+    failed = [node for node in report.nodes if node.status == "failed" and not (node.error and node.error in problem)]
     lines += [f"  {one_line(node.id)} failed: {one_line(node.error or 'no reason given')}" for node in failed[:10]]
     if len(failed) > 10:
         lines.append(f"  and {len(failed) - 10} more failed")
@@ -142,15 +134,13 @@ def closing_lines(report: RunReport) -> list[str]:
 
 def view_text(view: RunView, width: int, flags: str = "") -> str:
     """Return a run that goes on: state, goal, a line for each node, and what it waits for."""
-    lines = [
-        fit_tail(f"{one_line(view.id)}  {view.status}  ", f"{counts_text(view.counts)} {usage_text(view.usage)}", width)
-    ]
-    if view.goal:
-        lines.append(fit_tail("goal  ", view.goal, width))
-    limits = budget_text(view.budget)
-    if limits:
-        lines.append(fit_tail("budget  ", limits, width))
-    lines += node_lines(view.nodes, width)
+    heads = (
+        (f"{one_line(view.id)}  {view.status}  ", f"{counts_text(view.counts)} {usage_text(view.usage)}"),
+        ("goal  ", view.goal),
+        ("budget  ", budget_text(view.budget)),
+    )
+    lines = [(head + fit(tail, max(width - cell_len(head), 8))).rstrip() for head, tail in heads if tail]
+    lines += _node_lines(view.nodes, width)
     for item in view.blocked:
         lines += blocked_lines(item, flags)
     return "\n".join(lines + [f"warning: {one_line(warning)}" for warning in view.warnings])
@@ -158,7 +148,7 @@ def view_text(view: RunView, width: int, flags: str = "") -> str:
 
 def report_text(report: RunReport, width: int) -> str:
     """Return a run that is over: state, nodes, what went wrong, and the answer."""
-    lines = [f"{one_line(report.id)}  {report.status}", *node_lines(report.nodes, width)]
+    lines = [f"{one_line(report.id)}  {report.status}", *_node_lines(report.nodes, width)]
     if report.nodes_left_out:
         lines.append(f"  and {report.nodes_left_out:,} more nodes")
     lines += closing_lines(report)[1:]
@@ -166,19 +156,18 @@ def report_text(report: RunReport, width: int) -> str:
     return "\n".join(lines + (["", answer] if answer else []))
 
 
-def node_lines(nodes: Sequence[NodeLine], width: int) -> list[str]:
-    """Return a line for each node with the mark of its status."""
+def _node_lines(nodes: Sequence[NodeLine], width: int) -> list[str]:
     wide = id_width(nodes)
     return [f"  {GLYPHS[node.status]} {node_line(node, width - 4, wide)}" for node in nodes]
 
 
 def report_of(view: RunView, ui_url: str | None) -> RunReport:
-    """Return a run that is not over in the form of a report."""
+    """Return an open run in the form of a report."""
     return RunReport(
         id=view.id,
         run_id=view.run_id,
         status=view.status,
-        nodes=_lines(view),
+        nodes=_nodes_of(view),
         usage=view.usage,
         warnings=view.warnings,
         ui_url=ui_url,
@@ -186,12 +175,12 @@ def report_of(view: RunView, ui_url: str | None) -> RunReport:
 
 
 def with_nodes(report: RunReport, view: RunView) -> RunReport:
-    """Return a report that came without nodes, as that of a cancelled run, with those last seen."""
+    """Return the report with the nodes last seen if it has none, such as that of a cancelled run."""
     if report.nodes:
         return report
-    return report.model_copy(update={"nodes": _lines(view), "usage": view.usage})
+    return report.model_copy(update={"nodes": _nodes_of(view), "usage": view.usage})
 
 
-def _lines(view: RunView) -> tuple[NodeLine, ...]:
+def _nodes_of(view: RunView) -> tuple[NodeLine, ...]:
     keep = set(NodeLine.model_fields)
     return tuple(NodeLine(**node.model_dump(include=keep)) for node in view.nodes)

@@ -127,7 +127,7 @@ class FakeRun:
             self.over.set()
         await self.over.wait()
 
-    async def ending(self) -> RunOutcome:
+    async def outcome(self) -> RunOutcome:
         if self._gone:
             raise self._gone
         await self.over.wait()

@@ -104,7 +104,7 @@ def sennit(*argv: str, **more: Any) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("debug", ["", "1"])
 def test_a_crash_is_one_line_and_a_traceback_only_on_request(debug: str, tmp_path: Path) -> None:
-    code = "import starter.commands.unbuilt as it, starter.__main__ as m\nit.run = None\nm.main(['gc'])"
+    code = "import starter.commands.tools as it, starter.__main__ as m\nit.run = None\nm.main(['tools'])"
     environment = {**os.environ, "SENNIT_DEBUG": debug}
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60)
     assert ended.returncode == 1

@@ -8,9 +8,8 @@ import pytest
 from rich.cells import cell_len
 from rich.text import Text
 
-from starter.terminal.events import Events
-from starter.terminal.lines import Changes, Lines
-from starter.terminal.live import Board
+from starter.terminal.lines import Changes, Events, Lines
+from starter.terminal.live import LiveTable
 from workflows.messages.result import NodeLine
 
 Make = Callable[..., Any]
@@ -36,7 +35,7 @@ def test_a_pipe_gets_the_run_first_and_then_a_line_a_change(
     lines.started(make_run())
     lines.show(make_view(make_node("a", "running", attempts=1), make_node("b")))
     lines.show(make_view(make_node("a", "failed", attempts=1, error="gone\x1b[2J"), make_node("b")))
-    lines.over(make_report("partial", nodes=(settled("a", "failed", attempts=1, error="gone"), settled("b"))))
+    lines.finished(make_report("partial", nodes=(settled("a", "failed", attempts=1, error="gone"), settled("b"))))
     assert (
         terminal.err.getvalue().splitlines()
         == [
@@ -61,7 +60,7 @@ def test_a_big_map_is_told_by_what_went_wrong_in_it(
     big = [make_node(f"big[{n}]", "running", attempts=1) for n in range(30)]
     lines.show(make_view(*big, make_node("small[0]", "running", attempts=1)))
     ended = [settled(f"big[{n}]", "failed" if n == 7 else "succeeded") for n in range(30)]
-    lines.over(make_report("partial", nodes=tuple(ended)))
+    lines.finished(make_report("partial", nodes=tuple(ended)))
     assert [line.split()[:2] for line in terminal.err.getvalue().splitlines()[:2]] == [
         ["small[0]", "running"],
         ["big[7]", "failed"],
@@ -76,7 +75,7 @@ def test_quiet_says_only_what_must_be_read(
     lines.started(make_run())
     lines.show(make_view(make_node("a", "running")))
     lines.blocked(make_gate("a"))
-    lines.over(make_report("failed", problem="no budget"))
+    lines.finished(make_report("failed", problem="no budget"))
     assert terminal.err.getvalue().splitlines() == ["a: a?", "    sennit answer run-1 a", "  no budget"]
 
 
@@ -88,7 +87,7 @@ def test_events_are_one_json_object_a_line_and_end_with_the_report(
     events.started(make_run())
     events.show(make_view(make_node("a", "running"), make_node("b")))
     events.blocked(make_gate("a"))
-    events.over(make_report(nodes=(NodeLine(id="a", kind="tool", status="succeeded"),)))
+    events.finished(make_report(nodes=(NodeLine(id="a", kind="tool", status="succeeded"),)))
     written = [json.loads(line) for line in terminal.out.getvalue().splitlines()]
     assert [each["event"] for each in written] == ["run_started", "node", "blocked", "node", "finished"]
     assert written[0]["id"] == "run-1"
@@ -112,12 +111,12 @@ def test_the_live_table_fits_the_terminal_and_leaves_the_last_picture(
 ) -> None:
     terminal = make_terminal(tty=True, colour="never")
     monkeypatch.setenv("COLUMNS", str(columns))
-    board = Board(terminal)
+    board = LiveTable(terminal)
     long = "n1 search " + "x" * 300 + " <- n0"
     nodes = [make_node("n1", "running", summary=long), *(make_node(f"n{n}", needs=("n1",)) for n in range(2, 60))]
     board.started(make_run())
     board.show(make_view(*nodes, status="blocked", blocked=[make_gate("n1")]))
-    board.over(make_report(nodes=tuple(settled(f"n{n}") for n in range(1, 60))))
+    board.finished(make_report(nodes=tuple(settled(f"n{n}") for n in range(1, 60))))
     drawn = terminal.err.getvalue()
     last = drawn[drawn.rindex("done · 59 of 59 nodes") :]
     assert "1 ✓ n1" in last
@@ -131,15 +130,15 @@ def test_asking_stops_the_live_table_and_drawing_goes_on_below(
     make_terminal: Make, make_run: Make, make_view: Make, make_node: Make, make_gate: Make, make_report: Make
 ) -> None:
     terminal = make_terminal(tty=True, colour="never")
-    board = Board(terminal)
+    board = LiveTable(terminal)
     board.started(make_run())
     board.show(make_view(make_node("a", "waiting"), blocked=[make_gate("a")]))
-    with board.aside():
+    with board.paused():
         shown = terminal.err.getvalue()
         assert "a: a?" in shown
         assert shown.endswith("\x1b[?25h")
-        board.tell("asked")
-    board.over(make_report())
+        board.notice("asked")
+    board.finished(make_report())
     assert terminal.err.getvalue().index("asked") < terminal.err.getvalue().rindex("done")
 
 
@@ -149,9 +148,9 @@ def test_a_finished_run_never_seen_before_is_drawn_from_its_report(
     terminal = make_terminal(tty=True, colour="never")
     run = make_run()
     run.began, run.closed = 100.0, 163.0
-    board = Board(terminal)
+    board = LiveTable(terminal)
     board.started(run)
-    board.over(make_report(nodes=(settled("a", summary="a search x", duration_ms=20, attempts=2), settled("b"))))
+    board.finished(make_report(nodes=(settled("a", summary="a search x", duration_ms=20, attempts=2), settled("b"))))
     drawn = terminal.err.getvalue()
     assert "done · 2 of 2 nodes · 1 m 03 s" in drawn
     assert "✓ a    20 ms x2 search x" in drawn
@@ -162,7 +161,7 @@ def test_whatever_nodes_say_the_picture_keeps_its_shape(
     columns: int, monkeypatch: pytest.MonkeyPatch, make_terminal: Make, make_view: Make, make_node: Make
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    board = Board(make_terminal(tty=True, colour="always"))
+    board = LiveTable(make_terminal(tty=True, colour="always"))
     nodes = [
         make_node(
             "a", "running", summary='a search "👩‍👩‍👧‍👦 漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字"'

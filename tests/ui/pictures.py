@@ -18,7 +18,7 @@ from doubles.webui import WebUI
 from PIL import Image, ImageChops
 from playwright.async_api import Locator
 
-from starter.client.names import markdown_summary, slug
+from starter.client.request import markdown_summary, slug
 from starter.commands.demo import QUESTION
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"

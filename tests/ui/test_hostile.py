@@ -12,7 +12,7 @@ from doubles.stage import Handle, Stage
 from doubles.webui import HOSTILE, WebUI
 from playwright.async_api import FrameLocator, Route, expect
 
-from starter.client.names import markdown_summary
+from starter.client.request import markdown_summary
 
 pytestmark = BROWSER
 TEXTS = {

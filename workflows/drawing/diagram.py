@@ -34,17 +34,17 @@ class Mark:
     title: str = ""
 
 
-class Sketch:
+class Diagram:
     """A graph as far as it is drawn the same whatever has run: made once a graph, which is most of the work."""
 
-    def __init__(self, layout: Layout, nodes: Sequence[Node], *, badged: bool = True) -> None:
+    def __init__(self, layout: Layout, nodes: Sequence[Node], *, with_badges: bool = True) -> None:
         self.layout = layout
         self.nodes = nodes
-        self.badged = badged
+        self.with_badges = with_badges
         if layout.whole:
             self.frame = frame_of(layout, [node.name for node in nodes], [node.what for node in nodes])
             self._edges = _edges(layout, self.frame.boxes, nodes, self.frame.down)
-            self._names = _names(self.frame, nodes, badged)
+            self._names = _names(self.frame, nodes, with_badges)
 
     def elements(self, marks: Sequence[Mark], spots: Spots, left: int, top: int) -> str:
         """Return the graph's elements, `top` units down, and note where badges go."""
@@ -162,12 +162,12 @@ def _outline(box: Box) -> str:
     return f"M{box.x} {box.y}h{box.width}v{box.height}h-{box.width}z"
 
 
-def _names(frame: Frame, nodes: Sequence[Node], badged: bool) -> str:
+def _names(frame: Frame, nodes: Sequence[Node], with_badges: bool) -> str:
     """Return the texts: pointing at one points at the box below it."""
     names: dict[int, list[tuple[int, int, str]]] = {}
     whats = []
     for node, box in zip(nodes, frame.boxes, strict=False):
-        left, base = box.x + (BADGE if badged else EDGE), box.y + (21 if frame.two_lines else 20)
+        left, base = box.x + (BADGE if with_badges else EDGE), box.y + (21 if frame.two_lines else 20)
         names.setdefault(base if frame.down else left, []).append((left, base, clip_name(node.name, frame.name_room)))
         if frame.two_lines and node.what:
             room = (box.x + box.width - EDGE - left) / (CELL * SMALL)

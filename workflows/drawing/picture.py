@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from workflows.drawing.diagram import Mark, Sketch
+from workflows.drawing.diagram import Diagram, Mark
 from workflows.drawing.frame import PAGE
 from workflows.drawing.layers import WIDTH, height_of, strata
 from workflows.drawing.styles import LOOKS, Spots, badges
@@ -20,17 +20,17 @@ _ALONE = (
 
 
 def picture(
-    sketch: Sketch,
+    sketch: Diagram,
     marks: Sequence[Mark],
     *,
     counts: Mapping[str, int] | None = None,
     whole: bool = True,
-    alone: bool = False,
+    standalone: bool = False,
 ) -> str:
     """Return one `<svg>` element on one line.
 
     `counts` are the statuses of everything the run has, for the bar and the legend. Without `whole`, and for a graph
-    too big to draw node by node, each layer is one row. `alone` makes it a file that needs no page around it.
+    too big to draw node by node, each layer is one row. `standalone` makes it a file that needs no page around it.
     """
     frame = sketch.frame if whole and sketch.layout.whole else None
     width = max(frame.width + 4, _LEGEND_LEAST if counts else 0) if frame else WIDTH
@@ -38,17 +38,17 @@ def picture(
     head, top = _head(counts, width, spots) if counts else ("", 3)
     height = top + (frame.height if frame else height_of(sketch.layout)) + 3
     body = sketch.elements(marks, spots, 2, top) if frame else strata(sketch.layout, sketch.nodes, marks, top, spots)
-    signs = f"<g pointer-events='none'>{badges(spots)}</g>" if sketch.badged else ""
-    return _sheet(head + body + signs, width, height, alone=alone)
+    signs = f"<g pointer-events='none'>{badges(spots)}</g>" if sketch.with_badges else ""
+    return _sheet(head + body + signs, width, height, standalone=standalone)
 
 
-def _sheet(content: str, width: int, height: int, *, alone: bool) -> str:
+def _sheet(content: str, width: int, height: int, *, standalone: bool) -> str:
     """Return the element. It is never bigger than life and shrinks with the page: its height bounds its scale."""
     shown = round(height * min(UNIT, PAGE * UNIT / width))
-    size = (
-        f"width='{round(width * UNIT)}'" if alone else f"width='100%' height='{shown}' preserveAspectRatio='xMinYMin'"
-    )
-    return f"<svg {size} viewBox='0 0 {width} {height}' {_ATTRIBUTES}{_ALONE if alone else ''}>{content}</svg>"
+    size = f"width='100%' height='{shown}' preserveAspectRatio='xMinYMin'"
+    if standalone:
+        size = f"width='{round(width * UNIT)}'"
+    return f"<svg {size} viewBox='0 0 {width} {height}' {_ATTRIBUTES}{_ALONE if standalone else ''}>{content}</svg>"
 
 
 def _head(counts: Mapping[str, int], width: int, spots: Spots) -> tuple[str, int]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from workflows.drawing.diagram import Mark, Node, Sketch
+from workflows.drawing.diagram import Diagram, Mark, Node
 from workflows.drawing.layout import after, arrange
 from workflows.drawing.picture import picture
 from workflows.drawing.text import clip_name, plain
@@ -139,19 +139,19 @@ def _questions(blocked: Sequence[BlockedOn], most: int) -> list[str]:
     return lines
 
 
-def _sketch_of(graph: Graph) -> Sketch:
+def _sketch_of(graph: Graph) -> Diagram:
     """Return the graph's sketch, made anew when nodes have been added."""
-    known: Sketch | None = graph.sketch
+    known: Diagram | None = graph.sketch
     if known is None or known.layout.count != len(graph.specs):
         nodes = [
             Node(spec.id, plain(_what(spec.summary), 60), (spec.instead,) if spec.instead >= 0 else ())
             for spec in graph.specs
         ]
-        graph.sketch = known = Sketch(arrange(after(graph)), nodes)
+        graph.sketch = known = Diagram(arrange(after(graph)), nodes)
     return known
 
 
-def _marks(state: RunState, sketch: Sketch, step: _Step) -> list[Mark]:
+def _marks(state: RunState, sketch: Diagram, step: _Step) -> list[Mark]:
     """Return how the nodes are; of a graph drawn by layers only the statuses count."""
     statuses = [_status(state, node) for node in range(len(state.graph.specs))]
     if not (sketch.layout.whole and step.whole):

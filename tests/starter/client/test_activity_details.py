@@ -15,7 +15,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from starter.client.activity_details import activity_details, why_silent
 from starter.client.client import Sennit
-from starter.client.connection import local_place
+from starter.client.connection import local_server
 from starter.client.errors import NoAnswer
 from workflows.messages.views import NodeView, RunView
 
@@ -99,7 +99,7 @@ async def test_a_run_whose_code_fails_says_why(client: Client, begin: Callable[[
 async def test_a_run_without_workers_says_so(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("starter.client.client.WORKFLOW", "never-served")
     monkeypatch.setattr("starter.client.run.QUERY_TIMEOUT", timedelta(seconds=1))
-    run = await Sennit(client, local_place("127.0.0.1:1", None)).start(goal="x")
+    run = await Sennit(client, local_server("127.0.0.1:1", None)).start(goal="x")
     with pytest.raises(NoAnswer, match="no worker serves never-served; the run waits for one: sennit worker workflow"):
         await run.view()
 

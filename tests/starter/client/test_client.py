@@ -13,7 +13,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from starter.client.client import Sennit
-from starter.client.connection import local_place
+from starter.client.connection import local_server
 from starter.client.errors import NoAnswer, Refused
 from workflows.messages.queues import WORKFLOW
 
@@ -70,14 +70,14 @@ class StandIn:
 async def sennit(client: Client) -> AsyncIterator[Sennit]:
     worker = Worker(client, task_queue=WORKFLOW, workflows=[StandIn], workflow_runner=UnsandboxedWorkflowRunner())
     async with worker:
-        yield Sennit(client, local_place(client.service_client.config.target_host, "http://127.0.0.1:8233"))
+        yield Sennit(client, local_server(client.service_client.config.target_host, "http://127.0.0.1:8233"))
 
 
 async def test_a_started_run_has_the_slug_of_its_goal_and_a_link(sennit: Sennit) -> None:
     run = await sennit.start(goal="How high is Mont Blanc?")
     assert run.id.startswith("agent-how-high-is-mont-blanc-")
     assert run.ui_url == f"http://127.0.0.1:8233/namespaces/default/workflows/{run.id}/{run.run_id}"
-    ending = await run.ending()
+    ending = await run.outcome()
     assert (ending.report.answer, ending.report.ui_url, ending.code) == ("42", run.ui_url, 0)
     found = await sennit.client.get_workflow_handle(run.id).describe()
     assert await found.static_summary() == "How high is Mont Blanc?"
@@ -122,7 +122,7 @@ async def test_watching_may_stop_without_ending_the_run(sennit: Sennit) -> None:
             break
     assert (await sennit.look_up(run.id))[1]
     await run.cancel()
-    assert ((await run.result()).status, (await run.ending()).code) == ("cancelled", 1)
+    assert ((await run.result()).status, (await run.outcome()).code) == ("cancelled", 1)
 
 
 async def test_a_run_that_continued_as_new_is_one_run(sennit: Sennit) -> None:
@@ -139,14 +139,14 @@ async def test_a_run_without_a_whole_answer_returns_its_report(
     sennit: Sennit, goal: str, status: str, code: int
 ) -> None:
     run = await sennit.start(goal=goal)
-    assert ((await run.result()).status, (await run.ending()).code) == (status, code)
+    assert ((await run.result()).status, (await run.outcome()).code) == (status, code)
 
 
 async def test_a_refused_plan_is_raised_with_its_problems_and_exits_2(sennit: Sennit) -> None:
     run = await sennit.start(goal="refuse")
     with pytest.raises(Refused, match=r"nodes\[0\]: no\nnodes\[1\]: no"):
         await run.result()
-    assert (await run.ending()).code == 2
+    assert (await run.outcome()).code == 2
 
 
 async def test_a_terminated_run_failed_with_the_reason(sennit: Sennit) -> None:
@@ -198,7 +198,7 @@ async def test_without_a_worker_a_run_is_silent_but_its_end_is_known(
 
     monkeypatch.setattr("starter.client.run.QUERY_TIMEOUT", timedelta(seconds=1))
     monkeypatch.setattr("starter.client.run.UPDATE_TIMEOUT", 1.0)
-    sennit = Sennit(client, local_place("127.0.0.1:1", None))
+    sennit = Sennit(client, local_server("127.0.0.1:1", None))
     run = await sennit.start(goal="wait", id="alone")
     with pytest.raises(NoAnswer):
         await run.view()

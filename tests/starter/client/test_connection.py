@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from starter.client.connection import configured_place, local_place, reach
+from starter.client.connection import configured_server, connect_client, local_server
 from starter.client.errors import Refused, Unreachable
 
 
@@ -23,28 +23,28 @@ def own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_without_any_setting_there_is_no_place() -> None:
-    assert configured_place() is None
-    assert configured_place(namespace="agents") is None
+    assert configured_server() is None
+    assert configured_server(namespace="agents") is None
 
 
 def test_a_flag_beats_the_environment_which_beats_the_profile(
     monkeypatch: pytest.MonkeyPatch, own_settings: Path
 ) -> None:
     own_settings.write_text('[profile.default]\naddress = "file:1"\nnamespace = "of-file"\n')
-    place = configured_place()
+    place = configured_server()
     assert place is not None
     assert (place.address, place.namespace) == ("file:1", "of-file")
     monkeypatch.setenv("TEMPORAL_ADDRESS", "env:2")
-    place = configured_place()
+    place = configured_server()
     assert place is not None
     assert (place.address, place.namespace) == ("env:2", "of-file")
-    place = configured_place("flag:3", "of-flag")
+    place = configured_server("flag:3", "of-flag")
     assert place is not None
     assert (place.address, place.namespace) == ("flag:3", "of-flag")
 
 
 @pytest.mark.parametrize(
-    ("address", "near", "ui"),
+    ("address", "is_local", "ui"),
     [
         ("localhost:7233", True, "http://localhost:8233"),
         ("127.0.0.1:7233", True, "http://127.0.0.1:8233"),
@@ -54,34 +54,34 @@ def test_a_flag_beats_the_environment_which_beats_the_profile(
     ],
 )
 def test_only_a_server_here_shares_our_files_and_only_its_usual_port_has_a_known_ui(
-    address: str, near: bool, ui: str | None
+    address: str, is_local: bool, ui: str | None
 ) -> None:
-    place = configured_place(address)
+    place = configured_server(address)
     assert place is not None
-    assert (place.near, place.ui) == (near, ui)
+    assert (place.is_local, place.ui) == (is_local, ui)
 
 
 def test_a_named_ui_wins_and_links_are_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SENNIT_UI", "https://ui.example.com/")
-    place = configured_place("temporal.example.com:7233", "a b")
+    place = configured_server("temporal.example.com:7233", "a b")
     assert place is not None
     assert place.link("team/run 1", "r") == "https://ui.example.com/namespaces/a%20b/workflows/team%2Frun%201/r"
 
 
 def test_without_a_ui_there_is_no_link() -> None:
-    assert local_place("127.0.0.1:1", None).link("a", "b") is None
+    assert local_server("127.0.0.1:1", None).link("a", "b") is None
 
 
 @pytest.mark.parametrize("address", ["localhost", ":7233", "host:", "host:port"])
 def test_an_address_without_host_or_port_is_refused(address: str) -> None:
     with pytest.raises(Refused, match="HOST:PORT"):
-        configured_place(address)
+        configured_server(address)
 
 
 def test_wrong_settings_are_told_in_a_line(monkeypatch: pytest.MonkeyPatch, own_settings: Path) -> None:
     monkeypatch.setenv("TEMPORAL_PROFILE", "nope")
     with pytest.raises(Refused, match="the settings of the Temporal connection are wrong"):
-        configured_place()
+        configured_server()
 
 
 async def test_a_server_that_is_not_there_is_unreachable_with_address_and_cause() -> None:
@@ -89,12 +89,12 @@ async def test_a_server_that_is_not_there_is_unreachable_with_address_and_cause(
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
         with pytest.raises(Unreachable, match=f"no Temporal server at {address}: Connection refused"):
-            await reach(local_place(address, None))
+            await connect_client(local_server(address, None))
 
 
 async def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("starter.client.connection.ONE_TRY", 0.2)
+    monkeypatch.setattr("starter.client.connection.CONNECT_TIMEOUT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as listening:  # accepted by the system, answered by nobody
         port = listening.getsockname()[1]
         with pytest.raises(Unreachable, match="no answer within"):
-            await reach(local_place(f"127.0.0.1:{port}", None))
+            await connect_client(local_server(f"127.0.0.1:{port}", None))

@@ -6,7 +6,7 @@ import pytest
 from temporalio.service import RPCError, RPCStatusCode
 
 from starter.client.errors import CliError, NoAnswer, Refused, Unreachable
-from starter.client.server_errors import cause_of, meaning, patiently, unless_gone
+from starter.client.server_errors import cause_of, cli_error, retry_outages, unless_stopped
 
 
 def failure(status: RPCStatusCode) -> RPCError:
@@ -27,7 +27,7 @@ def failure(status: RPCStatusCode) -> RPCError:
     ],
 )
 def test_a_status_means_one_way_to_stop(status: RPCStatusCode, kind: type[CliError]) -> None:
-    stop = meaning(failure(status))
+    stop = cli_error(failure(status))
     assert type(stop) is kind
     assert "said so" in str(stop)
 
@@ -36,7 +36,7 @@ def test_a_run_whose_code_fails_says_where_to_look() -> None:
     stuck = RPCError(
         "Unable to query workflow due to Workflow Task in failed state.", RPCStatusCode.FAILED_PRECONDITION, b""
     )
-    assert "its log and the web UI say why" in str(meaning(stuck))
+    assert "its log and the web UI say why" in str(cli_error(stuck))
 
 
 def test_the_cause_of_a_connection_error_is_its_innermost_message() -> None:
@@ -53,7 +53,7 @@ async def test_a_server_that_comes_back_is_waited_for() -> None:
             raise failures.pop()
         return 7
 
-    assert await patiently(call) == 7
+    assert await retry_outages(call) == 7
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,13 @@ async def test_what_does_not_pass_is_not_waited_for(
         raise failure(status)
 
     with pytest.raises(kind):
-        await patiently(call, patience)
+        await retry_outages(call, patience)
 
 
 async def test_a_server_that_nobody_runs_any_more_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that another client has just replaced is."""
-    monkeypatch.setattr("starter.client.server_errors.GONE_AFTER", 1)
+    monkeypatch.setattr("starter.client.server_errors.STOPPED_FOR", 1)
     looks = iter([True, False, True])
-    assert await unless_gone(asyncio.sleep(2.2, "there"), lambda: next(looks)) == "there"
-    with pytest.raises(Unreachable, match="was stopped; its runs go on when it is next started"):
-        await unless_gone(asyncio.Event().wait(), lambda: True)
+    assert await unless_stopped(asyncio.sleep(2.2, "there"), lambda: next(looks)) == "there"
+    with pytest.raises(Unreachable, match="was stopped; its runs go on at the next start"):
+        await unless_stopped(asyncio.Event().wait(), lambda: True)

@@ -15,28 +15,28 @@ from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, Register
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from starter.arguments import parse
-from starter.client.connection import local_place
+from starter.client.connection import local_server
 from starter.client.errors import Refused
 from starter.commands import setup
+from starter.commands.command_line import parse
 from workflows.run.search_attributes import KINDS
 
 INT = IndexedValueType.INDEXED_VALUE_TYPE_INT
 
 
 def test_an_attribute_of_another_type_is_named() -> None:
-    assert setup.mistyped({"SennitStatus": 2, "SennitTokens": 99}) == ["SennitTokens should be Double"]
+    assert setup.wrong_types({"SennitStatus": 2, "SennitTokens": 99}) == ["SennitTokens should be Double"]
 
 
 def test_what_was_done_is_told() -> None:
-    assert setup.told("agents", {"SennitTokens": "Double"})[0] == "created in agents: SennitTokens (Double)"
-    assert "already in" not in " ".join(setup.told("agents", KINDS))
-    assert [line[:30] for line in setup.told("agents", {})] == ["already in agents: SennitStatus,"]
+    assert setup.attribute_lines("agents", {"SennitTokens": "Double"})[0] == "created in agents: SennitTokens (Double)"
+    assert "already in" not in " ".join(setup.attribute_lines("agents", KINDS))
+    assert [line[:30] for line in setup.attribute_lines("agents", {})] == ["already in agents: SennitStatus,"]
 
 
 def test_views_are_links_only_where_the_web_ui_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert 'AND `SennitStatus`="blocked"' in setup.listed(local_place("h:1", None, "a b"))[1]
-    line = setup.listed(local_place("h:1", "http://ui/", "a b"))[1]
+    assert 'AND `SennitStatus`="blocked"' in setup.view_lines(local_server("h:1", None, "a b"))[1]
+    line = setup.view_lines(local_server("h:1", "http://ui/", "a b"))[1]
     assert line.endswith("%20AND%20%60SennitStatus%60%3D%22blocked%22")
     assert "http://ui/namespaces/a%20b/workflows?query=%60WorkflowType%60%3D%22AgentRun%22%20AND" in line
 
@@ -111,7 +111,7 @@ async def test_a_namespace_without_room_is_named(
 
 
 @pytest.mark.parametrize("status", [RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED])
-async def test_who_may_not_create_is_told_what_to_ask_for(client: Client, status: RPCStatusCode) -> None:
-    refusal = setup._refusal(client, RPCError("no", status, b""))
+def test_who_may_not_create_is_told_what_to_ask_for(status: RPCStatusCode) -> None:
+    refusal = setup.attributes_error("default", RPCError("no", status, b""))
     assert isinstance(refusal, Refused)
-    assert "have default given SennitStatus (Keyword), " in str(refusal)
+    assert "add these to default: SennitStatus (Keyword), " in str(refusal)

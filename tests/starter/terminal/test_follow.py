@@ -9,7 +9,7 @@ import pytest
 
 from starter.client.errors import Unreachable
 from starter.client.outcome import RunOutcome
-from starter.terminal.follow import Following, Open
+from starter.terminal.follow import Follower, OpenRun
 from workflows.messages.result import RunReport
 from workflows.messages.views import BlockedOn, RunView
 
@@ -34,19 +34,19 @@ class Seen:
     def note(self, text: str) -> None:
         self.log.append(f"note {text}")
 
-    def tell(self, text: str) -> None:
-        self.log.append(f"tell {text}")
+    def notice(self, text: str) -> None:
+        self.log.append(f"notice {text}")
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
-        self.log.append("aside")
+    def paused(self) -> Iterator[None]:
+        self.log.append("paused")
         try:
             yield
         finally:
             self.log.append("back")
 
-    def over(self, report: RunReport) -> None:
-        self.log.append(f"over {report.status}")
+    def finished(self, report: RunReport) -> None:
+        self.log.append(f"finished {report.status}")
 
     def close(self) -> None:
         self.log.append("close")
@@ -69,16 +69,16 @@ class Scripted:
 
 async def test_a_run_is_shown_until_it_is_over(make_run: Make, make_view: Make, make_node: Make) -> None:
     screen = Seen()
-    ending = await Following(make_run(make_view(make_node("a"))), screen).follow()
+    ending = await Follower(make_run(make_view(make_node("a"))), screen).follow()
     assert isinstance(ending, RunOutcome)
-    assert screen.log == ["show running", "over done"]
+    assert screen.log == ["show running", "finished done"]
 
 
 async def test_on_a_pipe_a_blocked_run_is_left_at_once(make_run: Make, make_view: Make, make_gate: Make) -> None:
     screen = Seen()
     blocked = make_view(status="blocked", blocked=[make_gate("a")])
-    left = await Following(make_run(blocked, takes=["answer"]), screen).follow()
-    assert left == Open(blocked, blocked=True)
+    left = await Follower(make_run(blocked, takes=["answer"]), screen).follow()
+    assert left == OpenRun(blocked, blocked=True)
     assert screen.log == ["show blocked", "blocked a"]
 
 
@@ -87,45 +87,45 @@ async def test_on_a_pipe_a_gate_beside_running_nodes_is_only_told(
 ) -> None:
     screen = Seen()
     run = make_run(make_view(blocked=[make_gate("a")]), make_view())
-    assert isinstance(await Following(run, screen).follow(), RunOutcome)
+    assert isinstance(await Follower(run, screen).follow(), RunOutcome)
     assert screen.log.count("blocked a") == 1
 
 
 async def test_with_wait_a_blocked_run_is_waited_for(make_run: Make, make_view: Make, make_gate: Make) -> None:
     screen = Seen()
     run = make_run(*[make_view(status="blocked", blocked=[make_gate("a")])] * 3)
-    assert isinstance(await Following(run, screen, wait=True).follow(), RunOutcome)
+    assert isinstance(await Follower(run, screen, wait=True).follow(), RunOutcome)
     assert screen.log.count("blocked a") == 1
 
 
 async def test_a_person_is_asked_and_what_they_type_is_sent(make_run: Make, make_view: Make, make_gate: Make) -> None:
     screen, person = Seen(), Scripted("yes")
     run = make_run(make_view(status="blocked", blocked=[make_gate("a")]), takes=["answer"])
-    assert isinstance(await Following(run, screen, person).follow(), RunOutcome)
+    assert isinstance(await Follower(run, screen, person.ask).follow(), RunOutcome)
     assert run.updates == [("answer", {"node": "a", "value": "yes"})]
-    assert "tell answer was applied" in screen.log
-    assert screen.log.index("aside") < screen.log.index("tell answer was applied") < screen.log.index("back")
+    assert "notice answer was applied" in screen.log
+    assert screen.log.index("paused") < screen.log.index("notice answer was applied") < screen.log.index("back")
 
 
 async def test_a_refused_answer_is_told_and_asked_for_again(make_run: Make, make_view: Make, make_gate: Make) -> None:
     screen, person = Seen(), Scripted("x", "y", "n no")
     run = make_run(make_view(status="blocked", blocked=[make_gate("a", "approve")]), takes=["reject"])
-    assert isinstance(await Following(run, screen, person).follow(), RunOutcome)
+    assert isinstance(await Follower(run, screen, person.ask).follow(), RunOutcome)
     assert [name for name, _ in run.updates] == ["approve", "reject"]
-    assert "tell approve does not fit" in screen.log
+    assert "notice approve does not fit" in screen.log
     assert len(person.asked) == 3
 
 
 async def test_who_types_nothing_leaves_the_run_blocked(make_run: Make, make_view: Make, make_gate: Make) -> None:
     blocked = make_view(status="blocked", blocked=[make_gate("a")])
-    left = await Following(make_run(blocked, takes=["answer"]), Seen(), Scripted()).follow()
-    assert left == Open(blocked, blocked=True)
+    left = await Follower(make_run(blocked, takes=["answer"]), Seen(), Scripted().ask).follow()
+    assert left == OpenRun(blocked, blocked=True)
 
 
 async def test_a_question_somebody_else_settled_is_withdrawn(make_run: Make, make_view: Make, make_gate: Make) -> None:
     screen, person = Seen(), Scripted(silent=True)
     blocked = make_view(status="blocked", blocked=[make_gate("a")])
-    ending = await Following(make_run(*[blocked] * 3, make_view()), screen, person).follow()
+    ending = await Follower(make_run(*[blocked] * 3, make_view()), screen, person.ask).follow()
     assert isinstance(ending, RunOutcome)
     assert len(person.asked) == 1
     assert screen.log.index("back") < screen.log.index("show running")
@@ -134,7 +134,7 @@ async def test_a_question_somebody_else_settled_is_withdrawn(make_run: Make, mak
 async def test_a_run_that_blocks_again_asks_again(make_run: Make, make_view: Make, make_gate: Make) -> None:
     blocked = make_view(status="blocked", blocked=[make_gate("a", "retry_node")])
     run = make_run(blocked, takes=["retry_node"], updates=3)
-    assert isinstance(await Following(run, Seen(), Scripted("r", "r", "r")).follow(), RunOutcome)
+    assert isinstance(await Follower(run, Seen(), Scripted("r", "r", "r").ask).follow(), RunOutcome)
     assert len(run.updates) == 3
 
 
@@ -142,19 +142,19 @@ async def test_patience_has_an_end_and_the_run_goes_on(
     make_run: Make, make_view: Make, never_ending: RunOutcome
 ) -> None:
     run = make_run(make_view(), end=never_ending)
-    left = await Following(run, Seen()).follow(0.05)
-    assert left == Open(make_view())
+    left = await Follower(run, Seen()).follow(0.05)
+    assert left == OpenRun(make_view())
     assert not run.over.is_set()
 
 
 async def test_patience_also_ends_a_question(make_run: Make, make_view: Make, make_gate: Make) -> None:
     run = make_run(make_view(status="blocked", blocked=[make_gate("a")]), takes=["answer"])
-    assert isinstance(await Following(run, Seen(), Scripted(silent=True)).follow(0.05), Open)
+    assert isinstance(await Follower(run, Seen(), Scripted(silent=True).ask).follow(0.05), OpenRun)
 
 
 async def test_a_server_that_stays_away_ends_the_watching(make_run: Make, make_view: Make) -> None:
     with pytest.raises(Unreachable, match="gone"):
-        await Following(make_run(make_view(), gone=Unreachable("gone")), Seen()).follow()
+        await Follower(make_run(make_view(), gone=Unreachable("gone")), Seen()).follow()
 
 
 async def test_a_run_too_quick_to_be_seen_is_looked_at_once_more(
@@ -162,7 +162,7 @@ async def test_a_run_too_quick_to_be_seen_is_looked_at_once_more(
 ) -> None:
     screen = Seen()
     run = make_run(last=make_view(make_node("a", "succeeded"), status="cancelled"))
-    ending = await Following(run, screen).follow()
+    ending = await Follower(run, screen).follow()
     assert isinstance(ending, RunOutcome)
     assert [node.id for node in ending.report.nodes] == ["a"]
-    assert screen.log == ["show cancelled", "over done"]
+    assert screen.log == ["show cancelled", "finished done"]

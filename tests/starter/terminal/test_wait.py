@@ -9,7 +9,7 @@ import pytest
 
 from starter.client.errors import Exit, Unreachable
 from starter.client.outcome import RunOutcome
-from starter.terminal.wait import attend, detach, screen_for
+from starter.terminal.wait import detach, screen_for, wait_for_run
 
 Make = Callable[..., Any]
 
@@ -20,7 +20,7 @@ async def test_the_answer_is_on_stdout_and_the_rest_on_stderr(
 ) -> None:
     terminal = make_terminal()
     run = make_run(make_view(), end=RunOutcome(make_report(status)))
-    assert await attend(run, terminal) == code
+    assert await wait_for_run(run, terminal) == code
     assert terminal.out.getvalue() == "42\n"
     assert terminal.err.getvalue().splitlines()[:2] == ["run run-1", "ui  http://localhost:8233/r"]
 
@@ -30,7 +30,7 @@ async def test_a_refused_run_exits_2_with_its_problems(
 ) -> None:
     terminal = make_terminal()
     end = RunOutcome(make_report("failed", answer=None, problem="nodes[0]: no"), "InvalidPlan")
-    assert await attend(make_run(make_view(), end=end), terminal) == Exit.USAGE
+    assert await wait_for_run(make_run(make_view(), end=end), terminal) == Exit.USAGE
     assert "  nodes[0]: no" in terminal.err.getvalue().splitlines()
     assert terminal.out.getvalue() == ""
 
@@ -40,21 +40,21 @@ async def test_output_none_leaves_stdout_empty(
     make_terminal: Make, make_run: Make, make_view: Make, output: str, written: str
 ) -> None:
     terminal = make_terminal(output)
-    await attend(make_run(make_view()), terminal)
+    await wait_for_run(make_run(make_view()), terminal)
     assert terminal.out.getvalue() == written
 
 
 async def test_json_is_the_report(make_terminal: Make, make_run: Make, make_view: Make, make_report: Make) -> None:
     terminal = make_terminal("json")
     report = make_report(ui_url="http://ui", answer={"a": [1]})
-    await attend(make_run(make_view(), end=RunOutcome(report)), terminal)
+    await wait_for_run(make_run(make_view(), end=RunOutcome(report)), terminal)
     assert json.loads(terminal.out.getvalue()) == report.model_dump(mode="json")
     assert terminal.out.getvalue().count("\n") == 1
 
 
 async def test_jsonl_ends_with_the_report(make_terminal: Make, make_run: Make, make_view: Make) -> None:
     terminal = make_terminal("jsonl")
-    assert await attend(make_run(make_view()), terminal) == Exit.ANSWER
+    assert await wait_for_run(make_run(make_view()), terminal) == Exit.ANSWER
     events = [json.loads(line) for line in terminal.out.getvalue().splitlines()]
     assert [event["event"] for event in events] == ["run_started", "finished"]
 
@@ -64,7 +64,7 @@ async def test_a_blocked_run_on_a_pipe_shows_question_and_commands_and_exits_4(
 ) -> None:
     terminal = make_terminal("json", flags=" --address h:1")
     run = make_run(make_view(status="blocked", blocked=[make_gate("a")]), takes=["answer"])
-    assert await attend(run, terminal) == Exit.OPEN
+    assert await wait_for_run(run, terminal) == Exit.OPEN
     said = terminal.err.getvalue()
     for line in ("a: a?", "    sennit answer run-1 a --address h:1", "  watch it:  sennit watch run-1 --address h:1"):
         assert line in said.splitlines()
@@ -76,7 +76,7 @@ async def test_the_end_of_patience_exits_4_also_before_anything_was_seen(
 ) -> None:
     for views in ((), (make_view(),)):
         terminal = make_terminal("json")
-        assert await attend(make_run(*views, end=never_ending), terminal, limit=0.05) == Exit.OPEN
+        assert await wait_for_run(make_run(*views, end=never_ending), terminal, limit=0.05) == Exit.OPEN
         assert json.loads(terminal.out.getvalue())["status"] == "running"
         assert "cancel it: sennit cancel run-1" in terminal.err.getvalue()
 
@@ -86,7 +86,7 @@ async def test_an_interrupt_says_how_to_come_back(
 ) -> None:
     terminal = make_terminal()
     run = make_run(make_view(), end=never_ending)
-    watching = asyncio.create_task(attend(run, terminal))
+    watching = asyncio.create_task(wait_for_run(run, terminal))
     while "run-1" not in terminal.err.getvalue():
         await asyncio.sleep(0)
     watching.cancel()
@@ -100,7 +100,7 @@ async def test_an_interrupt_says_how_to_come_back(
 async def test_a_lost_server_says_how_to_come_back(make_terminal: Make, make_run: Make, make_view: Make) -> None:
     terminal = make_terminal()
     with pytest.raises(Unreachable):
-        await attend(make_run(make_view(), gone=Unreachable("gone")), terminal)
+        await wait_for_run(make_run(make_view(), gone=Unreachable("gone")), terminal)
     assert "the run goes on" in terminal.err.getvalue()
 
 
@@ -121,7 +121,7 @@ def test_a_detached_start_gives_the_id(make_terminal: Make, make_run: Make, outp
 
 @pytest.mark.parametrize(
     ("output", "tty", "name"),
-    [("text", True, "Board"), ("text", False, "Lines"), ("json", True, "Board"), ("jsonl", True, "Events")],
+    [("text", True, "LiveTable"), ("text", False, "Lines"), ("json", True, "LiveTable"), ("jsonl", True, "Events")],
 )
 def test_progress_is_shown_as_the_terminal_allows(make_terminal: Make, output: str, tty: bool, name: str) -> None:
     assert type(screen_for(make_terminal(output, tty=tty))).__name__ == name

@@ -6,7 +6,7 @@ from doubles.svg import Drawing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflows.drawing.diagram import Mark, Node, Sketch
+from workflows.drawing.diagram import Diagram, Mark, Node
 from workflows.drawing.layout import arrange
 from workflows.drawing.picture import picture
 from workflows.drawing.styles import LOOKS
@@ -17,7 +17,7 @@ NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,39}", fullmatch=True)
 
 
 @st.composite
-def drawings(draw: st.DrawFn, most: int = 30) -> tuple[Sketch, list[Mark]]:
+def drawings(draw: st.DrawFn, most: int = 30) -> tuple[Diagram, list[Mark]]:
     """A graph with any statuses and texts."""
     count = draw(st.integers(1, most))
     graph = [draw(st.lists(st.integers(0, node - 1), max_size=3)) if node else [] for node in range(count)]
@@ -26,7 +26,7 @@ def drawings(draw: st.DrawFn, most: int = 30) -> tuple[Sketch, list[Mark]]:
         Mark(draw(st.sampled_from(STATUSES)), draw(st.sampled_from(["", "59.9 s", "1000/1000"])), title=draw(TEXTS))
         for _ in graph
     ]
-    return Sketch(arrange(graph), nodes), marks
+    return Diagram(arrange(graph), nodes), marks
 
 
 def counted(marks: list[Mark]) -> dict[str, int]:
@@ -35,15 +35,15 @@ def counted(marks: list[Mark]) -> dict[str, int]:
 
 @settings(max_examples=150)
 @given(drawings(), st.booleans(), st.booleans())
-def test_nothing_overlaps_or_is_cut(drawn: tuple[Sketch, list[Mark]], whole: bool, alone: bool) -> None:
+def test_nothing_overlaps_or_is_cut(drawn: tuple[Diagram, list[Mark]], whole: bool, alone: bool) -> None:
     sketch, marks = drawn
-    drawing = Drawing(picture(sketch, marks, counts=counted(marks), whole=whole, alone=alone))
+    drawing = Drawing(picture(sketch, marks, counts=counted(marks), whole=whole, standalone=alone))
     assert drawing.clashes() == []
     assert len(drawing.boxes) == len(marks) or not whole
 
 
 @given(drawings(most=60))
-def test_the_picture_stands_still(drawn: tuple[Sketch, list[Mark]]) -> None:
+def test_the_picture_stands_still(drawn: tuple[Diagram, list[Mark]]) -> None:
     sketch, marks = drawn
     running = [Mark("running") for _ in marks]
     found = [sorted(Drawing(picture(sketch, some)).boxes) for some in (marks, running)]
@@ -51,9 +51,9 @@ def test_the_picture_stands_still(drawn: tuple[Sketch, list[Mark]]) -> None:
 
 
 @given(drawings())
-def test_the_same_run_gives_the_same_picture(drawn: tuple[Sketch, list[Mark]]) -> None:
+def test_the_same_run_gives_the_same_picture(drawn: tuple[Diagram, list[Mark]]) -> None:
     sketch, marks = drawn
-    again = Sketch(sketch.layout, list(sketch.nodes))
+    again = Diagram(sketch.layout, list(sketch.nodes))
     assert picture(sketch, marks) == picture(again, list(marks))
 
 
@@ -63,7 +63,7 @@ def test_a_status_shows_without_its_colour() -> None:
 
 
 def test_titles_and_progress_of_a_map() -> None:
-    sketch = Sketch(arrange([[], [0]]), [Node("list"), Node("m", "map read")])
+    sketch = Diagram(arrange([[], [0]]), [Node("list"), Node("m", "map read")])
     svg = picture(sketch, [Mark("succeeded"), Mark("running", "9/30", 0.3, "m <is> {running}")])
     drawing = Drawing(svg)
     assert drawing.titles == ["m <is> {running}"]
@@ -74,7 +74,7 @@ def test_titles_and_progress_of_a_map() -> None:
 
 def test_many_links_to_one_node_are_a_comb() -> None:
     fan = [[], *([0] for _ in range(20)), list(range(1, 21))]
-    svg = picture(Sketch(arrange(fan), [Node(f"n{n}") for n in range(22)]), [Mark("pending")] * 22)
+    svg = picture(Diagram(arrange(fan), [Node(f"n{n}") for n in range(22)]), [Mark("pending")] * 22)
     assert "c" not in "".join(re.findall(r"<path d='(.*?)'", svg))
     assert Drawing(svg).clashes() == []
 
@@ -83,7 +83,7 @@ def test_layers_stand_for_nodes_in_a_big_graph() -> None:
     graph = [[node - 20] if node >= 20 else [] for node in range(400)]
     marks = [Mark(STATUSES[node % 8]) for node in range(400)]
     drawing = Drawing(
-        picture(Sketch(arrange(graph), [Node(f"n{n}") for n in range(400)]), marks, counts=counted(marks))
+        picture(Diagram(arrange(graph), [Node(f"n{n}") for n in range(400)]), marks, counts=counted(marks))
     )
     assert drawing.clashes() == []
     told = [area.text for area in drawing.texts]
@@ -93,20 +93,20 @@ def test_layers_stand_for_nodes_in_a_big_graph() -> None:
 
 def test_counts_of_three_digits_are_exact() -> None:
     marks = [Mark(STATUSES[node % 8]) for node in range(7_992)]
-    drawing = Drawing(picture(Sketch(arrange([[] for _ in marks]), [Node("n") for _ in marks]), marks))
+    drawing = Drawing(picture(Diagram(arrange([[] for _ in marks]), [Node("n") for _ in marks]), marks))
     assert drawing.clashes() == []
     assert [area.text for area in drawing.texts].count("999") == 8
 
 
 def test_huge_layers_are_counted_in_thousands() -> None:
     marks = [Mark(STATUSES[node % 8]) for node in range(16_000)]
-    sketch = Sketch(arrange([[] for _ in marks]), [Node("n" * 40) for _ in marks])
+    sketch = Diagram(arrange([[] for _ in marks]), [Node("n" * 40) for _ in marks])
     drawing = Drawing(picture(sketch, marks, counts=counted(marks)))
     assert drawing.clashes() == []
     assert [area.text for area in drawing.texts].count("2k") == 8
 
 
 def test_a_file_of_its_own_follows_the_page() -> None:
-    svg = picture(Sketch(arrange([[]]), [Node("a")], badged=False), [Mark("planned")], alone=True)
+    svg = picture(Diagram(arrange([[]]), [Node("a")], with_badges=False), [Mark("planned")], standalone=True)
     assert "xmlns=" in svg
     assert "prefers-color-scheme:dark" in svg

@@ -24,7 +24,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner
 
 from activities.definitions import Activities
 from starter.client.client import Sennit
-from starter.client.connection import local_place
+from starter.client.connection import local_server
 from workflows.agent_run import AgentRun
 from workflows.messages import queues
 from workflows.run import engine
@@ -103,7 +103,7 @@ async def test_a_question_is_passed_on_to_the_root_and_settled_from_there(
     view = await until(handle, lambda view: view["blocked"])
     assert view["status"] == "running", "something beside it goes on"
     await handle.execute_update("skip_node", {"node": "beside"})
-    run = await Sennit(client, local_place("127.0.0.1:1", None)).find(handle.id)
+    run = await Sennit(client, local_server("127.0.0.1:1", None)).find(handle.id)
     async with aclosing(run.watch()) as views:
         shown = await anext(shown async for shown in views if shown.status == "blocked")
     [item] = shown.blocked
