@@ -14,9 +14,7 @@ from activities.llm.models import Models
 from activities.nodes.attempts import Attempts
 from activities.nodes.binding import parse_address
 from activities.nodes.documents import DocumentRule
-from activities.nodes.effect_ledger import EffectLedger
 from activities.nodes.group import GroupRun
-from activities.nodes.handlers import NodeHandlers
 from activities.nodes.heartbeat import beating
 from activities.nodes.runner import NodeRunner
 from activities.providers.settings import ModelSettings
@@ -74,13 +72,12 @@ class Activities:
         self._library = ArtifactReader(store)
         self._models = models or Models.of(ModelSettings())
         documents = DocumentRule(places.docs, places.docs_roots, places.any_docs, identity)
-        self._preparing = RunPreparer(store, self._library, registry, documents, self._models)
-        self._visibility = NamespaceAttributes()
-        self._planning = Planner(store, self._library, self._models)
-        self._concluding = RunConcluder(store, self._library)
+        self._preparer = RunPreparer(store, self._library, registry, documents, self._models)
+        self._namespace = NamespaceAttributes()
+        self._planner = Planner(store, self._library, self._models)
+        self._concluder = RunConcluder(store, self._library)
         llm = ModelCalls(self._models, self._library)
-        kinds = NodeHandlers(registry, llm, self._library, places.index, documents, EffectLedger(store))
-        self._nodes = NodeRunner(store, self._library, kinds)
+        self._nodes = NodeRunner(store, self._library, registry, llm, places.index, documents)
 
     @property
     def providers(self) -> tuple[str, ...]:
@@ -104,20 +101,20 @@ class Activities:
     @activity.defn(name=contracts.PREPARE.name)
     async def prepare(self, call: PrepareCall) -> PreparedRun:
         """Open a run. Safe to repeat."""
-        prepared = await _answered(self._preparing.prepare(_home(call.run), call))
-        names = await self._visibility.attributes(activity.client())
+        prepared = await _typed(self._preparer.prepare(_run_prefix(call.run), call))
+        names = await self._namespace.attributes(activity.client())
         found = {"attributes": names, "rates": self._models.rates}
         return prepared.model_copy(update={name: value for name, value in found.items() if value})
 
     @activity.defn(name=contracts.CHECK_PLAN.name)
     async def check_plan(self, call: CheckCall) -> CheckResult:
         """Check a draft. Safe to repeat."""
-        return await _answered(self._preparing.check(_home(call.run), call))
+        return await _typed(self._preparer.check(_run_prefix(call.run), call))
 
     @activity.defn(name=contracts.LOAD_PLAN.name)
     async def load_plan(self, call: LoadCall) -> CheckResult:
         """Return the execution_plan of a checked plan. Safe to repeat."""
-        return await _answered(self._preparing.load(_home(call.run), call))
+        return await _typed(self._preparer.load(_run_prefix(call.run), call))
 
     @activity.defn(name=contracts.PLAN.name)
     async def plan(self, call: PlanCall) -> PlanResult:
@@ -125,66 +122,62 @@ class Activities:
         attempts = Attempts.of_this_activity()
         async with beating(attempts.beat):
             attempts.allow(SERVICE_ATTEMPTS)
-            add = self._beginning(call).add if call.stream else None
-            work = self._planning.plan(_home(call.run), call, attempts, add)
-            planned = await _answered(work, attempts)
-        return _with_all(planned, attempts)
+            add = self._streamer(call).add if call.stream else None
+            work = self._planner.plan(_run_prefix(call.run), call, attempts, add)
+            planned = await _typed(work, attempts)
+        return _with_usage(planned, attempts)
 
-    def _beginning(self, call: PlanCall) -> PlanStreamer:
+    def _streamer(self, call: PlanCall) -> PlanStreamer:
         info = activity.info()
         run = activity.client().get_workflow_handle(info.workflow_id or "", run_id=info.workflow_run_id)
 
         async def send(draft: PlanDraft) -> None:
             await run.signal("drafted", draft)
 
-        return PlanStreamer(self._preparing, _home(call.run), call.charter, info.attempt, send)
+        return PlanStreamer(self._preparer, _run_prefix(call.run), call.charter, info.attempt, send)
 
     @activity.defn(name=contracts.CONCLUDE.name)
     async def conclude(self, call: ConcludeCall) -> Conclusion:
         """Bind the answer. Safe to repeat."""
-        return await _answered(self._concluding.conclude(_home(call.run), call))
+        return await _typed(self._concluder.conclude(_run_prefix(call.run), call))
 
     @activity.defn(name=contracts.DELEGATE.name)
     async def delegate(self, call: NodeCall) -> SubagentRequest:
         """Bind what a sub-agent is started with. Safe to repeat."""
         async with beating(tuple):
-            return await _answered(self._nodes.delegation(call, run_prefix=_home(call.run)))
+            return await _typed(self._nodes.delegation(call, run_prefix=_run_prefix(call.run)))
 
     def _node_activity(self, name: str) -> Callable[[NodeCall], Awaitable[GroupReply]]:
         @activity.defn(name=name)
         async def run_node(call: NodeCall) -> GroupReply:
-            return await self._one(call)
+            run_prefix, attempts = _run_prefix(call.run), Attempts.of_this_activity()
+            attempts.left = call.left
+            async with beating(attempts.beat):
+                if name == contracts.LLM.name:
+                    attempts.allow(MOST_ATTEMPTS)  # until the plan says how many
+                    checked = await _typed(self._library.plan(run_prefix, call.plan), attempts)
+                    attempts.allow(checked.spec(parse_address(call.nodes[0]).id).attempts)
+                work = self._nodes.run(call, call.nodes[0], call.refs, run_prefix=run_prefix, attempts=attempts)
+                reply = await _typed(work, attempts)
+            return GroupReply(nodes=(_with_usage(reply, attempts),))
 
         return run_node
-
-    async def _one(self, call: NodeCall) -> GroupReply:
-        attempts = Attempts.of_this_activity()
-        attempts.left = call.left
-        async with beating(attempts.beat):
-            if activity.info().activity_type == contracts.LLM.name:
-                attempts.allow(MOST_ATTEMPTS)  # until the plan says how many
-                checked = await _answered(self._library.plan(_home(call.run), call.plan), attempts)
-                attempts.allow(checked.spec(parse_address(call.nodes[0]).id).attempts)
-            reply = await _answered(self._run(call, call.nodes[0], call.refs, attempts), attempts)
-        return GroupReply(nodes=(_with_all(reply, attempts),))
-
-    async def _run(self, call: NodeCall, path: str, refs: dict[str, str], attempts: Attempts) -> NodeReply:
-        return await self._nodes.run(call, path, refs, run_prefix=_home(call.run), attempts=attempts)
 
     @activity.defn(name=contracts.GROUP.name)
     async def group(self, call: NodeCall) -> GroupReply:
         """Run several nodes with the edges among them. Never raises for a node."""
-        run_prefix, attempts = _home(call.run), Attempts.of_this_activity()
-        checked = await _answered(self._library.plan(run_prefix, call.plan))
+        run_prefix, attempts = _run_prefix(call.run), Attempts.of_this_activity()
+        checked = await _typed(self._library.plan(run_prefix, call.plan))
 
         async def run_one(path: str, refs: dict[str, str]) -> NodeReply:
             reads = [checked.name_at(index) for index in checked.spec(parse_address(path).id).reads]
-            return await self._run(call, path, {name: refs[name] for name in reads if name in refs}, attempts)
+            read = {name: refs[name] for name in reads if name in refs}
+            return await self._nodes.run(call, path, read, run_prefix=run_prefix, attempts=attempts)
 
         group = GroupRun(checked, call.nodes, call.refs, run_one)
         async with beating(lambda: (group.progress,)):
             try:
-                await _answered(group.run(lambda digest: self._library.value(run_prefix, digest), checked.wanted))
+                await _typed(group.run(lambda digest: self._library.value(run_prefix, digest), checked.wanted))
             except asyncio.CancelledError:
                 if _shutting_down() or not activity.is_cancelled():
                     raise
@@ -196,8 +189,8 @@ def _shutting_down() -> bool:
     return details is not None and details.worker_shutdown
 
 
-async def _answered(work: Awaitable[T], attempts: Attempts | None = None) -> T:
-    """The activity boundary: whatever goes wrong leaves as a typed, short, honest failure."""
+async def _typed(work: Awaitable[T], attempts: Attempts | None = None) -> T:
+    """The activity boundary: any error leaves as a typed failure with a short message."""
     try:
         return await work
     except ApplicationError:
@@ -206,13 +199,13 @@ async def _answered(work: Awaitable[T], attempts: Attempts | None = None) -> T:
         raise (attempts or Attempts.of_this_activity()).failed(error) from None
 
 
-def _with_all(reply: Paid, attempts: Attempts) -> Paid:
-    """Return the last attempt's reply with what all attempts used; a marked node's has what was cut off."""
+def _with_usage(reply: Paid, attempts: Attempts) -> Paid:
+    """Return the reply with what all attempts used; that of a marked node has what was cut off."""
     return reply.model_copy(update={"usage": attempts.spent.plus(reply.usage)}) if any(attempts.spent) else reply
 
 
-def _home(run: str) -> str:
-    """Return the folder of a run's artifacts. Raises a final failure for anything that is no run id."""
+def _run_prefix(run: str) -> str:
+    """Return the folder of a run's artifacts. Raises a final failure for a name that is not a run id."""
     if not run or not all(part.isalnum() for part in run.split("-")):
         raise ApplicationError(f"{run!r:.80} is no run id", type="InvalidRequest", non_retryable=True)
     return f"{activity.info().namespace}/{run}"

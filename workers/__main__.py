@@ -22,7 +22,7 @@ Settings are SENNIT_* variables; the connection is that of the temporal command 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command in `arguments` and return its exit code; a wrong call is answered with one line on stderr."""
-    from activities.storage.redaction import Redactor
+    from activities.storage.redaction import redact
     from workers.roles import ROLES, UnknownRole
     from workers.settings import WrongSetting
 
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return catalogue() if arguments[0] == "catalogue" else serve(arguments[0])
     except (UnknownRole, WrongSetting) as problem:
-        sys.stderr.write(Redactor(os.environ).clean(f"sennit worker: {problem}\n"))
+        sys.stderr.write(redact(f"sennit worker: {problem}\n"))
         return 2
 
 

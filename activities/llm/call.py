@@ -6,11 +6,18 @@ from typing import Any
 
 from activities.llm.inputs import PromptInputs, joins, prompt_inputs
 from activities.llm.models import Models
-from activities.llm.prompt_format import JoinerFormat, PromptFormat
+from activities.llm.reply import JoinerFormat, PromptFormat
 from activities.nodes.context import NodeContext, NodeOutput
-from activities.prompts import joiner, roles, summariser
-from activities.prompts.fence import fenced
-from activities.prompts.outputs import Budget, Piece, pieces, refers_to_goal, tokens_of, woven
+from activities.prompts import joiner, roles
+from activities.prompts.outputs import (
+    Budget,
+    OversizedPart,
+    fenced,
+    fill_prompt,
+    oversized_parts,
+    refers_to_goal,
+    tokens_of,
+)
 from activities.providers import Message, ModelReply, ModelRequest, ToolRequest
 from activities.storage.run_context import ArtifactReader
 from activities.toolbox.read_output import offered
@@ -43,7 +50,7 @@ class ModelCalls:
             reply = await self.models.complete(self._request(turn, work, telling), models, turn.attempts.own)
             return telling.read(reply, turn.attempts.progress)
         material, budget = prompt_inputs(turn, work), await self._budget(turn, work)
-        too_long = pieces(material.values, budget)
+        too_long = oversized_parts(material.values, budget)
         if too_long and work.context.over == "summarise" and work.turn is None:
             return NodeOutput({"excerpts": await self._excerpts(turn, too_long)}, more="calls")
         messages = await self._said(turn, work)
@@ -80,14 +87,16 @@ class ModelCalls:
         """Return how the node's call is put: to models, which need the material, and to be told."""
         lookup, given = turn.binder.lookup, await self._given(turn, work)
         if not joins(work):
-            return PromptFormat(roles.system(work.role), woven(work.prompt, lookup, budget, material.ended, given))
+            return PromptFormat(
+                roles.system(work.role), fill_prompt(work.prompt, lookup, budget, material.ended, given)
+            )
         replanning = None
         if turn.call.replans:
             charter = await self.library.charter(turn.run_prefix, turn.checked.charter)
             replanning = joiner.Replanning(charter.catalogue, [node.id for node in turn.checked.plan.nodes])
         prompt = joiner.prompt(work.prompt, lookup, material.ended, budget, given)
         if turn.call.objections:
-            prompt = f"{prompt}\n\n{joiner.refused(turn.call.objections)}"
+            prompt = f"{prompt}\n\n{joiner.format_objections(turn.call.objections)}"
         return JoinerFormat(joiner.system(replanning), prompt, material.cited, replanning)
 
     async def _given(self, turn: NodeContext, work: ModelCall) -> dict[str, str]:
@@ -125,7 +134,7 @@ class ModelCalls:
                 summaries.setdefault(call.excerpt.name, []).append(text)
         return Budget(work.context.tokens, READER if work.context.over == "reference" else "", summaries)
 
-    async def _excerpts(self, turn: NodeContext, wanted: Sequence[Piece]) -> list[dict[str, Any]]:
+    async def _excerpts(self, turn: NodeContext, wanted: Sequence[OversizedPart]) -> list[dict[str, Any]]:
         """Return what is to be summed up, its texts stored: what is wanted twice is the same."""
         return [
             Excerpt(
@@ -146,9 +155,9 @@ class ModelCalls:
         assert isinstance(host, ModelCall)
         text = await self.library.value(turn.run_prefix, excerpt.text)
         telling = PromptFormat(
-            roles.system(work.role), summariser.prompt(excerpt, text, host.prompt, turn.binder.lookup)
+            roles.system(work.role), roles.summary_prompt(excerpt, text, host.prompt, turn.binder.lookup)
         )
-        request = replace(self._request(turn, work, telling), template=summariser.TEMPLATE, inputs={"text": text})
+        request = replace(self._request(turn, work, telling), template=roles.SUMMARY_TEMPLATE, inputs={"text": text})
         return telling.read(await self.models.complete(request, models, turn.attempts.own), turn.attempts.progress)
 
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from activities.nodes.context import NodeContext
-from activities.prompts.outputs import referred, shown
-from activities.prompts.results import Result, results_of
+from activities.prompts.outputs import Result, results_of, untrusted_values, values_or_errors
 from workflows.plan.language import dependencies
 from workflows.plan.language.nodes import JoinNode, ModelCall, Node
 from workflows.plan.language.references import parse_reference
@@ -43,11 +42,11 @@ def prompt_inputs(turn: NodeContext, work: ModelCall) -> PromptInputs:
         ended, values = results_of(told, gathered), {}
     else:
         cited = ended = results_of({node.id: turn.binder.lookup(node.id)}, {node.id: own}) if own else {}
-        values = referred(work.prompt, turn.binder.lookup)
+        values = untrusted_values(work.prompt, turn.binder.lookup)
     places = {name: f"${{{name}}}" for name in values}
     good = [result for result in ended.values() if result.status == "succeeded"]
     places |= {result.node: f"${result.node}" if result.node in own else result.place for result in good}
-    return PromptInputs({**values, **shown(ended)}, places, ended, cited)
+    return PromptInputs({**values, **values_or_errors(ended)}, places, ended, cited)
 
 
 def _gathered(turn: NodeContext, node: Node) -> dict[str, list[str]]:

@@ -1,18 +1,20 @@
-"""One node's turn: what is to run and with what, and what it has made."""
+"""What a node runs with, and what it makes."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from activities.nodes.attempts import Attempts
-from activities.nodes.binding import Address, Binder
+from activities.nodes.binding import Address, Binder, work_at
 from activities.storage.run_context import StoredPlan
 from workflows.messages.contracts import NodeCall
+from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.language.limits import NO_USAGE, Usage
+from workflows.plan.language.nodes import AgentCall, ModelCall, Node, ToolCall
 
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """What is to run and with what."""
+    """One node, or one item of a map, and what it runs with."""
 
     checked: StoredPlan
     address: Address
@@ -20,6 +22,21 @@ class NodeContext:
     binder: Binder
     run_prefix: str
     attempts: Attempts
+
+    @property
+    def node(self) -> Node:
+        """The node as the plan has it."""
+        return self.checked.node(self.address.id)
+
+    @property
+    def work(self) -> ToolCall | ModelCall | AgentCall | None:
+        """The call to make; None for a node that only puts values together."""
+        return work_at(self.node, self.address)
+
+    @property
+    def spec(self) -> NodeSpec:
+        """What the scheduler knows of the node."""
+        return self.checked.spec(self.address.id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 This is the only place where that is decided. Messages are at most 500 characters, useful words first.
 """
 
-import os
 from datetime import timedelta
 
 from pydantic import ValidationError
@@ -11,7 +10,7 @@ from temporalio.exceptions import ApplicationError
 
 from activities.providers import ProviderError
 from activities.storage.artifacts import BodyMissing, StoreUnavailable
-from activities.storage.redaction import Redactor
+from activities.storage.redaction import redact
 from activities.toolbox import ToolError
 from workflows.plan.language.facts import FactTooLarge
 from workflows.plan.language.limits import NO_USAGE, Usage
@@ -57,7 +56,7 @@ def kind_of(error: BaseException) -> str:
 
 def message_of(error: BaseException) -> str:
     """Return the sentence, on one line, without this worker's secrets: what a library says may repeat them."""
-    text = " ".join(Redactor(os.environ).clean(str(error)).split()) or kind_of(error)
+    text = " ".join(redact(str(error)).split()) or kind_of(error)
     return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
 
 

@@ -1,23 +1,30 @@
-"""Runs one node: bind, look for its marker, call, keep the output, mark it done."""
+"""Runs one node: bind, look for its marker, call what its kind asks for, keep the output, mark it done."""
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
 
 from pydantic import BaseModel, ValidationError
 
 from activities.nodes.attempts import Attempts
 from activities.nodes.binding import Binder, parse_address
 from activities.nodes.content_key import content_key
-from activities.nodes.context import NodeContext
-from activities.nodes.effect_ledger import UNSURE
-from activities.nodes.error_mapping import NodeTimeout, OutputRefused, message_of
-from activities.nodes.handlers import NodeHandlers
+from activities.nodes.context import NodeContext, NodeOutput
+from activities.nodes.documents import DocumentRule
+from activities.nodes.effect_ledger import UNSURE, EffectLedger
+from activities.nodes.error_mapping import NodeTimeout, OutputRefused, SubAgentFailed, message_of
 from activities.nodes.replies import keep
+from activities.prompts.outputs import bind_goal, refers_to_goal
 from activities.storage.artifacts import ArtifactStore, encode
 from activities.storage.run_context import ArtifactReader
+from activities.toolbox import Registry, ToolContext
 from activities.toolbox.errors import UnknownOutcome
 from workflows.messages.contracts import NodeCall, NodeReply, SubagentRequest
+from workflows.messages.result import usage_in
 from workflows.plan.language.limits import NO_USAGE
+from workflows.plan.language.nodes import AgentCall, AgentNode, JoinNode, ModelCall, ToolCall
 from workflows.plan.language.references import parse_reference
 
 
@@ -28,13 +35,23 @@ class Marker(BaseModel):
     epoch: int = 1
 
 
+class ModelRunner(Protocol):
+    """Makes the model calls of nodes."""
+
+    async def run(self, context: NodeContext, work: ModelCall) -> NodeOutput:
+        """Return the model's output, or a request for more nodes."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeRunner:
-    """Runs nodes of checked plans on this worker."""
+    """Runs nodes of checked plans with the tools, models and documents of this worker."""
 
     store: ArtifactStore
     library: ArtifactReader
-    kinds: NodeHandlers
+    registry: Registry
+    models: ModelRunner
+    cache: Path
+    documents: DocumentRule
 
     async def run(
         self, call: NodeCall, path: str, refs: dict[str, str], *, run_prefix: str, attempts: Attempts
@@ -45,38 +62,61 @@ class NodeRunner:
         killed worker finds the marker and calls nothing again. A call cut off before its marker runs again.
         Raises whatever went wrong; `activities.nodes.error_mapping` says what it means.
         """
-        checked = await self.library.plan(run_prefix, call.plan)
-        address = parse_address(path)
-        binder = Binder(self.library, run_prefix, checked, call, refs)
-        turn = NodeContext(checked, address, call, binder, run_prefix, attempts)
-        key = content_key(checked, address, refs, call, self.kinds.version(turn))
-        done = await self._done(turn, key)
+        context = await self._context(call, path, refs, run_prefix, attempts)
+        tool = self.registry.get(context.work.tool) if isinstance(context.work, ToolCall) else None
+        key = content_key(context.checked, context.address, refs, call, tool.version if tool else "")
+        done = await self._marked(context, key)
         if done is not None:
             return done
         try:
-            reply = await self._called(turn)
+            reply = await self._keep(context, await self._within_timeout(context))
         except (NodeTimeout, OutputRefused) as error:
-            if not self.kinds.harmful(turn):
+            if tool is None or not tool.harmful:
                 raise
-            took = "it has taken effect" if isinstance(error, OutputRefused) else UNSURE
-            raise UnknownOutcome(f"{message_of(error)}; {took}") from None
+            effect = "it has taken effect" if isinstance(error, OutputRefused) else UNSURE
+            raise UnknownOutcome(f"{message_of(error)}; {effect}") from None
         marker = Marker(reply=reply, epoch=call.epoch).model_dump(mode="json", exclude_unset=True)
         kept = await self.store.mark(run_prefix, key, encode(marker))
         return Marker.model_validate_json(kept).reply
 
     async def delegation(self, call: NodeCall, *, run_prefix: str) -> SubagentRequest:
-        """Return what a node's sub-agent is started with. Safe to repeat."""
-        checked = await self.library.plan(run_prefix, call.plan)
-        address = parse_address(call.nodes[0])
-        binder = Binder(self.library, run_prefix, checked, call, call.refs)
-        return await self.kinds.delegation(NodeContext(checked, address, call, binder, run_prefix, Attempts(1, 0)))
+        """Return what a node's sub-agent is started with: outputs that its goal refers to are named in it, and given
+        beside it. Safe to repeat. Raises BindError, BodyMissing, StoreUnavailable.
+        """
+        context = await self._context(call, call.nodes[0], call.refs, run_prefix, Attempts(1, 0))
+        node = context.node
+        assert isinstance(node, AgentNode)
+        await context.binder.load(node, context.address)
+        charter = await self.library.charter(run_prefix, context.checked.charter)
+        goal, given = bind_goal(node.goal, context.binder.lookup)
+        if refers_to_goal(node.goal):
+            given = {**await self.library.given(run_prefix, charter), **given}
+        allowed = [entry["name"] for entry in charter.catalogue]
+        return SubagentRequest(
+            request={
+                "goal": goal,
+                **({"given": f"{call.run}/{await self.library.put(run_prefix, given)}"} if given else {}),
+                "tools": [name for name in allowed if node.tools is None or name in node.tools],
+                "docs": charter.docs,
+                "approval": charter.approval,
+                "budget": node.budget.model_dump(mode="json", exclude_none=True) if node.budget else None,
+                "on_failure": "partial",
+            }
+        )
 
-    async def _done(self, turn: NodeContext, key: str) -> NodeReply | None:
+    async def _context(
+        self, call: NodeCall, path: str, refs: dict[str, str], run_prefix: str, attempts: Attempts
+    ) -> NodeContext:
+        checked = await self.library.plan(run_prefix, call.plan)
+        binder = Binder(self.library, run_prefix, checked, call, refs)
+        return NodeContext(checked, parse_address(path), call, binder, run_prefix, attempts)
+
+    async def _marked(self, context: NodeContext, key: str) -> NodeReply | None:
         """Return what a marker says; one that cannot be read, or whose body is gone, is taken back.
 
         An outcome of an earlier plan is paid for already, and this plan may ask for other facts of it.
         """
-        prefix = turn.run_prefix
+        prefix = context.run_prefix
         text = await self.store.marked(prefix, key)
         if text is None:
             return None
@@ -88,38 +128,92 @@ class NodeRunner:
         if reply.ref is None or not await self.store.has(prefix, reply.ref):
             await self.store.unmark(prefix, key)
             return None
-        if reply.more or marker.epoch == turn.call.epoch:
+        if reply.more or marker.epoch == context.call.epoch:
             return reply
-        wanted, inline = _asked_of(turn)
+        wanted, inline = _wanted_of(context)
         fresh = await keep(self.store, prefix, await self.library.value(prefix, reply.ref), wanted, inline=inline)
         return fresh.model_copy(update={"attempt": 0, "usage": NO_USAGE} if any(reply.usage) else {})
 
-    async def _called(self, turn: NodeContext) -> NodeReply:
-        seconds = turn.checked.spec(turn.address.id).limit(item=turn.address.item is not None) / 1000
+    async def _within_timeout(self, context: NodeContext) -> NodeOutput:
+        seconds = context.spec.limit(item=context.address.item is not None) / 1000
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
-                answer = await self.kinds.run(turn)
+                return await self.output(context)
         except TimeoutError:
             if not limit.expired():
                 raise
             raise NodeTimeout(f"no result within {seconds:g} s") from None
-        wanted, inline = _asked_of(turn)
-        if answer.more:
-            wanted, inline = [], False
-        reply = await keep(self.store, turn.run_prefix, answer.output, wanted, inline=inline)
-        extra: dict[str, object] = {"attempt": turn.attempts.own} if turn.attempts.own > 1 else {}
-        if any(answer.usage):
-            extra["usage"] = answer.usage
-        if answer.more:
-            extra["more"] = answer.more
-        return reply.model_copy(update=extra) if extra else reply
+
+    async def output(self, context: NodeContext) -> NodeOutput:
+        """Return the node's output, by its kind. Raises whatever went wrong."""
+        node, work, call = context.node, context.work, context.call
+        if work is not None:
+            await context.binder.load(node, context.address)
+            if isinstance(work, AgentCall):
+                return _answer_of(call.answer, context.address.path)
+            return await (self._tool(context, work) if isinstance(work, ToolCall) else self.models.run(context, work))
+        if isinstance(node, JoinNode):
+            return NodeOutput(await _joined(context, node))
+        if node.kind == "map":
+            return NodeOutput([await self.library.value(context.run_prefix, item) for item in call.items if item])
+        return NodeOutput(call.answer)
+
+    async def _tool(self, context: NodeContext, work: ToolCall) -> NodeOutput:
+        tool = self.registry.get(work.tool)
+        arguments = context.binder.bound(work.args)
+        path, generation = context.address.path, context.address.generation
+        tool_context = ToolContext(
+            docs=self.documents.folder(context.checked.docs) if context.checked.docs else None,
+            cache=self.cache,
+            run_id=context.call.run,
+            node=path,
+            generation=generation,
+            attempt=context.attempts.own,
+            idempotency_key=f"{context.call.run}/{path}/{generation}",
+            progress=context.attempts.progress,
+        )
+        if not tool.harmful:
+            return NodeOutput(await tool.call(arguments, tool_context))
+        ledger, call = EffectLedger(self.store), partial(tool.call, arguments, tool_context)
+        return NodeOutput(await ledger.enter(context.run_prefix, tool_context.idempotency_key, tool.name, call))
+
+    async def _keep(self, context: NodeContext, made: NodeOutput) -> NodeReply:
+        wanted, inline = _wanted_of(context) if not made.more else ([], False)
+        reply = await keep(self.store, context.run_prefix, made.output, wanted, inline=inline)
+        extra: dict[str, object] = {"attempt": context.attempts.own} if context.attempts.own > 1 else {}
+        if any(made.usage):
+            extra["usage"] = made.usage
+        if made.more:
+            extra["more"] = made.more
+        return reply.model_copy(update=extra)
 
 
-def _asked_of(turn: NodeContext) -> tuple[list[str], bool]:
+def _wanted_of(context: NodeContext) -> tuple[list[str], bool]:
     """Return the facts that the plan asks of the node's output, and whether the output is the plan's answer."""
-    if turn.address.item is not None:
+    checked, address = context.checked, context.address
+    if address.item is not None:
         return [], False
-    whole = parse_reference(turn.checked.answer) if isinstance(turn.checked.answer, str) else None
-    inline = whole is not None and whole.node == turn.address.id and not whole.path
-    return turn.checked.wanted.get(turn.address.id, []), inline
+    whole = parse_reference(checked.answer) if isinstance(checked.answer, str) else None
+    return checked.wanted.get(address.id, []), whole is not None and whole.node == address.id and not whole.path
+
+
+async def _joined(context: NodeContext, node: JoinNode) -> Any:
+    if node.policy == "settled":
+        return await context.binder.settled(node.inputs)
+    values = [await context.binder.value(name) for name in node.inputs if name in context.call.refs]
+    return values[0] if node.policy == "first" else values
+
+
+def _answer_of(report: Any, node: str) -> NodeOutput:
+    """Return a sub-agent's answer as its node's output, with what its run has used.
+
+    An answer with evidence is `{answer, evidence}`, as that of a joiner; `sub.n1` is node n1 of the sub-agent of sub.
+    """
+    fields = report if isinstance(report, dict) else {}
+    if fields.get("answer") is None:
+        problem = fields.get("problem") or "it ended without one"
+        raise SubAgentFailed(f"the sub-agent gave no answer: {problem}", usage_in(report))
+    evidence = [{**piece, "node": f"{node}.{piece['node']}"} for piece in fields.get("evidence") or ()]
+    output = {"answer": fields["answer"], "evidence": evidence} if evidence else fields["answer"]
+    return NodeOutput(output, usage_in(report))

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from activities.prompts import roles
-from activities.prompts.outputs import Budget, fitted, shown, told_ends
+from activities.prompts.outputs import Budget, Result, fenced_blocks, format_ends, values_or_errors
 from activities.prompts.planner import FORMS, MOST_NODES
-from activities.prompts.results import Result
-from activities.prompts.tools import described
+from activities.prompts.tools import format_tools
 from workflows.plan.language.references import Reference, as_text, filled, path_text, resolve
 from workflows.plan.planner_format.calls import Tools
 
@@ -61,7 +60,7 @@ def system(replanning: Replanning | None) -> str:
     """Return what a joiner is told of its work; without `replanning` it must answer."""
     parts = [roles.system("joiner"), _ANSWER]
     if replanning is not None:
-        tools, first = described(replanning.catalogue), replanning.first
+        tools, first = format_tools(replanning.catalogue), replanning.first
         parts.append(_REPLAN.format(first=first, next=first + 1, most=MOST_NODES, forms=FORMS, tools=tools))
     return "\n\n".join(parts)
 
@@ -80,13 +79,13 @@ def prompt(
     goal = as_text(lookup("goal"))
     asked = filled(template, lambda reference: _named(reference, lookup, results)).strip()
     request = [goal, *([asked] if asked and asked != goal else [])]
-    blocks = fitted({**(given or {}), **shown(results)}, budget)
+    blocks = fenced_blocks({**(given or {}), **values_or_errors(results)}, budget)
     named = ["What the goal names in brackets:", *(blocks[name] for name in given)] if given else []
-    told = told_ends(results, blocks)
+    told = format_ends(results, blocks)
     return "\n\n".join(["The goal:", *request, *named, "The results:", *(told or ["There are none."])])
 
 
-def refused(objections: Sequence[str]) -> str:
+def format_objections(objections: Sequence[str]) -> str:
     """Return why the nodes that the joiner asked for could not be added."""
     told = "\n".join(f"- {objection}" for objection in objections)
     return f"The lines that you asked for last time cannot be added:\n{told}\nMend them, or answer."

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from activities.prompts.fence import fenced
-from activities.prompts.tools import described
+from activities.prompts.outputs import fenced
+from activities.prompts.tools import format_tools
 from activities.providers import Message
 
 MOST_NODES = 60
@@ -97,7 +97,7 @@ def system(catalogue: Sequence[dict[str, Any]]) -> str:
     fitting = [(goal, plan) for tools, goal, plan in EXAMPLES if allowed.issuperset(tools)]
     examples = "".join(f"\nExample. Goal: {goal}\n{plan}\n" for goal, plan in fitting)
     rules = _RULES.format(most=MOST_NODES)
-    return _SYSTEM.format(forms=FORMS, tools=described(catalogue), rules=rules, examples=examples)
+    return _SYSTEM.format(forms=FORMS, tools=format_tools(catalogue), rules=rules, examples=examples)
 
 
 def prompt(goal: str, given: Mapping[str, str]) -> str:
@@ -110,20 +110,20 @@ def prompt(goal: str, given: Mapping[str, str]) -> str:
     return "\n\n".join([asked, *told])
 
 
-def filled_in(goal: str, given: Mapping[str, str]) -> str:
+def fill_goal(goal: str, given: Mapping[str, str]) -> str:
     """Return the goal with what it names in brackets in place: for rules, which nothing in it can lead astray."""
     names = "|".join(map(re.escape, given))
     return re.sub(rf"\[({names})\]", lambda found: given[found[1]], goal) if given else goal
 
 
-def repair(said: str, problems: Sequence[str], ids: Sequence[str]) -> tuple[Message, ...]:
+def repair_messages(said: str, problems: Sequence[str], ids: Sequence[str]) -> tuple[Message, ...]:
     """Return the turns that ask for a better plan. `ids` are the draft's nodes in order, to name lines by."""
-    told = "\n".join(f"- {by_line(problem, ids)}" for problem in problems)
+    told = "\n".join(f"- {with_line_numbers(problem, ids)}" for problem in problems)
     text = f"This plan cannot run:\n{told}\n\nWrite the whole plan again with these mended."
     return Message("assistant", said or "(nothing)"), Message("user", text)
 
 
-def by_line(problem: str, ids: Sequence[str]) -> str:
+def with_line_numbers(problem: str, ids: Sequence[str]) -> str:
     """Return a problem with the numbers that the planner has written: `nodes[0].args` of `n1` is `line 1: args`."""
 
     def line(found: re.Match[str]) -> str:

@@ -10,7 +10,7 @@ DESCRIPTION_CHARACTERS = 500
 _LEVELS = 4
 
 
-def described(catalogue: Iterable[dict[str, Any]]) -> str:
+def format_tools(catalogue: Iterable[dict[str, Any]]) -> str:
     """Return a few lines for each tool."""
     return "\n\n".join(map(_tool, catalogue)) or "There are no tools in this run."
 

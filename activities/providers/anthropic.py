@@ -48,7 +48,7 @@ class Anthropic:
             body["temperature"] = request.temperature
         self._tools(body, request)
         if request.output_schema is not None and self.schema not in without:
-            schema = structured.closed(structured.wrapped(request.output_schema))
+            schema = structured.closed_schema(structured.wrapped(request.output_schema))
             body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
         return body
 
@@ -130,7 +130,7 @@ def _messages(request: ModelRequest, without: Without) -> list[dict[str, Any]]:
     """Return the turns; neighbours of one role are one turn, as the API wants the results of parallel calls."""
     prompt = request.prompt
     if request.output_schema is not None and Anthropic.schema in without:
-        prompt = f"{prompt}\n\n{structured.in_words(request.output_schema)}"
+        prompt = f"{prompt}\n\n{structured.schema_instruction(request.output_schema)}"
     turns: list[dict[str, Any]] = [{"role": "user", "content": [{"type": "text", "text": prompt}]}]
     for message in request.messages:
         role = "assistant" if message.role == "assistant" else "user"

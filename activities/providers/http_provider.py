@@ -28,7 +28,7 @@ from activities.providers.errors import (
     error_without_answer,
 )
 from activities.providers.model import ModelReply, ModelRequest, ProviderError
-from activities.providers.prices import DEFAULTS, priced
+from activities.providers.prices import DEFAULTS, with_cost
 from activities.providers.reply_builder import ReplyBuilder, tokens_in
 from activities.providers.settings import Server
 from activities.providers.sse import EventParser
@@ -152,7 +152,7 @@ class HttpProvider:
         written = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
         sent = Usage(tokens_in(len(written)), calls=1)
         most = sent._replace(output_tokens=body.get("max_completion_tokens") or body["max_tokens"])
-        await request.account.begin(priced(sent, request.model), priced(most, request.model))
+        await request.account.begin(with_cost(sent, request.model), with_cost(most, request.model))
         draft = ReplyBuilder(request, sent.input_tokens, wrapped=self._wire.schema not in without)
         first = asyncio.get_running_loop().time() + max(self._limits.first, request.seconds / 2)
         try:

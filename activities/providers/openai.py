@@ -108,7 +108,7 @@ class OpenAI:
 def _messages(request: ModelRequest, without: Without) -> list[dict[str, Any]]:
     prompt = request.prompt
     if request.output_schema is not None and OpenAI.schema in without:
-        prompt = f"{prompt}\n\n{structured.in_words(request.output_schema)}"
+        prompt = f"{prompt}\n\n{structured.schema_instruction(request.output_schema)}"
     first = [{"role": "system", "content": request.system}] if request.system else []
     return [*first, {"role": "user", "content": prompt}, *map(_turn, request.messages)]
 

@@ -27,7 +27,7 @@ def price_of(model: str, prompt: int = 0) -> tuple[int, int] | None:
     return (long[1], long[2]) if long and prompt > long[0] else (given, written)
 
 
-def priced(usage: Usage, model: str) -> Usage:
+def with_cost(usage: Usage, model: str) -> Usage:
     """Return usage with its cost in micro-dollars, rounded up; 0 where no price is known."""
     given, written = price_of(model, usage.input_tokens) or (0, 0)
     total = usage.input_tokens * given + usage.output_tokens * written

@@ -9,7 +9,7 @@ from pydantic_core import from_json
 from activities.providers import structured
 from activities.providers.errors import BadReply, ModelRefused, OutputCut, ReplyCut
 from activities.providers.model import ModelReply, ModelRequest, Stop, ToolRequest
-from activities.providers.prices import priced
+from activities.providers.prices import with_cost
 from workflows.plan.language.limits import NO_USAGE, Usage
 
 
@@ -89,7 +89,7 @@ class ReplyBuilder:
             raise BadReply(f"the reply of {self.request.model} is empty", retryable=True)
         value: Any = text
         if schema is not None and not calls:
-            value = structured.read(text, schema, in_wrap=self.wrapped)
+            value = structured.parse_json(text, schema, in_wrap=self.wrapped)
         return ModelReply(
             value,
             self.usage(),
@@ -111,7 +111,7 @@ class ReplyBuilder:
         written = self.output_tokens
         if written is None or self.stop is None:
             written = max(written or 0, tokens_in(self._bytes))
-        return priced(Usage(given, written, calls=1), self.request.model)
+        return with_cost(Usage(given, written, calls=1), self.request.model)
 
 
 def tokens_in(size: int) -> int:

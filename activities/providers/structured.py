@@ -28,13 +28,13 @@ def wrapped(schema: Schema) -> Schema:
     return outer | ({"$defs": schema["$defs"]} if "$defs" in schema else {})
 
 
-def closed(schema: Any) -> Any:
+def closed_schema(schema: Any) -> Any:
     """Return a schema whose objects allow the properties they name and no others, as some servers demand."""
     if isinstance(schema, list):
-        return [closed(part) for part in schema]
+        return [closed_schema(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    inner = {name: part if name in ("enum", "const") else closed(part) for name, part in schema.items()}
+    inner = {name: part if name in ("enum", "const") else closed_schema(part) for name, part in schema.items()}
     return {"additionalProperties": False, **inner} if isinstance(schema.get("properties"), dict) else inner
 
 
@@ -52,13 +52,13 @@ def is_strict(schema: Any) -> bool:
     return all(is_strict(part) for name, part in schema.items() if name not in ("enum", "const"))
 
 
-def in_words(schema: Schema) -> str:
+def schema_instruction(schema: Schema) -> str:
     """Return the instruction for a model whose server cannot be given a schema."""
     text = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
     return f"Answer with one JSON value that fits this JSON Schema, and with nothing else:\n{text}"
 
 
-def read(text: str, schema: Schema, *, in_wrap: bool) -> Any:
+def parse_json(text: str, schema: Schema, *, in_wrap: bool) -> Any:
     """Return the JSON value in a reply: all of it, inside a code fence, or what stands between words.
 
     `in_wrap` says that the server was given `wrapped(schema)`. Raises SchemaMismatch.

@@ -20,7 +20,7 @@ def queue_of(models: dict[str, list[str]], tools: dict[str, dict[str, Any]], nod
     return queues.llm_queue(_model(models, work))
 
 
-def leaves_models(plan: dict[str, Any]) -> bool:
+def needs_default_models(plan: dict[str, Any]) -> bool:
     """Whether a node of a plan, not yet checked, calls a model without naming it."""
     nodes = plan.get("nodes")
     works = [node.get("do", node) for node in nodes if isinstance(node, dict)] if isinstance(nodes, list) else []
@@ -43,7 +43,7 @@ def price_a_million(models: dict[str, list[str]], call: ModelCall) -> int:
     return max(price_of(_model(models, call)) or (0,))
 
 
-def without_price(models: dict[str, list[str]], plan: Plan) -> tuple[str, ...]:
+def price_warnings(models: dict[str, list[str]], plan: Plan) -> tuple[str, ...]:
     """Return a warning where models are called whose price is not known."""
     told = unpriced(_called(models, plan))
     return (told,) if told else ()

@@ -52,7 +52,7 @@ class Planner:
             request = ModelRequest(
                 role="planner",
                 model="",
-                goal=planner.filled_in(charter.goal, given),
+                goal=planner.fill_goal(charter.goal, given),
                 prompt=planner.prompt(charter.goal, given),
                 template=charter.goal,
                 tools=tuple(charter.catalogue),
@@ -88,7 +88,7 @@ class Planner:
         draft = await self.library.value(run_prefix, call.draft)
         nodes = draft.get("nodes") if isinstance(draft, dict) else None
         ids = [str(node.get("id")) for node in nodes or () if isinstance(node, dict)]
-        return planner.repair(await self.library.value(run_prefix, call.said), call.problems, ids)
+        return planner.repair_messages(await self.library.value(run_prefix, call.said), call.problems, ids)
 
 
 def _problems(reply: ModelReply, reader: LineReader, errors: list[str]) -> list[str]:

@@ -9,8 +9,8 @@ from activities.llm.call import OFFLINE
 from activities.llm.models import Models
 from activities.nodes.binding import parse_address
 from activities.nodes.documents import DocumentRule
-from activities.prompts.planner import by_line
-from activities.runs.model_choice import leaves_models, price_a_million, queue_of, without_price
+from activities.prompts.planner import with_line_numbers
+from activities.runs.model_choice import needs_default_models, price_a_million, price_warnings, queue_of
 from activities.runs.model_policy import disallowed_models
 from activities.storage.artifacts import ArtifactStore, digest_of, encode
 from activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
@@ -68,7 +68,7 @@ class RunPreparer:
             refused: CheckResult | None = None
         except InvalidPlan as error:
             plan, refused = {}, _refused(error.problems)
-        models = await self.models.chosen() if plan is None or leaves_models(plan) else self.models.wanted()
+        models = await self.models.chosen() if plan is None or needs_default_models(plan) else self.models.wanted()
         charter = RunContext(
             goal=call.goal,
             inputs=call.inputs,
@@ -148,7 +148,7 @@ class RunPreparer:
         checked = await self._checked(run_prefix, digest, charter, merged, ran)
         if checked.problems:
             names = [node.id for node in merged.nodes]
-            return CheckResult(problems=tuple(by_line(problem, names) for problem in checked.problems))
+            return CheckResult(problems=tuple(with_line_numbers(problem, names) for problem in checked.problems))
         more = forecast.tokens(merged.nodes) - forecast.tokens(base.nodes)
         return checked.model_copy(update={"why": delta.why[:WHY_CHARACTERS], "tokens": more})
 
@@ -183,7 +183,7 @@ class RunPreparer:
             execution_plan=execution_plan,
             wanted=dependencies.facts_wanted(plan),
             models=charter.models,
-            warnings=(*_warnings(plan), *without_price(charter.models, plan)),
+            warnings=(*_warnings(plan), *price_warnings(charter.models, plan)),
         )
         verdict = CheckResult(
             plan=await self.library.keep(run_prefix, checked), execution_plan=execution_plan, warnings=checked.warnings

@@ -1,8 +1,10 @@
 """Keeps credentials out of what a worker says: its log, and the errors that go into the history of runs."""
 
 import json
+import os
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 MASK = "[redacted]"
 
@@ -56,3 +58,13 @@ class Redactor:
 def _spellings(value: str) -> tuple[str, ...]:
     quoted = json.dumps(value)[1:-1]
     return value, quoted, json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1], json.dumps(quoted)[1:-1]
+
+
+def redact(text: str) -> str:
+    """Return `text` without the secrets that this process has in its environment."""
+    return _redactor(tuple(os.environ.items())).clean(text)
+
+
+@lru_cache(maxsize=1)
+def _redactor(env: tuple[tuple[str, str], ...]) -> Redactor:
+    return Redactor(dict(env))

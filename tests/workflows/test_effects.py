@@ -14,8 +14,8 @@ from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
 from activities.nodes import runner
 from activities.nodes.context import NodeContext, NodeOutput
 from activities.nodes.error_mapping import OutputRefused
-from activities.nodes.handlers import NodeHandlers
 from activities.nodes.replies import keep
+from activities.nodes.runner import NodeRunner
 
 pytestmark = pytest.mark.server
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
@@ -130,14 +130,14 @@ async def test_writes_of_a_map_are_not_repeated_when_only_their_gathering_failed
             raise OutputRefused("the output has too many bytes")
         return await keep(*args, **options)
 
-    async def gathers(kinds: NodeHandlers, turn: NodeContext) -> NodeOutput:
-        if turn.address.path == "w":
+    async def gathers(nodes: NodeRunner, context: NodeContext) -> NodeOutput:
+        if context.address.path == "w":
             await asyncio.sleep(0.6)
-        return await run(kinds, turn)
+        return await run(nodes, context)
 
-    run = NodeHandlers.run
+    run = NodeRunner.output
     monkeypatch.setattr(runner, "keep", keeps)
-    monkeypatch.setattr(NodeHandlers, "run", gathers)
+    monkeypatch.setattr(NodeRunner, "output", gathers)
     write = {"kind": "tool", "tool": "post", "args": {"text": "$item"}, "timeout": "500ms"}
     nodes = [call("l", args={"value": ["a", "b"]}), {"id": "w", "kind": "map", "over": "$l.value", "do": write}]
     handle = await start(plan={"nodes": nodes, "answer": "$w"}, approval="never")

@@ -13,7 +13,7 @@ from doubles.models import ModelServer, model_server
 from activities.llm.models import Models, unpriced
 from activities.providers import ModelReply, ModelRequest, ProviderError, Usage
 from activities.providers.limiter import Limiter, ProviderBusy
-from activities.providers.prices import DEFAULTS, price_of, priced
+from activities.providers.prices import DEFAULTS, price_of, with_cost
 from activities.providers.settings import ModelSettings
 from workflows.plan.language.limits import NO_USAGE
 from workflows.plan.language.nodes import Role
@@ -183,12 +183,12 @@ async def test_a_provider_nobody_has_is_named(models: Models) -> None:
 
 def test_prices_are_micro_dollars_rounded_up() -> None:
     used = Usage(1_000_000, 1_000_000)
-    assert priced(used, "openai:gpt-4o-2024-08-06").cost == priced(used, "openai:gpt-4o").cost == 12_500_000
-    assert priced(used, "openai:gpt-4o-2024-05-13").cost == 20_000_000
-    assert priced(Usage(100_000, 100_000), "anthropic:claude-haiku-5-5").cost == 60_000
-    assert priced(Usage(200_000, 100_000), "anthropic:claude-haiku-5-5-20261007").cost == 350_000, "a long prompt"
-    assert priced(Usage(1, 0), "openai:gpt-4o").cost == 3
-    assert priced(used, "openai:nobody").cost == priced(used, "offline").cost == 0
+    assert with_cost(used, "openai:gpt-4o-2024-08-06").cost == with_cost(used, "openai:gpt-4o").cost == 12_500_000
+    assert with_cost(used, "openai:gpt-4o-2024-05-13").cost == 20_000_000
+    assert with_cost(Usage(100_000, 100_000), "anthropic:claude-haiku-5-5").cost == 60_000
+    assert with_cost(Usage(200_000, 100_000), "anthropic:claude-haiku-5-5-20261007").cost == 350_000, "a long prompt"
+    assert with_cost(Usage(1, 0), "openai:gpt-4o").cost == 3
+    assert with_cost(used, "openai:nobody").cost == with_cost(used, "offline").cost == 0
     assert unpriced(["openai:gpt-4o", "offline"]) is None
     assert unpriced(["openai:x", "openai:x"]) == "no price is known for openai:x: it counts as 0"
 

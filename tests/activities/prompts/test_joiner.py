@@ -3,8 +3,7 @@
 from typing import Any
 
 from activities.prompts import joiner
-from activities.prompts.outputs import Budget
-from activities.prompts.results import results_of
+from activities.prompts.outputs import Budget, results_of
 from activities.toolbox import load_tools
 
 SETTLED: list[dict[str, Any]] = [

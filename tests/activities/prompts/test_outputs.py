@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.prompts.fence import fenced
 from activities.prompts.outputs import (
     MOST_PARTS,
     MOST_SUMMARIES,
     PART_TOKENS,
     Budget,
-    fitted,
-    handed_on,
-    pieces,
-    shared,
+    bind_goal,
+    fair_shares,
+    fenced,
+    fenced_blocks,
+    fill_prompt,
+    oversized_parts,
     tokens_of,
-    woven,
 )
 from workflows.plan.language.references import BindError
 
@@ -35,7 +35,7 @@ VALUES: dict[str, Any] = {
 
 
 def told(template: str, tokens: int = 1_000, reader: str = "") -> str:
-    return woven(template, VALUES.__getitem__, Budget(tokens, reader))
+    return fill_prompt(template, VALUES.__getitem__, Budget(tokens, reader))
 
 
 def test_trusted_text_and_numbers_stand_in_place_and_the_rest_is_fenced() -> None:
@@ -49,10 +49,10 @@ def test_trusted_text_and_numbers_stand_in_place_and_the_rest_is_fenced() -> Non
 
 
 def test_a_goal_is_handed_on_with_names_for_what_others_said() -> None:
-    goal, given = handed_on("$goal In $input.city, $a.count of $a.text for $$5: $c", VALUES.__getitem__)
+    goal, given = bind_goal("$goal In $input.city, $a.count of $a.text for $$5: $c", VALUES.__getitem__)
     assert goal == "Which is longer? In Rome, 3 of [given a.text] for $5: [given c]"
     assert given == {"given a.text": VALUES["a"]["text"], "given c": LONG}
-    text = woven("Do $goal", {"goal": goal}.__getitem__, Budget(), given=given)
+    text = fill_prompt("Do $goal", {"goal": goal}.__getitem__, Budget(), given=given)
     assert [block.split("\n")[0][-6:] for block in text.split("\n\n")[1:]] == ["a.text", "iven c"]
 
 
@@ -75,13 +75,13 @@ def test_every_item_of_a_list_that_is_cut_is_seen_as_long_as_that_helps() -> Non
 def test_what_is_far_too_large_is_left_to_the_reading_tool() -> None:
     text = told("$c", 40, "read_output")
     assert '[cut: 2,880 more characters of c; read_output(node="c", from=120) reads on]' in text
-    huge = woven("$x", {"x": "word " * 60_000}.__getitem__, Budget(2_000, "read_output"))
+    huge = fill_prompt("$x", {"x": "word " * 60_000}.__getitem__, Budget(2_000, "read_output"))
     assert tokens_of(huge) < 300
 
 
 def test_what_is_over_its_share_is_cut_into_parts_for_summaries() -> None:
     text = "\n".join(f"line {number} of a long text" for number in range(8_000))
-    found = pieces({"small": "word", "long": text}, Budget(1_000))
+    found = oversized_parts({"small": "word", "long": text}, Budget(1_000))
     assert {piece.name for piece in found} == {"long"}
     assert "".join(piece.text for piece in found) == text
     assert [piece.part for piece in found] == list(range(1, len(found) + 1))
@@ -92,7 +92,7 @@ def test_what_is_over_its_share_is_cut_into_parts_for_summaries() -> None:
 
 @given(st.text(min_size=1).map(lambda text: text * 9_000), st.integers(200, 20_000))
 def test_parts_are_the_beginning_of_the_text_and_none_is_too_long(text: str, tokens: int) -> None:
-    found = pieces({"x": text}, Budget(tokens))
+    found = oversized_parts({"x": text}, Budget(tokens))
     assert bool(found) == (tokens_of(text) > tokens)
     assert text.encode("utf-8", "replace").decode().startswith("".join(piece.text for piece in found))
     assert all(piece.text and tokens_of(piece.text) <= PART_TOKENS for piece in found)
@@ -101,18 +101,20 @@ def test_parts_are_the_beginning_of_the_text_and_none_is_too_long(text: str, tok
 
 def test_there_is_a_bound_to_what_is_summed_up_and_the_rest_is_cut_with_a_mark() -> None:
     values = {f"n{number}": "word " * 200_000 for number in range(5)}
-    found = pieces(values, Budget(1_000))
+    found = oversized_parts(values, Budget(1_000))
     assert len(found) == MOST_SUMMARIES
     assert {piece.name for piece in found} == {"n0", "n1"}
     summaries = {name: ["said"] * MOST_PARTS for name in ("n0", "n1")}
-    told = fitted(values, Budget(1_000, summaries=summaries))
+    told = fenced_blocks(values, Budget(1_000, summaries=summaries))
     assert "summary of n0\nsaid\n\nsaid" in told["n0"]
     assert re.search(r"\n\n\[cut: [0-9,]+ more characters of n0\]\n", told["n0"])
     assert re.search(r"word.*\n\[cut: [0-9,]+ more characters of n4\]\n", told["n4"])
 
 
 def test_a_part_without_a_summary_has_its_beginning_and_summaries_keep_to_the_budget() -> None:
-    told = fitted({"n": "word " * 20_000}, Budget(1_000, summaries={"n": ["said", None, "talked " * 9_000]}))["n"]
+    told = fenced_blocks({"n": "word " * 20_000}, Budget(1_000, summaries={"n": ["said", None, "talked " * 9_000]}))[
+        "n"
+    ]
     assert "said\n\n" in told
     assert "more characters of part 2 of n]" in told
     assert re.search(r"talked.*\n\[cut: [0-9,]+ more characters of n\]\n", told)
@@ -135,7 +137,7 @@ def test_no_text_can_close_its_fence(text: str) -> None:
 
 @given(st.lists(st.integers(0, 1_000), max_size=8), st.integers(0, 2_000))
 def test_shares_use_the_budget_up_and_never_more(sizes: list[int], total: int) -> None:
-    shares = shared(sizes, total)
+    shares = fair_shares(sizes, total)
     assert all(share <= size for share, size in zip(shares, sizes, strict=True))
     assert sum(shares) <= total
     if sum(sizes) <= total:

@@ -155,7 +155,7 @@ async def test_without_attributes_in_the_namespace_nothing_is_written(
     async def none(client: Client) -> tuple[str, ...]:
         return ()
 
-    monkeypatch.setattr(host._visibility, "attributes", none)
+    monkeypatch.setattr(host._namespace, "attributes", none)
     handle = await start(plan={"nodes": [call("a")]}, tenant="acme")
     await handle.result()
     assert (await kinds(handle))[UPSERTED] == 0

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.llm.joiner_reply import JoinerReply, UnreadableReply, read_reply
-from activities.prompts.results import Result
+from activities.llm.reply import JoinerReply, UnreadableReply, read_reply
+from activities.prompts.outputs import Result
 from workflows.messages.evidence import conclusion_of
 
 PASSAGES = {
