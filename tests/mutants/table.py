@@ -223,8 +223,8 @@ MUTANTS = (
     Mutant(
         "runner: a marker without its output counts",
         "activities/nodes/runner.py",
-        "        if reply.ref is not None and await self.store.has(run_prefix, reply.ref):",
-        "        if reply.ref is not None:",
+        "        if reply.ref is None or not await self.store.has(prefix, reply.ref):",
+        "        if reply.ref is None:",
         ("tests/activities/nodes",),
     ),
 )
