@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from pydantic import BaseModel
+
 from activities.sandbox import SandboxChoice, bubblewrap
 from activities.sandbox.restrict import landlock_abi
 from activities.toolbox.errors import SandboxFailed, SandboxLimit
@@ -48,9 +50,11 @@ class NoSandbox(Exception):
     """No sandbox works on this machine; the message says what was tried and what failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """How a command ended. `truncated` if it wrote more than is kept; `left_out` names files missing from `files`."""
+class Report(BaseModel):
+    """How a command ended: `files` are new or changed texts, `left_out` names the other files.
+
+    `truncated` when it wrote more than 100,000 bytes to one stream.
+    """
 
     exit_code: int
     stdout: str

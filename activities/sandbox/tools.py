@@ -1,4 +1,4 @@
-"""`python` and `shell`: code that a plan brings, run where it can do no harm."""
+"""`python` and `shell`: run code of a plan in the sandbox."""
 
 import json
 from pathlib import PurePosixPath
@@ -35,7 +35,7 @@ if scope.get("result") is not None:
 """
 
 
-class Surroundings(BaseModel):
+class CodeArguments(BaseModel):
     """What code finds in its private folder, and how long it may take."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,70 +58,55 @@ class Surroundings(BaseModel):
         return files
 
 
-class PythonArguments(Surroundings):
-    """Python code and what it works on."""
+class PythonArguments(CodeArguments):
+    """Python code and its data."""
 
     code: Annotated[str, Field(min_length=1, max_length=100_000, description="Sees `data`; may set `result`")]
 
 
-class ShellArguments(Surroundings):
-    """A shell command and what it works on."""
+class ShellArguments(CodeArguments):
+    """A shell command and its data."""
 
     command: Annotated[str, Field(min_length=1, max_length=20_000, description="For /bin/sh")]
 
 
-class CodeResult(BaseModel):
-    """How the code ended and what it left: `files` are new or changed texts, `left_out` names other files.
-
-    `truncated` when it printed more than 100,000 bytes to one stream.
-    """
-
-    exit_code: int
-    stdout: str
-    stderr: str
-    files: dict[str, str]
-    left_out: list[str]
-    truncated: bool
-
-
-class PythonResult(CodeResult):
-    """The same, and the value of the variable `result`."""
+class PythonResult(Report):
+    """How the code ended, and the value of its variable `result`."""
 
     result: JsonValue = None
 
 
 def code_tools(sandbox: Sandbox) -> list[Tool]:
-    """Return `python` and `shell` as they run in that sandbox."""
+    """Return `python` and `shell`, which run in that sandbox."""
     registry = Registry()
 
     @tool(effect="read", timeout="150s", queue=queues.SANDBOX, registry=registry)
     async def python(args: PythonArguments) -> PythonResult:
         """Run Python code with the standard library: no network, a private folder, 512 MB of memory.
 
-        `data` is given to the code, the variable `result` comes back. Code that takes longer than `timeout_s`
-        fails the call; code that raises does not: look at `exit_code`.
+        The code sees the variable `data`; the variable `result` is returned. Code that takes longer than `timeout_s`
+        fails the call. Code that raises does not: check `exit_code`.
         """
         files = {**args.files, "main.py": args.code, "data.json": json.dumps(args.data)}
         report = await sandbox.run([sandbox.python, "-I", "-B", "-c", _MAIN], files, args.timeout_s)
-        return PythonResult(**_without_result(report), result=_result(report))
+        return PythonResult(**_without_result(report).model_dump(), result=_result(report))
 
     @tool(effect="read", timeout="150s", queue=queues.SANDBOX, registry=registry)
-    async def shell(args: ShellArguments) -> CodeResult:
+    async def shell(args: ShellArguments) -> Report:
         """Run a shell command: no network, a private folder, 512 MB of memory.
 
-        A command that takes longer than `timeout_s` fails the call; one that ends with an error does not: look
-        at `exit_code`.
+        A command that takes longer than `timeout_s` fails the call. One that ends with an error does not: check
+        `exit_code`.
         """
         files = {**args.files, "data.json": json.dumps(args.data)}
         report = await sandbox.run(["/bin/sh", "-c", args.command], files, args.timeout_s)
-        return CodeResult(**_without_result(report))
+        return _without_result(report)
 
     return list(registry)
 
 
-def _without_result(report: Report) -> dict[str, Any]:
-    files = {name: text for name, text in report.files.items() if name != _RESULT}
-    return {name: getattr(report, name) for name in CodeResult.model_fields} | {"files": files}
+def _without_result(report: Report) -> Report:
+    return report.model_copy(update={"files": {name: text for name, text in report.files.items() if name != _RESULT}})
 
 
 def _result(report: Report) -> Any:
@@ -130,4 +115,4 @@ def _result(report: Report) -> Any:
     try:
         return json.loads(report.files.get(_RESULT, "null"))
     except (ValueError, RecursionError):
-        raise ToolResultError("`result` is no JSON value") from None
+        raise ToolResultError("`result` is not a JSON value") from None

@@ -133,7 +133,7 @@ def test_debug_lets_everything_through() -> None:
         ("text", io.StringIO(), {}, False),
     ],
 )
-def test_a_terminal_gets_text_with_colours_unless_told_otherwise(
+def test_a_terminal_gets_text_with_colours_unless_it_refuses_them(
     form: Any, stream: io.StringIO, env: dict[str, str], coloured: bool
 ) -> None:
     start_log(form, "info", env | ENV, stream)

@@ -81,7 +81,7 @@ async def test_what_is_no_answer_is_an_error(tools: dict[str, Tool], context: To
         await python(tools, context, "result = 'x' * 2_000_000")
     with pytest.raises(ToolError, match="JSON"):
         await python(tools, context, "result = float('nan')")
-    with pytest.raises(ToolResultError, match="no JSON value"):
+    with pytest.raises(ToolResultError, match="not a JSON value"):
         await python(tools, context, "open('result.json', 'w').write('[' * 100_000)")
 
 

@@ -1,24 +1,17 @@
 import pickle
 
-from activities.toolbox.errors import HttpStatusError, ToolArgumentError, ToolError, ToolModuleError
+from activities.toolbox.errors import HttpStatusError, ToolError, ToolModuleError
 
 
-def test_a_message_is_one_printable_line() -> None:
+def test_a_message_is_one_printable_line_of_at_most_500_characters() -> None:
     assert str(ToolError("first\nsecond\t\x1b[31mred\x00")) == "first second red"
+    long = str(ToolError("word " * 1000))
+    assert len(long) <= 500
+    assert long.endswith("…")
 
 
-def test_a_message_has_at_most_500_characters() -> None:
-    assert len(str(ToolError("word " * 1000))) <= 500
-    assert str(ToolError("word " * 1000)).endswith("…")
-
-
-def test_a_failure_is_not_retryable_unless_it_says_so() -> None:
+def test_a_failure_is_not_retryable_unless_it_says_so_and_survives_pickling() -> None:
     assert not ToolError("no").retryable
-    assert ToolError("later", retryable=True).retryable
-    assert not ToolArgumentError("too large", field="k").retryable
-
-
-def test_errors_survive_pickling() -> None:
     error = pickle.loads(pickle.dumps(HttpStatusError("429 from x", status=429, retryable=True)))
     assert (str(error), error.status, error.retryable) == ("429 from x", 429, True)
 

@@ -1,60 +1,89 @@
+import threading
+from typing import Any
+
 import pytest
 from pydantic import BaseModel
 
-from activities.toolbox import Registry, ToolDefinitionError, UnknownTool, load_tools, tool
+from activities.toolbox import Registry, ToolContext, ToolDefinitionError, UnknownTool, load_tools, tool
 
 
-class Nothing(BaseModel):
-    pass
+class Arguments(BaseModel):
+    word: str
+
+
+def same(args: Arguments) -> None: ...
 
 
 def filled(*names: str) -> Registry:
     registry = Registry()
-
-    def same(args: Nothing) -> None: ...
-
     for name in names:
         tool(effect="pure", name=name, registry=registry)(same)
     return registry
 
 
-def test_two_tools_of_a_name_are_refused_with_both_functions_named() -> None:
+@pytest.mark.parametrize(
+    ("source", "options", "problem"),
+    [
+        ("def bad() -> str: ...", {}, "a tool takes"),
+        ("def bad(args: Arguments, context: ToolContext, more: int) -> str: ...", {}, "a tool takes"),
+        ("def bad(*args: Arguments) -> str: ...", {}, "a tool takes"),
+        ("def bad(args): ...", {}, "annotate 'args' with a pydantic model"),
+        ("def bad(args: dict) -> str: ...", {}, "annotate 'args' with a pydantic model"),
+        ("def bad(args: Arguments, context: object) -> str: ...", {}, "annotate 'context' with ToolContext"),
+        ("def bad(args: Arguments) -> str: yield 1", {}, "yields"),
+        ("def bad(args: 'Missing') -> str: ...", {}, "'Missing' is not defined"),
+        ("def bad(args: Arguments) -> Thread: ...", {}, "Thread has no JSON schema"),
+        ("def bad(args: Arguments) -> str: ...", {"effect": "reads"}, "effect 'reads' is not one of pure, read, write"),
+        ("def bad(args: Arguments) -> str: ...", {"name": "a b"}, "'a b' cannot be a tool's name"),
+        ("def bad(args: Arguments) -> str: ...", {"name": ""}, "cannot be a tool's name"),
+        ("def bad(args: Arguments) -> str: ...", {"timeout": "soon"}, "'soon' is not a duration"),
+        ("def bad(args: Arguments) -> str: ...", {"resource": "file:{path}"}, "names 'path', which is no argument"),
+    ],
+)
+def test_misuse_names_function_module_and_problem(source: str, options: dict[str, Any], problem: str) -> None:
+    scope: dict[str, Any] = {"__name__": "mine", "Thread": threading.Thread}
+    scope |= {"Arguments": Arguments, "ToolContext": ToolContext}
+    exec(source, scope)
     with pytest.raises(ToolDefinitionError) as caught:
+        tool(**{"effect": "pure", **options}, registry=Registry())(scope["bad"])
+    assert str(caught.value).startswith("mine.bad: ")
+    assert problem in str(caught.value)
+
+
+def test_only_a_function_can_be_a_tool() -> None:
+    with pytest.raises(ToolDefinitionError, match="@tool takes a function"):
+        tool(effect="pure", registry=Registry())(Arguments)
+
+
+def test_two_tools_of_a_name_are_refused_with_both_functions_named() -> None:
+    with pytest.raises(ToolDefinitionError, match=r"same: the name 'search' is taken by .*\.same"):
         filled("search", "search")
-    assert str(caught.value).count("same") == 2
-    assert "the name 'search' is taken by" in str(caught.value)
 
 
-def test_an_unknown_name_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UnknownTool, match=r"no tool is called 'serch'; did you mean `search`\?"):
-        filled("search", "read").get("serch")
-
-
-def test_an_unknown_name_like_no_other_is_answered_with_all() -> None:
-    with pytest.raises(UnknownTool, match="no tool is called 'zzzzzz'; known: read, search"):
-        filled("search", "read").get("zzzzzz")
-
-
-def test_an_endless_name_makes_a_short_error() -> None:
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("serch", "no tool is called 'serch'; did you mean `search`?"),
+        ("zzzzzz", "no tool is called 'zzzzzz'; known: read, search"),
+        ("x" * 100_000, f"no tool is called '{'x' * 80}'; known: read, search"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest_or_all(name: str, hint: str) -> None:
     with pytest.raises(UnknownTool) as caught:
-        filled("search").get("x" * 100_000)
-    assert len(str(caught.value)) < 300
+        filled("search", "read").get(name)
+    assert str(caught.value) == hint
 
 
-def test_the_catalogue_is_sorted_by_name() -> None:
-    assert [each["name"] for each in filled("c", "a", "b").catalogue()] == ["a", "b", "c"]
-
-
-def test_the_built_in_catalogue_is_complete_and_forbids_unknown_arguments() -> None:
+def test_the_built_in_catalogue_is_complete_sorted_and_forbids_unknown_arguments() -> None:
     catalogue = load_tools().catalogue()
-    assert {each["name"]: each["effect"] for each in catalogue} == {
-        "calculate": "pure",
-        "http_get": "read",
-        "list_files": "read",
-        "read": "read",
-        "search": "read",
-        "table": "pure",
-    }
+    assert [(each["name"], each["effect"]) for each in catalogue] == [
+        ("calculate", "pure"),
+        ("http_get", "read"),
+        ("list_files", "read"),
+        ("read", "read"),
+        ("search", "read"),
+        ("table", "pure"),
+    ]
     for each in catalogue:
         assert each["schema"]["additionalProperties"] is False
         assert each["output_schema"]["type"] == "object"

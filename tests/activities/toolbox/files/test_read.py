@@ -29,21 +29,28 @@ def test_a_long_document_is_cut_and_says_so(docs: Path, context: ToolContext) ->
     assert not text_of(context, "long.txt", 100).truncated
 
 
-def test_html_is_read_as_text(docs: Path, context: ToolContext) -> None:
-    (docs / "p.html").write_text("<title>T</title><script>x()</script><p>One &amp; two")
-    found = text_of(context, "p.html")
-    assert (found.title, found.text) == ("T", "One & two")
+@pytest.mark.parametrize(
+    ("name", "content", "title", "text"),
+    [
+        ("p.html", b"<title>T</title><script>x()</script><p>One &amp; two", "T", "One & two"),
+        ("latin.txt", b"one\ncaf\xe9", "latin", "one\ncaf\N{REPLACEMENT CHARACTER}"),
+    ],
+)
+def test_html_is_read_as_text_and_undecodable_bytes_are_replaced(
+    docs: Path, context: ToolContext, name: str, content: bytes, title: str, text: str
+) -> None:
+    (docs / name).write_bytes(content)
+    found = text_of(context, name)
+    assert (found.title, found.text) == (title, text)
 
 
-def test_undecodable_bytes_are_replaced(docs: Path, context: ToolContext) -> None:
-    (docs / "latin.txt").write_bytes(b"caf\xe9")
-    assert text_of(context, "latin.txt").text == "caf\N{REPLACEMENT CHARACTER}"
-
-
-def test_a_binary_file_is_refused(docs: Path, context: ToolContext) -> None:
+def test_what_is_no_text_file_is_refused(docs: Path, context: ToolContext) -> None:
     (docs / "x.bin").write_bytes(b"\x7fELF\0\0")
+    (docs / "rivers").mkdir()
     with pytest.raises(DocumentUnreadable, match="is not text"):
         text_of(context, "x.bin")
+    with pytest.raises(PathRefused, match="is a folder or a device"):
+        text_of(context, "rivers")
 
 
 @pytest.mark.parametrize(("path", "nearest"), [("nile.md", "rivers/nile.md"), ("rivers/nille.md", "rivers/nile.md")])
@@ -60,9 +67,3 @@ def test_a_mounted_config_map_is_read_through_its_inner_links(docs: Path, contex
     (docs / "..data").symlink_to("..2024")
     (docs / "a.md").symlink_to("..data/a.md")
     assert text_of(context, "a.md").title == "A"
-
-
-def test_a_folder_is_no_document(docs: Path, context: ToolContext) -> None:
-    (docs / "rivers").mkdir()
-    with pytest.raises(PathRefused, match="is a folder or a device"):
-        text_of(context, "rivers")
