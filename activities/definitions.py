@@ -88,7 +88,7 @@ class Activities:
         """Return the activities of the tools queue."""
         names = [call.name for call in (contracts.TOOL, contracts.JOIN, contracts.MAP, contracts.GATE, contracts.AGENT)]
         nodes = [self._node_activity(name) for name in names]
-        return [self.prepare, self.check_plan, self.load_plan, self.conclude, self.delegate, self.group, *nodes]
+        return [self.prepare, self.check_plan, self.load_plan, self.conclude, self.prepare_agent, self.group, *nodes]
 
     def sandbox(self) -> list[Callable[..., Any]]:
         """Return the activities of the sandbox queue."""
@@ -132,7 +132,7 @@ class Activities:
         run = activity.client().get_workflow_handle(info.workflow_id or "", run_id=info.workflow_run_id)
 
         async def send(draft: PlanDraft) -> None:
-            await run.signal("drafted", draft)
+            await run.signal("plan_draft", draft)
 
         return PlanStreamer(self._preparer, _run_prefix(call.run), call.charter, info.attempt, send)
 
@@ -141,11 +141,11 @@ class Activities:
         """Bind the answer. Safe to repeat."""
         return await _typed(self._concluder.conclude(_run_prefix(call.run), call))
 
-    @activity.defn(name=contracts.DELEGATE.name)
-    async def delegate(self, call: NodeCall) -> SubagentRequest:
+    @activity.defn(name=contracts.PREPARE_AGENT.name)
+    async def prepare_agent(self, call: NodeCall) -> SubagentRequest:
         """Bind what a sub-agent is started with. Safe to repeat."""
         async with beating(tuple):
-            return await _typed(self._nodes.delegation(call, run_prefix=_run_prefix(call.run)))
+            return await _typed(self._nodes.subagent_request(call, run_prefix=_run_prefix(call.run)))
 
     def _node_activity(self, name: str) -> Callable[[NodeCall], Awaitable[GroupReply]]:
         @activity.defn(name=name)

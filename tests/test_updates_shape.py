@@ -52,7 +52,7 @@ def test_a_node_is_an_id_or_one_item_of_a_map(node: str) -> None:
     "node", ["", "7", "a b", "a\n", "m[]", "m[-1]", "m[٣]", "m[100000]", "a[0][1]", "$a", "a~2", "x" * 41]
 )
 def test_anything_else_is_no_node(node: str) -> None:
-    assert "is no node; write its id such as n7, or m[17] for an item of m; for example" in refused(
+    assert "is not a node; write its id such as n7, or m[17] for an item of m; for example" in refused(
         SkipNode, {"node": node}
     )
 

@@ -9,19 +9,15 @@ from temporalio.exceptions import ApplicationError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from workflows.messages.contracts import CheckResult, Conclusion, PreparedRun, parse_draft
-    from workflows.messages.request import ContinuedState, InvalidRequest, RunRequest, has_plan, has_work, parse_request
+    from workflows.messages.request import ContinuedState, RunRequest
     from workflows.messages.result import RunReport, RunStatus, UsageReport
-    from workflows.messages.views import RunView
-    from workflows.plan.compile.graph import ExecutionPlan, Graph, parse_execution_plan
+    from workflows.plan.compile.graph import parse_execution_plan
     from workflows.plan.language.limits import NO_USAGE, Usage
-    from workflows.plan.scheduling.events import RunStarted, StopRequested, TimeAdvanced
-    from workflows.plan.scheduling.rates import Rate
-    from workflows.plan.scheduling.snapshot import dump, load
-    from workflows.plan.scheduling.state import RunState
-    from workflows.run.engine import Engine
-    from workflows.run.queries import HELP, cost_view, node_view, run_view
-    from workflows.run.setup import RunSetup, conclude, raise_if_invalid, with_usage
-    from workflows.run.subagent import inherited
+    from workflows.plan.scheduling.events import StopRequested
+    from workflows.plan.scheduling.snapshot import dump
+    from workflows.run.engine import Engine, start_engine
+    from workflows.run.queries import QueryHandlers
+    from workflows.run.setup import RunSetup, parse_input, raise_if_invalid, with_usage
     from workflows.run.subagent_status import SubagentStatus
     from workflows.run.update_handlers import UpdateHandlers
     from workflows.views.board import board
@@ -32,7 +28,7 @@ CARRIED_BYTES = 1_500_000
 
 
 @workflow.defn(name="AgentRun")
-class AgentRun(UpdateHandlers):
+class AgentRun(UpdateHandlers, QueryHandlers):
     """Plans a goal, or takes a plan, and runs it to an answer.
 
     Survives the death of any process: every node that ended stays ended, and what was cut off runs again under the
@@ -42,28 +38,17 @@ class AgentRun(UpdateHandlers):
 
     @workflow.init
     def __init__(self, request: Any = None, *more: Any) -> None:
-        self._request: RunRequest | None = None
-        self._wrong = ""
-        try:
-            self._request = parse_request(request, *more)
-        except InvalidRequest as error:
-            self._wrong = str(error)
+        self._request, self._invalid = parse_input(request, *more)
         info = workflow.info()
-        carry = self._request.carry if self._request else None
-        self._carry: ContinuedState | None = (
-            carry if carry and carry.run_prefix == info.first_execution_run_id else None
-        )
-        if carry and not self._carry and self._request and not has_work(self._request):
-            self._request, self._wrong = None, "this input carries on another run; start with a goal or a plan"
+        self._carry = self._request.carry if self._request else None
         self._setup = RunSetup(info.first_execution_run_id)
         self._checked = CheckResult()
         self._engine: Engine | None = None
-        self._status_before_start: RunStatus = (
-            "running"  # the status while there is no engine: what becomes of the opening
-        )
+        self._status_without_engine: RunStatus = "running"
         self._planner: asyncio.Task[Engine] | None = None
-        self._drafting: int | None = 0  # the attempt whose beginnings are taken: 0 the first to come, None no more
-        self._unanswered = ""
+        self._takes_drafts = True  # until the whole plan is being checked
+        self._draft_attempt = 0  # the planner's attempt whose draft runs; 0 before the first draft
+        self._no_answer = ""  # why there is none, though the run has got to its end
         self._subagent_status = SubagentStatus(self._wake, self._carry.last_reported if self._carry else "")
         self._drawn_at = workflow.now() - BOARD_EVERY
         self._subagent_status.resync_after_reset()
@@ -73,8 +58,8 @@ class AgentRun(UpdateHandlers):
         """Run to the end. The result, or the detail of a failure, is the run's report."""
         del request, more  # read in __init__, where updates that come first can see them
         if self._request is None:
-            self._status_before_start = "failed"
-            raise ApplicationError(self._wrong, type="InvalidRequest", non_retryable=True)
+            self._status_without_engine = "failed"
+            raise ApplicationError(self._invalid, type="InvalidRequest", non_retryable=True)
         try:
             engine = await self._open(self._request)
             if not await engine.run():
@@ -83,9 +68,9 @@ class AgentRun(UpdateHandlers):
             if is_cancelled_exception(error) and workflow.cancellation_reason() is not None:
                 self._cancelled()  # not when a worker forgets the run, which cancels its tasks too
             elif isinstance(error, ApplicationError):
-                self._status_before_start = "failed"
+                self._status_without_engine = "failed"
                 self._publish()
-                raise with_usage(error, self._spent()) from None
+                raise with_usage(error, self._spent) from None
             raise
         return await self._end(engine)
 
@@ -95,7 +80,7 @@ class AgentRun(UpdateHandlers):
         A planner that streams goes on writing while the engine runs what it has written.
         """
         if self._carry is not None:
-            return self._begin(request, await self._setup.load(self._carry), self._carry)
+            return self._begin(request, await self._setup.load(self._carry))
         prepared = await self._setup.prepare(request)
         if prepared.checked is not None:
             return self._begin(request, raise_if_invalid(prepared.checked))
@@ -110,30 +95,13 @@ class AgentRun(UpdateHandlers):
             raise
         return self._engine or await planner
 
-    def _begin(
-        self, request: RunRequest, checked: CheckResult, carry: ContinuedState | None = None, *, more: bool = False
-    ) -> Engine:
+    def _begin(self, request: RunRequest, checked: CheckResult, *, more: bool = False) -> Engine:
+        """Start the engine on a plan. `more` says that the plan is not the whole yet."""
         self._checked = checked
-        graph = Graph(ExecutionPlan.unpack(checked.execution_plan))
-        if carry is not None:
-            state = load(graph, carry.snapshot)
-        else:
-            state = RunState(graph, window=request.window, park_for=round(request.park_for * 1000))
-            state.on_failure = request.on_failure or state.on_failure
-            state.approve_above = request.approve_replans_above
-            state.streaming = more
-            state.rates = {queue: Rate(limit) for queue, limit in self._setup.rates.items()}
-        engine = Engine(
-            state, self._setup, self._subagent_status, checked.plan, self._changed, epoch=carry.epoch if carry else 1
+        self._engine = engine = start_engine(
+            request, checked, self._setup, self._subagent_status, self._changed, more=more, carry=self._carry
         )
-        engine.allow_replans(carry.replans if carry else request.max_replans if not has_plan(request) else 0)
-        engine.set_child_defaults(inherited(request))
-        if request.budget is not None and carry is None:
-            engine.limit(request.budget)
-            engine.charge(self._setup.spent)
-        engine.post(TimeAdvanced() if carry else RunStarted())
-        self._setup.phase = "running" if not more else "planning"
-        self._engine = engine
+        self._setup.phase = "planning" if more else "running"
         return engine
 
     async def _plan(self, request: RunRequest, prepared: PreparedRun) -> Engine:
@@ -159,27 +127,27 @@ class AgentRun(UpdateHandlers):
             self._engine.fail(error)
 
     async def _check(self, draft: str) -> CheckResult:
-        self._drafting = None  # the whole plan is checked as the end of what has begun by now
+        self._takes_drafts = False  # the whole plan is checked as the end of what has begun by now
         return await (self._engine.extender.check(draft) if self._engine is not None else self._setup.check(draft))
 
-    @workflow.signal(name="drafted", description="The beginning of a plan, from the planner that writes it")
-    def drafted(self, request: Any = None, *more: Any) -> None:
+    @workflow.signal(name="plan_draft", description="The beginning of a plan, from the planner that writes it")
+    def plan_draft(self, request: Any = None, *more: Any) -> None:
         """Start on the beginning of a plan. Ignores what is no such thing, comes late, or is from another attempt."""
-        if self._request is None or self._planner is None or self._planner.done() or self._drafting is None:
+        if self._request is None or self._planner is None or self._planner.done() or not self._takes_drafts:
             return
         draft = parse_draft(request, *more)
         found = parse_execution_plan(draft.execution_plan) if draft is not None else None
         if draft is None or found is None:
             return
         checked = CheckResult(plan=draft.plan, execution_plan=draft.execution_plan)
-        if self._engine is None and self._drafting == 0:
-            self._drafting = draft.attempt
+        if self._engine is None:
+            self._draft_attempt = draft.attempt
             self._begin(self._request, checked, more=True)
-        elif self._engine is not None and draft.attempt == self._drafting and self._engine.begins(found):
+        elif draft.attempt == self._draft_attempt and self._engine.begins(found):
             self._engine.grow(checked, more=True)
 
-    @workflow.signal(name="subagent", description="What a sub-agent of this run waits for, from that sub-agent")
-    def subagent(self, request: Any = None, *more: Any) -> None:
+    @workflow.signal(name="subagent_status", description="What a sub-agent of this run waits for, from that sub-agent")
+    def subagent_status(self, request: Any = None, *more: Any) -> None:
         """Show what a sub-agent waits for. Ignores what is no such thing, comes late, or is from no sub-agent."""
         self._subagent_status.receive(request, *more)
 
@@ -188,16 +156,15 @@ class AgentRun(UpdateHandlers):
             self._engine.wake()
 
     def _continue_as_new(self, request: RunRequest, engine: Engine) -> None:
-        opening = self._setup
         carry = ContinuedState(
-            run_prefix=opening.run_prefix,
-            charter=opening.charter,
+            run_prefix=self._setup.run_prefix,
+            charter=self._setup.charter,
             plan=engine.plan,
             snapshot=dump(engine.state),
-            usage=self._spent(),
+            usage=self._spent,
             replans=engine.replans,
             epoch=engine.epoch,
-            attributes=opening.attributes.names,
+            attributes=self._setup.attributes.names,
             last_reported=self._subagent_status.last_reported or "",
         )
         following = request.model_copy(update={"carry": carry})
@@ -207,7 +174,7 @@ class AgentRun(UpdateHandlers):
 
     def _cancelled(self) -> None:
         """Cancel what runs; the board keeps what there is."""
-        self._status_before_start = "cancelled"
+        self._status_without_engine = "cancelled"
         if self._engine is not None and self._engine.status is None:
             self._engine.post(StopRequested("cancelled"))
             self._draw(self._engine)
@@ -223,10 +190,9 @@ class AgentRun(UpdateHandlers):
         self._publish()
         await workflow.wait_condition(workflow.all_handlers_finished)
         info = workflow.info()
-        told = report_of(engine.state, engine.shown_status, found, self._unanswered)
-        ids = {"id": info.workflow_id, "run_id": info.run_id}
-        update = {**ids, "usage": UsageReport.of(self._spent()), "warnings": self._checked.warnings}
-        report = told.model_copy(update=update)
+        fields = {"id": info.workflow_id, "run_id": info.run_id, "usage": UsageReport.of(self._spent)}
+        report = report_of(engine.state, engine.shown_status, found, self._no_answer)
+        report = report.model_copy(update={**fields, "warnings": self._checked.warnings})
         if engine.status == "failed":
             raise ApplicationError(report.problem or "the run failed", report, type="RunFailed", non_retryable=True)
         return report
@@ -237,13 +203,13 @@ class AgentRun(UpdateHandlers):
         An answer that cannot be put together costs the answer, not the report.
         """
         try:
-            found = await conclude(engine.state, self._setup.run_prefix, engine.plan, engine.inline_answer())
+            found = await self._setup.conclude(engine.state, engine.plan, engine.inline_answer())
             if found.partial:
                 engine.status = "partial"
             return found
         except ApplicationError as error:
             engine.status = "partial"
-            self._unanswered = f"{error.type}: {error.message}"
+            self._no_answer = f"{error.type}: {error.message}"
             return Conclusion()
 
     # what people see
@@ -261,12 +227,13 @@ class AgentRun(UpdateHandlers):
     def _draw(self, engine: Engine) -> None:
         self._drawn_at = workflow.now()
         goal = self._request.goal if self._request else ""
-        title = f"{self._status()}: {goal}" if goal else self._status()
+        title = f"{self._status}: {goal}" if goal else self._status
         drawn = board(
             engine.state, run=workflow.info().workflow_id, title=title, blocked_children=engine.blocked_children
         )
         workflow.set_current_details(drawn + self._setup.attributes.open_deps)
 
+    @property
     def _spent(self) -> Usage:
         """Return what the run has used: by its planner, and by its nodes."""
         return self._setup.spent.plus(self._engine.usage if self._engine else NO_USAGE)
@@ -275,40 +242,9 @@ class AgentRun(UpdateHandlers):
         """Let lists know how the run stands."""
         engine = self._engine
         state, started, below = (engine.state, engine.started, engine.blocked_children) if engine else (None, 0, {})
-        self._setup.attributes.publish(self._status(), self._setup.phase, state, self._spent(), started, below)
+        self._setup.attributes.publish(self._status, self._setup.phase, state, self._spent, started, below)
 
+    @property
     def _status(self) -> RunStatus:
-        return self._engine.shown_status if self._engine is not None else self._status_before_start
-
-    @workflow.query(name="plan", description='The run, a page of nodes at a time: {} or {"from": 500, "limit": 500}')
-    def query_plan(self, request: Any = None, *more: Any) -> dict[str, Any]:
-        """Return a page of the run as `RunView`."""
-        del more
-        view = RunView(
-            id=workflow.info().workflow_id,
-            run_id=workflow.info().run_id,
-            status=self._status(),
-            phase=self._setup.phase,
-            goal=self._request.goal[:2000] if self._request else "",
-            usage=UsageReport.of(self._spent()),
-            warnings=self._checked.warnings,
-        )
-        return run_view(view, self._engine, request)
-
-    @workflow.query(name="node", description='One node: {"node": "n7"}')
-    def query_node(self, request: Any = None, *more: Any) -> dict[str, Any]:
-        """Return one node as `NodeView`, or `{"problem": ...}`."""
-        del more
-        return node_view(self._engine, workflow.info().workflow_id, request)
-
-    @workflow.query(name="costs", description="What the run and each of its nodes have used, beside its budget")
-    def query_costs(self, request: Any = None, *more: Any) -> dict[str, Any]:
-        """Return the ledger, and tokens, calls and dollars by node."""
-        del request, more
-        return cost_view(self._engine, self._setup.spent)
-
-    @workflow.query(name="help", description="What can be asked of this run and done to it")
-    def query_help(self, request: Any = None, *more: Any) -> dict[str, Any]:
-        """Return the queries and updates with an example each."""
-        del request, more
-        return HELP
+        """How the run stands, as people see it."""
+        return self._engine.shown_status if self._engine is not None else self._status_without_engine

@@ -79,7 +79,7 @@ class NodeRunner:
         kept = await self.store.mark(run_prefix, key, encode(marker))
         return Marker.model_validate_json(kept).reply
 
-    async def delegation(self, call: NodeCall, *, run_prefix: str) -> SubagentRequest:
+    async def subagent_request(self, call: NodeCall, *, run_prefix: str) -> SubagentRequest:
         """Return what a node's sub-agent is started with: outputs that its goal refers to are named in it, and given
         beside it. Safe to repeat. Raises BindError, BodyMissing, StoreUnavailable.
         """

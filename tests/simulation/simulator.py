@@ -15,6 +15,7 @@ from simulation.outcomes import check_outcomes
 from simulation.world import Activity, World, chance
 
 from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
+from workflows.plan.scheduling.budget import Rate
 from workflows.plan.scheduling.events import (
     ApprovalDecided,
     Decision,
@@ -31,7 +32,6 @@ from workflows.plan.scheduling.events import (
     TimeAdvanced,
 )
 from workflows.plan.scheduling.extension import renumbered
-from workflows.plan.scheduling.rates import Rate
 from workflows.plan.scheduling.snapshot import dump, load
 from workflows.plan.scheduling.state import PARK, RUNNING, WAITING, RunState
 from workflows.plan.scheduling.step import step

@@ -6,6 +6,7 @@ import random
 import pytest
 
 from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
+from workflows.plan.scheduling.admission import append_items
 from workflows.plan.scheduling.snapshot import dump, load
 from workflows.plan.scheduling.state import FAILED, SUCCEEDED, RunState
 
@@ -14,8 +15,6 @@ NODES = 10_000
 
 def state_of_ten_thousand(*, items: bool) -> RunState:
     """Return a run as it is after 10,000 nodes, or items of one map, with digests and times as they come."""
-    from workflows.plan.scheduling import maps
-
     chance = random.Random(7)
     if items:
         specs = [NodeSpec("list", "tool"), NodeSpec("m", "map", over=(0, "items.length"), cap=NODES)]
@@ -24,7 +23,7 @@ def state_of_ten_thousand(*, items: bool) -> RunState:
     state = RunState(Graph(ExecutionPlan(specs, [len(specs) - 1], "park")))
     state.now = 1_795_000_000_000
     if items:
-        maps.append(state, 1, NODES)
+        append_items(state, 1, NODES)
     for unit in range(len(state.status)):
         state.status[unit] = SUCCEEDED if chance.random() < 0.99 else FAILED
         state.digest[unit] = hashlib.sha256(str(unit).encode()).hexdigest()[:40]

@@ -132,9 +132,9 @@ async def test_a_signal_that_is_no_beginning_is_ignored(begin: Begin, model_serv
     model_server.on(JOINER, "Fine.")
     handle = await begin(goal="What is d?", approval="never")
     for junk in (None, "x", [1], {"attempt": 1}, {"attempt": 7, "plan": "none", "execution_plan": "junk"}):
-        await handle.signal("drafted", junk)
+        await handle.signal("plan_draft", junk)
     await until(handle, lambda view: status_of(view, "n1") == "succeeded")
-    await handle.signal("drafted", {"attempt": 1, "plan": "none", "execution_plan": "junk"})
+    await handle.signal("plan_draft", {"attempt": 1, "plan": "none", "execution_plan": "junk"})
     assert (await handle.result())["answer"] == "Fine."
 
 

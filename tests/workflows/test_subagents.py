@@ -199,11 +199,11 @@ async def test_an_answer_that_could_not_be_kept_at_once_is_not_lost(
 
     async def fails_once() -> None:
         name = activity.info().activity_type
-        if name in ("delegate", "agent") and name not in down:
+        if name in ("prepare_agent", "agent") and name not in down:
             down.append(name)
             raise StoreUnavailable("artifact store: no space left on device")
 
-    bind, mark = NodeRunner.delegation, DirectoryStore.mark
+    bind, mark = NodeRunner.subagent_request, DirectoryStore.mark
 
     async def binds(self: NodeRunner, *args: Any, **options: Any) -> Any:
         await fails_once()
@@ -213,10 +213,10 @@ async def test_an_answer_that_could_not_be_kept_at_once_is_not_lost(
         await fails_once()
         return await mark(self, *args)
 
-    monkeypatch.setattr(NodeRunner, "delegation", binds)
+    monkeypatch.setattr(NodeRunner, "subagent_request", binds)
     monkeypatch.setattr(DirectoryStore, "mark", marks)
     report = await (await begin(plan={"nodes": [agent()], "answer": "$sub"}, on_failure="partial")).result()
-    assert down == ["delegate", "agent"]
+    assert down == ["prepare_agent", "agent"]
     assert (report["status"], report["answer"]) == ("done", "Two.")
     assert len([asked for asked in model_server.asked if JOINER in asked.system]) == 1
 
@@ -229,15 +229,15 @@ async def test_binding_a_long_goal_beats(
     beaten: list[str] = []
     monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.01)
     monkeypatch.setattr(activity, "heartbeat", lambda *_: beaten.append(activity.info().activity_type))
-    bind = NodeRunner.delegation
+    bind = NodeRunner.subagent_request
 
     async def binds(self: NodeRunner, *args: Any, **options: Any) -> Any:
         await asyncio.sleep(0.2)
         return await bind(self, *args, **options)
 
-    monkeypatch.setattr(NodeRunner, "delegation", binds)
+    monkeypatch.setattr(NodeRunner, "subagent_request", binds)
     await (await begin(plan={"nodes": [agent()], "answer": "$sub"})).result()
-    assert "delegate" in beaten
+    assert "prepare_agent" in beaten
 
 
 @pytest.mark.parametrize(

@@ -85,8 +85,8 @@ class PreparedRun(Message):
 
 class PlanCall(Message):
     """Asks a planner for a plan of the charter's goal. After a draft that cannot run, `draft` is that plan, `said` what
-    the planner wrote, `problems` what is wrong. With `stream`, the beginning of the plan is sent as signals `drafted`
-    while the rest is written.
+    the planner wrote, `problems` what is wrong. With `stream`, the beginning of the plan is sent in signals while
+    the rest is written.
     """
 
     run: str
@@ -252,8 +252,8 @@ TOOL = Call("tool", NodeCall, GroupReply)
 LLM = Call("llm", NodeCall, GroupReply)
 JOIN = Call("join", NodeCall, GroupReply)
 MAP = Call("map", NodeCall, GroupReply)
-DELEGATE = Call("delegate", NodeCall, SubagentRequest)
+PREPARE_AGENT = Call("prepare_agent", NodeCall, SubagentRequest)
 AGENT = Call("agent", NodeCall, GroupReply)
 GATE = Call("gate", NodeCall, GroupReply)
 GROUP = Call("group", NodeCall, GroupReply)
-CALLS = (PREPARE, PLAN, CHECK_PLAN, LOAD_PLAN, CONCLUDE, TOOL, LLM, JOIN, MAP, GATE, DELEGATE, AGENT, GROUP)
+CALLS = (PREPARE, PLAN, CHECK_PLAN, LOAD_PLAN, CONCLUDE, TOOL, LLM, JOIN, MAP, GATE, PREPARE_AGENT, AGENT, GROUP)

@@ -1,6 +1,6 @@
 """The updates a person may send to a run: one JSON object each, checked here for shape.
 
-Whether an update fits the run's state is checked in `agent_run.py`; nothing is half applied.
+Whether an update fits the run's state is for `workflows/run/update_rules.py` to say; nothing is half applied.
 """
 
 import re
@@ -37,11 +37,13 @@ def _unit(given: str) -> str:
     return given
 
 
-class _OfNode(Update):
+class NodeUpdate(Update):
+    """Base of the updates of one node, or of one item of a map."""
+
     node: Annotated[str, AfterValidator(_unit)] = Field(description="node id, or map[17] for one item of a map")
 
 
-class RetryNode(_OfNode):
+class RetryNode(NodeUpdate):
     """Runs a node again with a new generation; what was made of its old output runs again if the output changes."""
 
     name = "retry_node"
@@ -52,7 +54,7 @@ class RetryNode(_OfNode):
     )
 
 
-class SkipNode(_OfNode):
+class SkipNode(NodeUpdate):
     """Gives a node up: it and the nodes that need it are skipped, joins go on without it."""
 
     name = "skip_node"
@@ -60,7 +62,7 @@ class SkipNode(_OfNode):
     example = '{"node": "n7"}'
 
 
-class Answer(_OfNode):
+class Answer(NodeUpdate):
     """Answers a gate."""
 
     name = "answer"
@@ -69,7 +71,7 @@ class Answer(_OfNode):
     value: JsonValue
 
 
-class Approve(_OfNode):
+class Approve(NodeUpdate):
     """Lets a node with a write effect run, or a large replan into the plan."""
 
     name = "approve"
@@ -77,7 +79,7 @@ class Approve(_OfNode):
     example = '{"node": "n7"}'
 
 
-class Reject(_OfNode):
+class Reject(NodeUpdate):
     """Refuses a node with a write effect: it fails with type Rejected. The model of a large replan is asked again."""
 
     name = "reject"

@@ -11,11 +11,13 @@ from typing import Any
 from temporalio import workflow
 
 from workflows.messages.contracts import CheckResult, NodeReply
+from workflows.messages.request import ContinuedState, RunRequest, has_plan
 from workflows.messages.result import RunStatus
 from workflows.messages.updates import Update
 from workflows.messages.views import SubagentView
 from workflows.plan.compile.graph import ExecutionPlan, Graph
 from workflows.plan.language.limits import NO_USAGE, Limits, Usage
+from workflows.plan.scheduling.budget import Rate
 from workflows.plan.scheduling.events import (
     BudgetRaised,
     Cancel,
@@ -33,14 +35,16 @@ from workflows.plan.scheduling.events import (
     TimeAdvanced,
 )
 from workflows.plan.scheduling.extension import renumbered, successor
+from workflows.plan.scheduling.snapshot import load
 from workflows.plan.scheduling.state import OVERTIME, RUNNING, RunState
 from workflows.plan.scheduling.step import step
 from workflows.run.dispatcher import Dispatcher
 from workflows.run.extension import PlanExtender
 from workflows.run.setup import RunSetup
+from workflows.run.subagent import inherited
 from workflows.run.subagent_status import SubagentStatus
 from workflows.run.timer import DeadlineTimer, milliseconds
-from workflows.run.update_rules import never_valid, rejection
+from workflows.run.update_rules import Verdict, judge
 
 DRAIN_EVENTS = 20_000
 DRAIN_BYTES = 20 * 1024 * 1024
@@ -121,17 +125,19 @@ class Engine:
         busy = self._dispatcher.busy or self.extender.busy or self.relay.busy
         return not (busy or self.state.running or self.state.streaming) and workflow.all_handlers_finished()
 
-    def rejection(self, update: Update) -> str | None:
-        """Return why the update cannot be taken now; None when it can."""
-        return f"the run has ended: {self.status}" if self.status is not None else rejection(self.state, update)
+    def judge(self, update: Update) -> Verdict:
+        """Return what becomes of an update now."""
+        if self.status is not None:
+            return Verdict(rejection=f"the run has ended: {self.status}", is_final=True)
+        return judge(self.state, update)
 
-    def final_rejection(self, update: Update) -> str | None:
-        """Return why the update cannot be taken, now or when what is in flight has ended, which it may have already."""
+    def final_rejection(self, update: Update) -> str:
+        """Return why the update fits neither now nor when what is in flight has ended, which it may have already."""
         if self.status is None and (self.extender.busy or self.state.streaming):
-            return None
-        if self.status is None and (self._dispatcher.busy or self.state.deadlines):
-            return never_valid(self.state, update)
-        return self.rejection(update)
+            return ""
+        verdict = self.judge(update)
+        may_change = self._dispatcher.busy or bool(self.state.deadlines)
+        return verdict.rejection if verdict.is_final or not may_change else ""
 
     async def run(self) -> bool:
         """Work until the run ends (True) or is to continue as new (False). Raises what `fail` was given."""
@@ -277,3 +283,36 @@ class Engine:
             return
         self._alarm.set(self.state)
         await workflow.wait_condition(lambda: self._awake)
+
+
+def start_engine(
+    request: RunRequest,
+    checked: CheckResult,
+    setup: RunSetup,
+    subagents: SubagentStatus,
+    changed: Callable[[], None],
+    *,
+    more: bool = False,
+    carry: ContinuedState | None = None,
+) -> Engine:
+    """Return an engine that has started on a plan, or that goes on from where the last run of the chain has stopped."""
+    graph = Graph(ExecutionPlan.unpack(checked.execution_plan))
+    if carry is not None:
+        engine = Engine(load(graph, carry.snapshot), setup, subagents, checked.plan, changed, epoch=carry.epoch)
+        engine.allow_replans(carry.replans)
+        engine.set_child_defaults(inherited(request))
+        engine.post(TimeAdvanced())
+        return engine
+    state = RunState(graph, window=request.window, park_for=round(request.park_for * 1000))
+    state.on_failure = request.on_failure or state.on_failure
+    state.approve_above = request.approve_replans_above
+    state.streaming = more
+    state.rates = {queue: Rate(limit) for queue, limit in setup.rates.items()}
+    engine = Engine(state, setup, subagents, checked.plan, changed)
+    engine.allow_replans(0 if has_plan(request) else request.max_replans)
+    engine.set_child_defaults(inherited(request))
+    if request.budget is not None:
+        engine.limit(request.budget)
+        engine.charge(setup.spent)
+    engine.post(RunStarted())
+    return engine

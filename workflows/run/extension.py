@@ -16,7 +16,7 @@ from temporalio.exceptions import ApplicationError
 from workflows.messages.contracts import CheckResult, NodeReply
 from workflows.plan.compile.graph import ExecutionPlan
 from workflows.plan.scheduling.events import Event, ExpansionRequest, NodeEnded, Outcome
-from workflows.plan.scheduling.expansion import needs_approval, request_of
+from workflows.plan.scheduling.extension import needs_approval, request_of
 from workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
 from workflows.run.outcomes import outcome_of
 from workflows.run.setup import Addition, RunSetup

@@ -1,14 +1,19 @@
 """What the queries answer: small JSON, whatever they are asked."""
 
+from abc import abstractmethod
 from typing import Any
 
-from workflows.messages.contracts import NodeReply
-from workflows.messages.result import UsageReport
+from temporalio import workflow
+
+from workflows.messages.contracts import CheckResult, NodeReply
+from workflows.messages.request import RunRequest
+from workflows.messages.result import RunStatus, UsageReport
 from workflows.messages.updates import UPDATES
 from workflows.messages.views import PAGE, NodeView, RunView
 from workflows.plan.language.limits import NO_USAGE, Usage
 from workflows.plan.scheduling.budget import ledger
 from workflows.run.engine import Engine
+from workflows.run.setup import RunSetup
 from workflows.views.report import blocked_on, counts, error_of, shown_units, view_of
 
 PAGE_BYTES = 200_000
@@ -22,6 +27,56 @@ HELP: dict[str, Any] = {
     },
     "updates": {update.name: {"about": update.about, "example": update.example} for update in UPDATES},
 }
+
+
+class QueryHandlers:
+    """The queries of a run. Each takes one JSON object of any shape and has an answer to all of them."""
+
+    _request: RunRequest | None
+    _setup: RunSetup
+    _checked: CheckResult
+    _engine: Engine | None
+
+    @property
+    @abstractmethod
+    def _status(self) -> RunStatus: ...
+
+    @property
+    @abstractmethod
+    def _spent(self) -> Usage: ...
+
+    @workflow.query(name="plan", description='The run, a page of nodes at a time: {} or {"from": 500, "limit": 500}')
+    def query_plan(self, request: Any = None, *more: Any) -> dict[str, Any]:
+        """Return a page of the run as `RunView`."""
+        del more
+        view = RunView(
+            id=workflow.info().workflow_id,
+            run_id=workflow.info().run_id,
+            status=self._status,
+            phase=self._setup.phase,
+            goal=self._request.goal[:2000] if self._request else "",
+            usage=UsageReport.of(self._spent),
+            warnings=self._checked.warnings,
+        )
+        return run_view(view, self._engine, request)
+
+    @workflow.query(name="node", description='One node: {"node": "n7"}')
+    def query_node(self, request: Any = None, *more: Any) -> dict[str, Any]:
+        """Return one node as `NodeView`, or `{"problem": ...}`."""
+        del more
+        return node_view(self._engine, workflow.info().workflow_id, request)
+
+    @workflow.query(name="costs", description="What the run and each of its nodes have used, beside its budget")
+    def query_costs(self, request: Any = None, *more: Any) -> dict[str, Any]:
+        """Return the ledger, and tokens, calls and dollars by node."""
+        del request, more
+        return cost_view(self._engine, self._setup.spent)
+
+    @workflow.query(name="help", description="What can be asked of this run and done to it")
+    def query_help(self, request: Any = None, *more: Any) -> dict[str, Any]:
+        """Return the queries and updates with an example each."""
+        del request, more
+        return HELP
 
 
 def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, Any]:

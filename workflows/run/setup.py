@@ -22,13 +22,12 @@ from workflows.messages.contracts import (
     Conclusion,
     LoadCall,
     PlanCall,
-    PlanResult,
     PrepareCall,
     PreparedRun,
 )
 from workflows.messages.evidence import conclusion_of
 from workflows.messages.queues import TOOLS
-from workflows.messages.request import ContinuedState, RunRequest
+from workflows.messages.request import ContinuedState, InvalidRequest, RunRequest, has_work, parse_request
 from workflows.messages.result import UsageReport
 from workflows.plan.language.limits import NO_USAGE, Usage
 from workflows.plan.scheduling.state import SUCCEEDED, RunState
@@ -78,7 +77,11 @@ class RunSetup:
         self.attributes.publish("running", self.phase, None, self.spent)
         call = PlanCall(run=self.run_prefix, charter=self.charter, **({"stream": True} if prepared.streams else {}))
         for _ in range(1 + REPAIRS):
-            planned = await self._planned(call, prepared.planner)
+            try:
+                planned = await self._do(PLAN, call, "plan the goal", queue=prepared.planner, beats=True)
+            except ApplicationError as error:
+                self.spent = self.spent.plus(used_by(error))
+                raise
             self.spent = self.spent.plus(planned.usage)
             wrong = planned.problems
             checked = CheckResult(problems=wrong) if wrong else await check(planned.draft)
@@ -90,13 +93,6 @@ class RunSetup:
             checked = checked.model_copy(update={"warnings": (*planned.warnings, *checked.warnings)})
         return raise_if_invalid(checked, "PlannerFailed", "the planner wrote no plan that can run: ")
 
-    async def _planned(self, call: PlanCall, queue: str) -> PlanResult:
-        try:
-            return await self._do(PLAN, call, "plan the goal", queue=queue, beats=True)
-        except ApplicationError as error:
-            self.spent = self.spent.plus(used_by(error))
-            raise
-
     async def check(
         self, draft: str, base: str = "", *, adds: Addition = "", node: str = "", refs: dict[str, str] | None = None
     ) -> CheckResult:
@@ -106,9 +102,51 @@ class RunSetup:
             call = call.model_copy(update={"base": base, "adds": adds, "node": node, "refs": refs or {}})
         return await self._do(CHECK_PLAN, call, "check the plan")
 
-    async def _do(self, call: Call[In, Out], given: In, summary: str, **options: Any) -> Out:
-        count = self.calls[call.name] = self.calls.get(call.name, 0) + 1
-        return await do(call, given, summary, times=count, **options)
+    async def conclude(self, state: RunState, plan: str, inline: tuple[Any, str] | None) -> Conclusion:
+        """Return the answer: from the last node's own reply when that is all of it, else bound from the store.
+
+        `inline` is (value, digest) of the answering node as this run remembers it.
+        """
+        nodes = state.graph.execution_plan.answer
+        refs = {state.path(node): state.digest[node] or "" for node in nodes if state.status[node] == SUCCEEDED}
+        if not refs:
+            return Conclusion()
+        if inline is not None and state.graph.execution_plan.direct and inline[1] in refs.values():
+            return conclusion_of(inline[0])
+        return await self._do(CONCLUDE, ConcludeCall(run=self.run_prefix, plan=plan, refs=refs), "conclude")
+
+    async def _do(
+        self, call: Call[In, Out], given: In, summary: str, *, queue: str = TOOLS, beats: bool = False
+    ) -> Out:
+        """Run one of the run's own activities. Its failure is the run's, with the same type and sentence."""
+        times = self.calls[call.name] = self.calls.get(call.name, 0) + 1
+        name = f"run:{call.name}" if times == 1 else f"run:{call.name}~{times}"
+        options = as_keywords(service_options(summary, queue=queue, beats=beats))
+        try:
+            found: Out = await workflow.execute_activity(
+                call.name, given, result_type=call.gives, activity_id=name, **options
+            )
+        except ActivityError as error:
+            if is_cancelled_exception(error):
+                raise
+            kind, message = failed_outcome(error).error or ("Failed", "")
+            used = used_by(error)
+            details = (1, [*used]) if any(used) else ()
+            raise ApplicationError(message, *details, type=kind, non_retryable=True) from None
+        return found
+
+
+def parse_input(request: Any, *more: Any) -> tuple[RunRequest | None, str]:
+    """Return the request in a run's input, or why it is none. A state of another chain of runs is taken out of it."""
+    try:
+        parsed = parse_request(request, *more)
+    except InvalidRequest as error:
+        return None, str(error)
+    if parsed.carry is None or parsed.carry.run_prefix == workflow.info().first_execution_run_id:
+        return parsed, ""
+    if not has_work(parsed):
+        return None, "this input carries on another run; start with a goal or a plan"
+    return parsed.model_copy(update={"carry": None}), ""
 
 
 def raise_if_invalid(checked: CheckResult, otherwise: str = "InvalidPlan", told: str = "") -> CheckResult:
@@ -123,42 +161,6 @@ def with_usage(error: ApplicationError, spent: Usage) -> ApplicationError:
     """Return a run's failure with what the run has used: who started it as a sub-agent pays for it."""
     told = ({"usage": UsageReport.of(spent).model_dump()},) if any(spent) else ()
     return ApplicationError(error.message, *error.details, *told, type=error.type, non_retryable=error.non_retryable)
-
-
-async def conclude(state: RunState, run_prefix: str, plan: str, inline: tuple[Any, str] | None) -> Conclusion:
-    """Return the answer: from the last node's own reply when that is all of it, else bound from the store.
-
-    `inline` is (value, digest) of the answering node as this run remembers it.
-    """
-    nodes = state.graph.execution_plan.answer
-    refs = {state.path(node): state.digest[node] or "" for node in nodes if state.status[node] == SUCCEEDED}
-    if not refs:
-        return Conclusion()
-    if inline is not None and state.graph.execution_plan.direct and inline[1] in refs.values():
-        return conclusion_of(inline[0])
-    return await do(CONCLUDE, ConcludeCall(run=run_prefix, plan=plan, refs=refs), "conclude")
-
-
-async def do(
-    call: Call[In, Out], given: In, summary: str, *, queue: str = TOOLS, beats: bool = False, times: int = 1
-) -> Out:
-    """Run one of the run's own activities, for the `times`-th time; its failure is the run's, with the same type and
-    sentence.
-    """
-    options = service_options(summary, queue=queue, beats=beats)
-    name = f"run:{call.name}" if times == 1 else f"run:{call.name}~{times}"
-    try:
-        found: Out = await workflow.execute_activity(
-            call.name, given, result_type=call.gives, activity_id=name, **as_keywords(options)
-        )
-    except ActivityError as error:
-        if is_cancelled_exception(error):
-            raise
-        kind, message = failed_outcome(error).error or ("Failed", "")
-        used = used_by(error)
-        details = (1, [*used]) if any(used) else ()
-        raise ApplicationError(message, *details, type=kind, non_retryable=True) from None
-    return found
 
 
 def _given(request: RunRequest) -> dict[str, Any]:

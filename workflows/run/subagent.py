@@ -7,7 +7,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.workflow import ParentClosePolicy
 
 from workflows.messages.activity_options import Options, as_keywords
-from workflows.messages.contracts import AGENT, DELEGATE, GroupReply, NodeCall
+from workflows.messages.contracts import AGENT, PREPARE_AGENT, GroupReply, NodeCall
 from workflows.messages.queues import WORKFLOW
 from workflows.messages.request import RunRequest
 from workflows.run.subagent_status import SubagentStatus
@@ -26,13 +26,13 @@ async def run_subagent(
     """
     if given["depth"] > DEEPEST:
         raise ApplicationError(f"sub-agents are {DEEPEST} deep already", type="TooDeep", non_retryable=True)
-    delegation = await workflow.execute_activity(
-        DELEGATE.name, call, activity_id=f"{name}.goal", result_type=DELEGATE.gives, **as_keywords(options)
+    prepared = await workflow.execute_activity(
+        PREPARE_AGENT.name, call, activity_id=f"{name}.goal", result_type=PREPARE_AGENT.gives, **as_keywords(options)
     )
-    budget = delegation.request.get("budget")
+    budget = prepared.request.get("budget")
     if given["budget"]:
         budget = {**given["budget"], **_tighter(budget or {}, given["budget"])}
-    request = {**delegation.request, **given, "budget": budget}
+    request = {**prepared.request, **given, "budget": budget}
     child = await workflow.start_child_workflow(
         "AgentRun",
         request,

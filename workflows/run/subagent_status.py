@@ -110,7 +110,7 @@ class SubagentStatus:
 
     async def _tell(self, parent: str, view: SubagentView) -> None:
         try:
-            await workflow.get_external_workflow_handle(parent).signal("subagent", view.model_dump(mode="json"))
+            await workflow.get_external_workflow_handle(parent).signal("subagent_status", view.model_dump(mode="json"))
         except FailureError as error:
             workflow.logger.info("the parent is over and need not know what is waited for: %s", error)
         self._telling = None

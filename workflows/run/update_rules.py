@@ -1,11 +1,22 @@
-"""Whether an update fits the run as it stands, what it becomes for the scheduler, and what is said of it."""
+"""Whether an update fits the run as it stands, the event it becomes for the scheduler, and how it is confirmed."""
 
-from workflows.messages.updates import Answer, Approve, Finish, RaiseBudget, Reject, RetryNode, SkipNode, Update
+from dataclasses import dataclass
+
+from workflows.messages.updates import (
+    Answer,
+    Approve,
+    Finish,
+    NodeUpdate,
+    RaiseBudget,
+    Reject,
+    RetryNode,
+    SkipNode,
+    Update,
+)
 from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.language import json_schema
 from workflows.plan.language.problems import place_of
 from workflows.plan.scheduling.budget import ledger
-from workflows.plan.scheduling.effects import repeated
 from workflows.plan.scheduling.events import (
     ApprovalDecided,
     BudgetRaised,
@@ -15,6 +26,7 @@ from workflows.plan.scheduling.events import (
     SkipRequested,
     StopRequested,
 )
+from workflows.plan.scheduling.retry import repeated
 from workflows.plan.scheduling.state import (
     CANCELLED,
     FAILED,
@@ -29,58 +41,74 @@ MAX_ANSWER_CHARACTERS = 64 * 1024
 _RETRIABLE = (SUCCEEDED, FAILED, SKIPPED, CANCELLED)
 
 
-def rejection(state: RunState, update: Update) -> str | None:
-    """Return why the update cannot be taken now, as a sentence that says what could; None when it can. Pure."""
-    return never_valid(state, update) or not_now(state, update)
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of an update: an `event` with the sentence that confirms it, or a `rejection` that says what could.
+
+    A rejection `is_final` if the update never fits this plan, however its nodes end.
+    """
+
+    event: Event | None = None
+    confirmation: str = ""
+    rejection: str = ""
+    is_final: bool = False
 
 
-def never_valid(state: RunState, update: Update) -> str | None:
-    """Return why the update never fits this plan, however its nodes end; None when it may fit at some time. Pure."""
+def judge(state: RunState, update: Update) -> Verdict:
+    """Return what becomes of an update now. Pure."""
     if isinstance(update, Finish):
-        return None
+        return Verdict(StopRequested("partial"), "the run ends now with what there is")
     if isinstance(update, RaiseBudget):
-        return None if update.amounts() else "name at least one limit"
-    name = getattr(update, "node", "")
-    node = state.graph.by_id.get(name.partition("[")[0])
+        return _raise_budget(state, update)
+    assert isinstance(update, NodeUpdate)
+    node = state.graph.by_id.get(update.node.partition("[")[0])
+    unknown = f"there is no node `{update.node}`; the query `plan` lists them"
     if node is None:
-        return _unknown(name)
-    spec = state.graph.specs[node]
+        return Verdict(rejection=unknown, is_final=True)
+    misfit = _misfit(state.graph.specs[node], update)
+    if misfit:
+        return Verdict(rejection=misfit, is_final=True)
+    unit = state.find(update.node)
+    if unit is None:
+        return Verdict(rejection=unknown)
+    too_early = _too_early(state, unit, update)
+    if too_early:
+        return Verdict(rejection=too_early)
+    return Verdict(*_event(state, unit, update))
+
+
+def _raise_budget(state: RunState, update: RaiseBudget) -> Verdict:
+    amounts = update.amounts()
+    if not amounts:
+        return Verdict(rejection="name at least one limit", is_final=True)
+    limits = state.budget.limits if state.budget is not None else {}
+    lower = [name for name, limit in amounts.items() if limit <= limits.get(name, 0)]
+    if lower:
+        rows = ledger(state.budget)
+        now = ", ".join(f"{name} is {rows[name]['limit']}" for name in lower)
+        return Verdict(rejection=f"that is no higher limit: {now} already")
+    return Verdict(BudgetRaised(amounts), "the limit is raised")
+
+
+def _misfit(spec: NodeSpec, update: NodeUpdate) -> str | None:
+    """Return why an update can never fit a node, or None."""
+    name, gate = update.node, spec.kind == "gate"
     if isinstance(update, RetryNode) and spec.is_fallback:
         return f"`{name}` stands in for another node; retry that one"
-    gate = spec.kind == "gate"
     if isinstance(update, Answer):
         return _answer(spec, update) if gate else f"`{name}` is no gate; approve or reject decide on what else waits"
     return f"`{name}` is a gate: use answer" if gate and isinstance(update, Approve | Reject) else None
 
 
-def not_now(state: RunState, update: Update) -> str | None:
-    """Return why an update that fits the plan cannot be taken now; None when it can. Pure."""
-    if isinstance(update, Finish):
-        return None
-    if isinstance(update, RaiseBudget):
-        return _lower(state, update)
-    name = getattr(update, "node", "")
-    unit = state.find(name)
-    if unit is None:
-        return _unknown(name)
+def _too_early(state: RunState, unit: int, update: NodeUpdate) -> str | None:
+    """Return why an update does not fit a unit now, or None."""
+    status = state.status[unit]
     if isinstance(update, RetryNode):
         return _retry(state, unit, update)
     if isinstance(update, SkipNode):
-        return _skip(state, unit)
-    waits = state.status[unit] == WAITING
-    return None if waits else f"`{name}` is {SHOWN[state.status[unit]]}; it does not wait for anybody"
-
-
-def _lower(state: RunState, update: RaiseBudget) -> str | None:
-    limits = state.budget.limits if state.budget is not None else {}
-    lower = [name for name, limit in update.amounts().items() if limit <= limits.get(name, 0)]
-    rows = ledger(state.budget)
-    now = ", ".join(f"{name} is {rows[name]['limit']}" for name in lower)
-    return f"that is no higher limit: {now} already" if lower else None
-
-
-def _unknown(name: str) -> str:
-    return f"there is no node `{name}`; the query `plan` lists them"
+        over = status in (SUCCEEDED, SKIPPED, CANCELLED)
+        return f"`{state.path(unit)}` is already {SHOWN[status]}" if over else None
+    return None if status == WAITING else f"`{update.node}` is {SHOWN[status]}; it does not wait for anybody"
 
 
 def _retry(state: RunState, unit: int, update: RetryNode) -> str | None:
@@ -95,13 +123,6 @@ def _retry(state: RunState, unit: int, update: RetryNode) -> str | None:
     return None
 
 
-def _skip(state: RunState, unit: int) -> str | None:
-    status = state.status[unit]
-    if status in (SUCCEEDED, SKIPPED, CANCELLED):
-        return f"`{state.path(unit)}` is already {SHOWN[status]}"
-    return None
-
-
 def _answer(spec: NodeSpec, update: Answer) -> str | None:
     size = len(str(update.value))
     if size > MAX_ANSWER_CHARACTERS:
@@ -112,38 +133,19 @@ def _answer(spec: NodeSpec, update: Answer) -> str | None:
     return None
 
 
-def event_of(state: RunState, update: Update) -> Event:
-    """Return the scheduler's event for an admitted update."""
-    if isinstance(update, Finish):
-        return StopRequested("partial")
-    if isinstance(update, RaiseBudget):
-        return BudgetRaised(update.amounts())
-    unit = state.find(getattr(update, "node", ""))
-    if unit is None:
-        raise ValueError("not admitted: no such node")
+def _event(state: RunState, unit: int, update: NodeUpdate) -> tuple[Event, str]:
+    """Return the event of an update that fits, and the sentence that confirms it."""
+    name = update.node
     if isinstance(update, RetryNode):
-        return RetryRequested(unit)
+        return RetryRequested(unit), f"{name} runs again"
     if isinstance(update, SkipNode):
-        return SkipRequested(unit)
+        return SkipRequested(unit), f"{name} is given up"
     if isinstance(update, Answer):
-        return GateAnswered(unit, update.value)
-    return ApprovalDecided(unit, isinstance(update, Approve), update.reason if isinstance(update, Reject) else "")
-
-
-def confirmation(state: RunState, update: Update) -> str:
-    """Return the sentence an admitted update is answered with, from the state before it."""
-    node = getattr(update, "node", "")
-    wish = state.expansion_requests.get(state.graph.by_id.get(node, -1))
-    if wish is not None and isinstance(update, Approve | Reject):
-        what = "are added" if isinstance(update, Approve) else "are refused, and its model is asked again"
-        return f"the nodes that {node} asks for {what}"
-    sentences = {
-        RetryNode: f"{node} runs again",
-        SkipNode: f"{node} is given up",
-        Answer: f"{node} is answered",
-        Approve: f"{node} may run",
-        Reject: f"{node} is refused",
-        RaiseBudget: "the limit is raised",
-        Finish: "the run ends now with what there is",
-    }
-    return sentences[type(update)]
+        return GateAnswered(unit, update.value), f"{name} is answered"
+    approved, reason = isinstance(update, Approve), update.reason if isinstance(update, Reject) else ""
+    if unit in state.expansion_requests:
+        what = "are added" if approved else "are refused, and its model is asked again"
+        confirmation = f"the nodes that {name} asks for {what}"
+    else:
+        confirmation = f"{name} may run" if approved else f"{name} is refused"
+    return ApprovalDecided(unit, approved, reason), confirmation

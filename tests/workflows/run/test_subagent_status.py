@@ -148,10 +148,10 @@ async def test_only_its_own_sub_agents_are_heard(begin: Start, model_server: Mod
     ]
     strays += [{**told, "name": name} for name in ("sub~2", "beside", "nobody", "", "g~", "sub[0]")]
     for stray in strays:
-        await handle.signal("subagent", stray)
-    await handle.signal("subagent", args=[told, told])
+        await handle.signal("subagent_status", stray)
+    await handle.signal("subagent_status", args=[told, told])
     assert (await handle.query("plan"))["blocked"] == view["blocked"]
-    await handle.signal("subagent", told)
+    await handle.signal("subagent_status", told)
     view = await until(handle, lambda view: asked(view) == [])
     assert await unwell(handle) == []
 

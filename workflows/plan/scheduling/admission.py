@@ -2,9 +2,12 @@
 
 from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.language.conditions import ConditionError
-from workflows.plan.scheduling import cancellation, joins, maps, ready
+from workflows.plan.scheduling import cancellation, joins, ready
 from workflows.plan.scheduling.completion import end_without_value, fail, resume
 from workflows.plan.scheduling.state import BLOCKED, CANCELLED, EXPANDED, FAILED, PENDING, SKIPPED, WAITING, RunState
+
+MAX_UNITS = 20_000
+"""Nodes and items of maps that one run may have."""
 
 
 def admit(state: RunState, node: int) -> None:
@@ -93,11 +96,11 @@ def consider(state: RunState, join: int) -> None:
 
 def _open(state: RunState, node: int) -> None:
     """A map's list is known: append one unit an item, or gather at once when there is none."""
-    count = maps.length(state, node)
+    count = _length(state, node)
     if isinstance(count, str):
         fail(state, node, "MapFailed", count)
         return
-    maps.append(state, node, count)
+    append_items(state, node, count)
     if node in state.graph.timed:
         clock(state, node)
     if not count:
@@ -118,3 +121,38 @@ def gather(state: RunState, node: int) -> None:
     error = ": ".join(state.notes.get(first, ("", "")))
     more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
     fail(state, node, "MapFailed", f"{state.path(first)}{more} failed: {error}")
+
+
+def _length(state: RunState, node: int) -> int | str:
+    """Return how many items the map has, or the sentence why it cannot open."""
+    spec = state.graph.specs[node]
+    if spec.over is None:
+        count = spec.length
+    else:
+        source, name = spec.over[0], spec.over[1]
+        fact = state.facts.get(source, {}).get(name)
+        if not isinstance(fact, int) or isinstance(fact, bool) or fact < 0:
+            return f"the output of {state.graph.specs[source].id} has no list at `{name}`"
+        count = fact
+    if count < 0:
+        return "what it goes over is not a list"
+    if count > spec.cap:
+        return f"its list has {count} items; max_items is {spec.cap}"
+    if len(state.status) + count > MAX_UNITS:
+        return f"{count} more items would make over {MAX_UNITS} units in one run"
+    return count
+
+
+def append_items(state: RunState, node: int, count: int) -> range:
+    """Append one unit an item, in the map's generation, and return them."""
+    first = len(state.status)
+    state.status += [PENDING] * count
+    state.generation += [state.generation[node]] * count
+    state.digest += [None] * count
+    for column in (state.size, state.attempts, state.millis, state.started):
+        column += [0] * count
+    state.queued += [False] * count
+    state.owner += [(node, item) for item in range(count)]
+    state.items[node] = range(first, first + count)
+    state.open_inputs[node] = count
+    return state.items[node]

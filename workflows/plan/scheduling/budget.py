@@ -1,7 +1,8 @@
-"""What a run may spend: tokens, money, model calls, nodes. Reserved before a start, settled after, for all branches.
+"""What a run may spend, and how fast: tokens, money, model calls, nodes, and the calls a provider takes in a minute.
 
-A start is allowed when its estimate fits beside what is spent and reserved, or when nothing is reserved and the limit
-is not reached yet: so a wrong guess never stalls a run, and it overshoots by one call at most.
+Amounts are reserved before a start and settled after it, for all branches. A start is allowed when its estimate fits
+beside what is spent and reserved, or when nothing is reserved and the limit is not reached yet: so a wrong guess never
+stalls a run, and it overshoots by one call at most.
 """
 
 from dataclasses import astuple, dataclass, field, fields, replace
@@ -124,3 +125,30 @@ def _row(budget: Budget, name: str) -> dict[str, Any]:
         "spent": shown(name, getattr(budget.spent, name)),
         "reserved": shown(name, getattr(budget.held, name)),
     }
+
+
+@dataclass(slots=True)
+class Rate:
+    """A provider takes `limit` calls a minute. `running` nodes call it now; the `ended` nodes so far made `calls`.
+
+    `waiting` is a heap of ready units as (priority, rank, unit), of which some may have been called off.
+    """
+
+    limit: int
+    calls: int = 0
+    ended: int = 0
+    running: int = 0
+    waiting: list[tuple[int, int, int]] = field(default_factory=list)
+
+    @property
+    def room(self) -> int:
+        """How many more nodes may start: the rate over the calls that a node makes, one or the mean so far, and one at
+        least, so that a run never stands still.
+        """
+        most = self.limit * self.ended // self.calls if self.calls > self.ended else self.limit
+        return max(1, most) - self.running
+
+    def count(self, calls: int) -> None:
+        """A node has ended, after so many calls."""
+        self.calls += max(1, calls)
+        self.ended += 1

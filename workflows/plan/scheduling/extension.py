@@ -1,15 +1,25 @@
-"""A plan that gets more nodes while its run goes on: a planner that still writes, a replan, a model that calls tools.
+"""A plan that gets more nodes while its run goes on, and the model's request for so many that a person must approve.
 
 What has run keeps its place: the old nodes come first, as they were, and only the units of map items move up.
+
+While a request waits, its node has ended its call but not itself. Once approved it runs again without a call: the plan
+may have grown meanwhile, so what it asks for is checked once more. If it is refused, its model is asked again.
 """
 
-from workflows.plan.compile.graph import Graph
-from workflows.plan.scheduling.completion import end_without_value
-from workflows.plan.scheduling.events import PlanExtended
-from workflows.plan.scheduling.rates import Rate
+from collections.abc import Sequence
+
+from workflows.plan.compile.graph import Graph, NodeSpec
+from workflows.plan.language.summary import clipped
+from workflows.plan.scheduling.budget import Rate
+from workflows.plan.scheduling.completion import end_without_value, put_back
+from workflows.plan.scheduling.events import ExpansionRequest, PlanExtended
 from workflows.plan.scheduling.ready import queue, take
 from workflows.plan.scheduling.state import OVERTIME, PENDING, RUNNING, SKIPPED, RunState
 from workflows.plan.scheduling.termination import unpark
+
+SHOWN = 3
+SHOWN_CHARACTERS = 50
+WHY_CHARACTERS = 120
 
 
 def renumbered(unit: int, old: int, added: int) -> int:
@@ -99,3 +109,37 @@ def _queue_again(state: RunState) -> None:
     for unit, queued in enumerate(state.queued):
         if queued:
             queue(state, unit)
+
+
+def request_of(digest: str, added: Sequence[NodeSpec], why: str, tokens: int) -> ExpansionRequest:
+    """Return the wish for the nodes in `added`, as a person is asked about it."""
+    count = sum(1 + _items(spec) for spec in added)
+    shown = tuple(clipped(spec.summary.rpartition(" <- ")[0] or spec.summary, SHOWN_CHARACTERS) for spec in added)
+    return ExpansionRequest(digest, count, clipped(why, WHY_CHARACTERS), shown[:SHOWN], tokens)
+
+
+def _items(spec: NodeSpec) -> int:
+    """Return how many items a node may open."""
+    if spec.kind != "map":
+        return 0
+    return spec.length if spec.over is None else spec.cap
+
+
+def needs_approval(state: RunState, unit: int, wish: ExpansionRequest) -> bool:
+    """Whether a person decides on this wish of a unit: one that has been approved is not asked about again."""
+    return state.approve_above is not None and wish.nodes > state.approve_above and unit not in state.expansion_requests
+
+
+def decide(state: RunState, unit: int, reason: str | None) -> None:
+    """A person has approved a waiting wish, or refused it for a reason."""
+    state.waiting -= 1
+    wish = state.expansion_requests[unit]
+    if reason is None:
+        wish.approved = True
+        state.status[unit] = PENDING
+        queue(state, unit)
+        return
+    del state.expansion_requests[unit]
+    state.facts.pop(unit, None)
+    state.objections[unit] = (f"a person refused these nodes ({wish.nodes:,}): {reason or 'no reason was given'}",)
+    put_back(state, unit)

@@ -2,8 +2,7 @@
 
 from heapq import heappop, heappush
 
-from workflows.plan.scheduling.budget import Amounts, Budget
-from workflows.plan.scheduling.rates import Rate
+from workflows.plan.scheduling.budget import Amounts, Budget, Rate
 from workflows.plan.scheduling.state import RUNNING, RunState
 
 

@@ -12,9 +12,8 @@ from typing import Any
 
 from workflows.plan.compile.graph import Graph
 from workflows.plan.scheduling import ready
-from workflows.plan.scheduling.budget import Budget
+from workflows.plan.scheduling.budget import Budget, Rate
 from workflows.plan.scheduling.events import ExpansionRequest
-from workflows.plan.scheduling.rates import Rate
 from workflows.plan.scheduling.state import SUCCEEDED, RunState
 
 _COLUMNS = ("status", "generation", "digest", "size", "attempts", "millis", "queued")

@@ -11,9 +11,8 @@ from typing import Any
 from workflows.plan.compile.graph import Graph, NodeSpec
 from workflows.plan.language.conditions import holds
 from workflows.plan.language.facts import MISSING, Missing, Scalar
-from workflows.plan.scheduling.budget import Budget
+from workflows.plan.scheduling.budget import Budget, Rate
 from workflows.plan.scheduling.events import Decision, ExpansionRequest
-from workflows.plan.scheduling.rates import Rate
 
 PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED, AWAITING_FALLBACK, EXPANDED = range(10)
 """BLOCKED: pending behind a failed node. AWAITING_FALLBACK: its stand-in runs. EXPANDED: a map whose items run."""

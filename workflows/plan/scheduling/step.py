@@ -12,7 +12,6 @@ from typing import Any
 from workflows.plan.scheduling import (
     admission,
     completion,
-    expansion,
     extension,
     propagation,
     ready,
@@ -145,7 +144,7 @@ def _judged(state: RunState, event: ApprovalDecided) -> None:
     if state.status[event.unit] != WAITING or state.spec_of(event.unit).kind == "gate":
         return
     if event.unit in state.expansion_requests:
-        expansion.decide(state, event.unit, None if event.approved else event.reason)
+        extension.decide(state, event.unit, None if event.approved else event.reason)
     elif event.approved:
         state.approved[event.unit] = True
         _go_on(state, event.unit)

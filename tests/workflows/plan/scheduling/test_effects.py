@@ -7,7 +7,7 @@ from doubles.plan.samples import TOOLS, llm, skeleton_of
 from workflows.plan.compile.graph import Graph
 from workflows.plan.edits.tool_loop import expand_tool_calls
 from workflows.plan.language.parser import parse_plan
-from workflows.plan.scheduling.effects import repeated
+from workflows.plan.scheduling.retry import repeated
 from workflows.plan.scheduling.state import SUCCEEDED, RunState
 
 WRITES = {"effect": "write"}

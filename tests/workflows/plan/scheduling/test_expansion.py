@@ -5,10 +5,9 @@ from doubles.plan.play import Play, each, join, node
 
 from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.language.limits import Usage
-from workflows.plan.scheduling.budget import Amounts
+from workflows.plan.scheduling.budget import Amounts, Rate
 from workflows.plan.scheduling.events import BudgetRaised, CostCharged, ExpansionRequest, Outcome, PlanExtended
-from workflows.plan.scheduling.expansion import needs_approval, request_of
-from workflows.plan.scheduling.rates import Rate
+from workflows.plan.scheduling.extension import needs_approval, request_of
 
 MADE = Outcome("of j", 7, attempts=0)
 """How the check of an approved wish ends: the call behind it has been counted."""

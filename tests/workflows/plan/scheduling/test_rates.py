@@ -6,9 +6,8 @@ from doubles.plan.play import Fields, Play, each, node
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflows.plan.scheduling.budget import Amounts, Budget
+from workflows.plan.scheduling.budget import Amounts, Budget, Rate
 from workflows.plan.scheduling.events import NodeEnded, Outcome, RunStarted, Start
-from workflows.plan.scheduling.rates import Rate
 from workflows.plan.scheduling.step import step
 
 
