@@ -39,6 +39,7 @@ def start_log(form: LogForm, level: str, env: Mapping[str, str] = os.environ, st
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
+    redactor = Redactor(env)
     handler = logging.StreamHandler(out)
     handler.setFormatter(
         ProcessorFormatter(
@@ -48,7 +49,7 @@ def start_log(form: LogForm, level: str, env: Mapping[str, str] = os.environ, st
                 _short_failure,
                 ProcessorFormatter.remove_processors_meta,
                 *_render(as_json, out, env),
-                _Mask(env),
+                lambda _logger, _method, line: redactor.clean(str(line)),  # last: the line as it would be written
             ],
         )
     )
@@ -79,9 +80,11 @@ def start_runtime(metrics: Endpoint | None) -> None:
     To be called once, before the first client. Raises WrongSetting when the port cannot be had.
     """
     forwarding = LogForwardingConfig(logger=logging.getLogger("temporalio.core"), append_target_to_name=False)
+    prometheus = PrometheusConfig(
+        bind_address=str(metrics), counters_total_suffix=True, unit_suffix=True, durations_as_seconds=True
+    )
     telemetry = TelemetryConfig(
-        logging=LoggingConfig(_CORE_LEVELS, forwarding=forwarding),
-        metrics=_prometheus(metrics) if metrics else None,
+        logging=LoggingConfig(_CORE_LEVELS, forwarding=forwarding), metrics=prometheus if metrics else None
     )
     try:
         Runtime.set_default(Runtime(telemetry=telemetry))
@@ -89,37 +92,17 @@ def start_runtime(metrics: Endpoint | None) -> None:
         raise WrongSetting(f"SENNIT_METRICS_PORT='{metrics}': {problem}") from None
 
 
-def _prometheus(endpoint: Endpoint) -> PrometheusConfig:
-    return PrometheusConfig(
-        bind_address=str(endpoint), counters_total_suffix=True, unit_suffix=True, durations_as_seconds=True
-    )
-
-
 def _render(as_json: bool, out: TextIO, env: Mapping[str, str]) -> list[Processor]:
     if as_json:
-        return [
-            structlog.processors.format_exc_info,
-            _order,
-            structlog.processors.JSONRenderer(ensure_ascii=False),
-        ]
-    colours = out.isatty() and not env.get("NO_COLOR")
-    plain = structlog.dev.plain_traceback
-    return [structlog.dev.ConsoleRenderer(colors=colours, exception_formatter=plain, pad_event_to=0)]
+        return [structlog.processors.format_exc_info, _order, structlog.processors.JSONRenderer(ensure_ascii=False)]
+    colors = out.isatty() and not env.get("NO_COLOR")
+    traceback = structlog.dev.plain_traceback
+    return [structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=traceback, pad_event_to=0)]
 
 
 def _order(_logger: Any, _method: str, event: EventDict) -> EventDict:
     first = {key: event.pop(key) for key in ("timestamp", "level", "logger") if key in event}
     return {**first, "message": event.pop("event", ""), **event}
-
-
-class _Mask:
-    """The last processor: masks secrets in the line as it would be written."""
-
-    def __init__(self, env: Mapping[str, str]) -> None:
-        self._redactor = Redactor(env)
-
-    def __call__(self, _logger: Any, _method: str, line: Any) -> str:
-        return self._redactor.clean(str(line))
 
 
 def _origin(_logger: Any, _method: str, event: EventDict) -> EventDict:

@@ -7,8 +7,8 @@ link to a folder is not, since the content is found under its own name. A hard l
 import os
 import platform
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
@@ -19,7 +19,7 @@ from workflows.plan.language.text import nearest_or_known
 MOST_FILES: Final = 20_000
 LONGEST_PATH: Final = 1_000
 
-FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -76,7 +76,11 @@ def open_inside(root: Path, path: str) -> Iterator[BinaryIO]:
     """
     inside = _resolve_inside(root, path)
     try:
-        descriptor = _open_each_part(root, inside.parts)
+        folder = open_folder(root, inside.parts[:-1])
+        try:
+            descriptor = os.open(inside.parts[-1] if inside.parts else ".", _FILE, dir_fd=folder)
+        finally:
+            os.close(folder)
     except FileNotFoundError:
         raise _not_found(root, path) from None
     except PermissionError:
@@ -114,17 +118,22 @@ def _resolve_inside(root: Path, path: str) -> Path:
     return real.relative_to(root)
 
 
-def _open_each_part(root: Path, parts: tuple[str, ...]) -> int:
-    """Open folder by folder without following links: a link that is put in place meanwhile fails."""
-    folder = os.open(root, FOLDER)
-    try:
-        for part in parts[:-1]:
-            inner = os.open(part, FOLDER, dir_fd=folder)
+def open_folder(root: Path, parts: Iterable[str], *, create: bool = False) -> int:
+    """Open a folder below `root` part by part without following links: a link that is put in place meanwhile fails.
+
+    `create` makes the folders that are missing.
+    """
+    folder = os.open(root, _FOLDER)
+    for part in parts:
+        try:
+            if create:
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=folder)
+            inner = os.open(part, _FOLDER, dir_fd=folder)
+        finally:
             os.close(folder)
-            folder = inner
-        return os.open(parts[-1] if parts else ".", _FILE, dir_fd=folder)
-    finally:
-        os.close(folder)
+        folder = inner
+    return folder
 
 
 def _not_found(root: Path, path: str) -> DocumentNotFound:

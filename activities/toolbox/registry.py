@@ -51,9 +51,6 @@ class Registry:
     def __iter__(self) -> Iterator[Tool]:
         return iter(tuple(self._tools.values()))
 
-    def __len__(self) -> int:
-        return len(self._tools)
-
     def __contains__(self, name: object) -> bool:
         return name in self._tools
 

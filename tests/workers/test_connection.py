@@ -50,21 +50,21 @@ async def test_a_server_that_comes_up_later_is_found_with_one_line_in_the_log(mo
     assert [(entry["address"], entry["cause"]) for entry in logs] == [("here:1", "Connection refused")]
 
 
-async def test_patience_ends_in_one_line_with_address_and_cause(monkeypatch: pytest.MonkeyPatch) -> None:
-    _use(monkeypatch, Server(refusals=10_000))
-    with pytest.raises(Unreachable, match=r"no Temporal server at here:1 after 0 s: Connection refused"):
-        await connect_patiently("here:1", "me", patience=0.02)
+async def _silent(*, identity: str) -> Client:
+    await asyncio.Event().wait()
+    return CLIENT
 
 
-async def test_a_server_that_accepts_and_says_nothing_is_unreachable_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def silent(*, identity: str) -> Client:
-        await asyncio.Event().wait()
-        return CLIENT
-
+@pytest.mark.parametrize(
+    ("server", "cause"), [(Server(refusals=10_000), "Connection refused"), (_silent, "no answer within 0 s")]
+)
+async def test_patience_ends_in_one_line_with_address_and_cause(
+    monkeypatch: pytest.MonkeyPatch, server: Any, cause: str
+) -> None:
     monkeypatch.setattr(connection, "_ATTEMPT_SECONDS", 0.01)
-    _use(monkeypatch, silent)
-    with pytest.raises(Unreachable, match="no answer"):
-        await connect_patiently("here:1", "me", patience=0.01)
+    _use(monkeypatch, server)
+    with pytest.raises(Unreachable, match=f"no Temporal server at here:1 after 0 s: {cause}"):
+        await connect_patiently("here:1", "me", patience=0.02)
 
 
 async def test_an_address_no_server_can_have_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,25 +13,6 @@ HOME = {"HOME": "/home/ada"}
 DEFAULTS = WorkerSettings(
     artifacts=Path("/home/ada/.local/state/sennit/artifacts"),
     index=Path("/home/ada/.local/state/sennit/index"),
-    docs=None,
-    docs_roots=(),
-    docs_any=False,
-    tools=(),
-    tools_path=(),
-    mcp=None,
-    http_tools=None,
-    write_root=None,
-    sandbox="auto",
-    health=None,
-    metrics=None,
-    drain=25.0,
-    slots=None,
-    cached_workflows=200,
-    workflow_sandbox=False,
-    deployment=None,
-    build_id=None,
-    log="auto",
-    log_level="info",
     models=ModelSettings.read({}),
 )
 
@@ -41,13 +22,10 @@ def home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", HOME["HOME"])
 
 
-def test_an_empty_environment_gives_the_defaults() -> None:
-    assert read_settings({}) == DEFAULTS
-
-
-def test_an_empty_value_counts_as_absent() -> None:
+def test_without_variables_there_are_the_defaults_and_an_empty_value_counts_as_absent() -> None:
     names = ("SENNIT_DRAIN", "SENNIT_SLOTS", "SENNIT_DOCS", "SENNIT_DEPLOYMENT", "SENNIT_LOG", "SENNIT_STATE")
-    assert read_settings(dict.fromkeys(names, " ")) == DEFAULTS
+    assert read_settings({}) == read_settings(dict.fromkeys(names, " ")) == DEFAULTS
+    assert (DEFAULTS.drain, DEFAULTS.sandbox, DEFAULTS.log, DEFAULTS.cached_workflows) == (25.0, "auto", "auto", 200)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +33,11 @@ def test_an_empty_value_counts_as_absent() -> None:
     [
         ("SENNIT_ARTIFACTS", "/data/a", "artifacts", Path("/data/a")),
         ("SENNIT_INDEX", "~/i", "index", Path("/home/ada/i")),
-        ("SENNIT_DOCS", "/docs", "docs", Path("/docs")),
+        ("SENNIT_DOCS", "docs", "docs", Path.cwd() / "docs"),
+        ("SENNIT_MCP", "/m.json", "mcp", Path("/m.json")),
+        ("SENNIT_HTTP_TOOLS", "/h.json", "http_tools", Path("/h.json")),
+        ("SENNIT_WRITE_ROOT", "/w", "write_root", Path("/w")),
+        ("SENNIT_SANDBOX", "off", "sandbox", "off"),
         ("SENNIT_DOCS_ROOTS", f"/a{os.pathsep}/b{os.pathsep}", "docs_roots", (Path("/a"), Path("/b"))),
         ("SENNIT_DOCS_ANY", "1", "docs_any", True),
         ("SENNIT_DOCS_ANY", "0", "docs_any", False),
@@ -88,10 +70,6 @@ def test_each_variable_sets_its_field_and_no_other(name: str, value: str, field:
 def test_artifacts_and_index_live_in_the_state_directory(env: dict[str, str], state: Path) -> None:
     settings = read_settings(env)
     assert (settings.artifacts, settings.index) == (state / "artifacts", state / "index")
-
-
-def test_a_relative_folder_becomes_absolute() -> None:
-    assert read_settings({"SENNIT_DOCS": "docs"}).docs == Path.cwd() / "docs"
 
 
 def test_a_deployment_needs_name_and_build() -> None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from activities.toolbox.definition import Tool
 from activities.toolbox.errors import PathRefused, ToolError, ToolSetupError
-from activities.toolbox.paths import FOLDER, LONGEST_PATH, inner_parts
+from activities.toolbox.paths import LONGEST_PATH, inner_parts, open_folder
 from activities.toolbox.registry import Registry, tool
 
 _MOST_CHARACTERS: Final = 2_000_000
@@ -58,7 +58,7 @@ def _write(root: Path, args: WriteArguments) -> WrittenFile:
     parts = inner_parts(args.path)
     body = args.text.encode()
     try:
-        folder = _folder(root, parts[:-1])
+        folder = open_folder(root, parts[:-1], create=True)
         try:
             old = _read(folder, parts[-1], len(body) + 1)
             if old is not None and old != body and args.mode == "create":
@@ -76,20 +76,6 @@ def _write(root: Path, args: WriteArguments) -> WrittenFile:
         sha256=hashlib.sha256(body).hexdigest(),
         changed=old != body,
     )
-
-
-def _folder(root: Path, parts: tuple[str, ...]) -> int:
-    """Open the folder of the file, creating what is missing, without following any link."""
-    folder = os.open(root, FOLDER)
-    for part in parts:
-        try:
-            with suppress(FileExistsError):
-                os.mkdir(part, dir_fd=folder)
-            inner = os.open(part, FOLDER, dir_fd=folder)
-        finally:
-            os.close(folder)
-        folder = inner
-    return folder
 
 
 def _read(folder: int, name: str, most: int) -> bytes | None:
