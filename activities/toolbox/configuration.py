@@ -8,8 +8,8 @@ from typing import Annotated, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from activities.toolbox.definition import describe_mistake
 from activities.toolbox.errors import ToolSetupError
+from workflows.plan.language.validation_messages import first_error
 
 MASK: Final = "[redacted]"
 _NAMED: Final = re.compile(r"\$(?:\$|\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
@@ -34,7 +34,7 @@ def read_declared(path: Path, model: type[Declared]) -> Declared:
     except OSError as error:
         raise ToolSetupError(f"{path} cannot be read: {error.strerror}") from None
     except ValidationError as error:
-        raise ToolSetupError(": ".join(part for part in (str(path), *describe_mistake(error)) if part)) from None
+        raise ToolSetupError(": ".join(part for part in (str(path), *first_error(error)) if part)) from None
 
 
 class Secrets:

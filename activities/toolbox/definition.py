@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -15,7 +15,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from activities.toolbox.errors import ToolArgumentError, ToolResultError
 from workflows.plan.language.json_schema import violations
 from workflows.plan.language.problems import place_of
-from workflows.plan.language.text import nearest_or_known
+from workflows.plan.language.validation_messages import first_error
 
 Effect = Literal["pure", "read", "write"]
 JsonSchema = dict[str, Any]
@@ -112,16 +112,5 @@ class Tool:
         try:
             return self.arguments_model.model_validate(arguments)
         except ValidationError as error:
-            place, problem = describe_mistake(error, self.schema.get("properties", ()))
+            place, problem = first_error(error, self.schema.get("properties", ()))
             raise ToolArgumentError(problem, tool=self.name, field=place) from None
-
-
-def describe_mistake(error: ValidationError, known: Collection[str] = ()) -> tuple[str, str]:
-    """Return where the first mistake is and what is wrong, without the value; `known` are the names at the top."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    place = place_of(first["loc"])
-    problem = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "extra_forbidden":
-        problem = f"there is no such field{nearest_or_known(place, sorted(known)) if known else ''}"
-    more = error.error_count() - 1
-    return place, f"{problem} (and {more} more)" if more else problem

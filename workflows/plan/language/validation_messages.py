@@ -1,23 +1,25 @@
 """Pydantic's errors as sentences for people: what may stand in a field, and what stood there."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from workflows.plan.language.problems import place_of
-from workflows.plan.language.text import did_you_mean, format_name, format_value, printable
+from workflows.plan.language.text import did_you_mean, format_name, format_value, nearest_or_known, printable
 
 MAX_ERRORS = 5
 _TYPES = {
     "string_type": "a string",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
     "float_type": "a number",
     "float_parsing": "a number",
     "bool_type": "true or false",
+    "bool_parsing": "true or false",
     "dict_type": "an object",
     "tuple_type": "a list",
     "list_type": "a list",
@@ -45,16 +47,33 @@ def describe_errors(error: ValidationError, fields: Iterable[str]) -> str:
     return printable("; ".join(lines), 1000)
 
 
-def describe_error(item: ErrorDetails) -> tuple[str, str]:
+def first_error(error: ValidationError, known: Collection[str] = ()) -> tuple[str, str]:
+    """Return (place, sentence) of the first error, without its value, which may be secret; `known` are field names."""
+    first = error.errors(include_url=False)[0]
+    place = place_of(tuple(part for part in first["loc"] if part != "[key]"))
+    if first["type"] == "missing":
+        sentence = "is missing"
+    elif first["type"] == "extra_forbidden":
+        sentence = f"there is no such field{nearest_or_known(place, sorted(known)) if known else ''}"
+    else:
+        sentence = describe_error(first, with_value=False)[1]
+    more = error.error_count() - 1
+    return place, f"{sentence} (and {more} more)" if more else sentence
+
+
+def describe_error(item: ErrorDetails, *, with_value: bool = True) -> tuple[str, str]:
     """Return (code, sentence) of one error: `choice`, `type`, `limit` or `value`. It is one printable line."""
     kind, given = item["type"], item["input"]
+    but = f", not {format_value(given)}" if with_value else ""
     if kind == "literal_error":
         choices = _CHOICE.findall(str(item["ctx"]["expected"]))
         hint = did_you_mean(given, choices) if isinstance(given, str) else ""
-        return "choice", f"must be one of {', '.join(choices)}, not {format_value(given)}{hint}"
+        return "choice", f"must be one of {', '.join(choices)}{but}{hint}"
     if kind in _TYPES:
-        return "type", f"must be {_TYPES[kind]}, not {format_value(given)}{_unquoted(given, _TYPES[kind])}"
-    limit = _limit(kind, item.get("ctx") or {}, given)
+        return "type", f"must be {_TYPES[kind]}{but}{_unquoted(given, _TYPES[kind])}"
+    if kind == "string_pattern_mismatch":
+        return "value", f"must match {item['ctx']['pattern']}{but}"
+    limit = _limit(kind, item.get("ctx") or {}, given, but)
     if limit:
         return "limit", limit
     return "value", printable(item["msg"].removeprefix("Value error, "), 300)
@@ -65,7 +84,7 @@ def _unquoted(given: Any, wanted: str) -> str:
     return "; write it without quotes" if number else ""
 
 
-def _limit(kind: str, bounds: dict[str, Any], given: Any) -> str:
+def _limit(kind: str, bounds: dict[str, Any], given: Any, but: str) -> str:
     if kind in ("too_short", "string_too_short"):
         return "is empty; give at least one" if kind == "too_short" else "is empty; it needs a text"
     if kind in ("too_long", "string_too_long"):
@@ -75,5 +94,5 @@ def _limit(kind: str, bounds: dict[str, Any], given: Any) -> str:
         bound = bounds.get(name)
         if bound is not None:
             edge = f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
-            return f"must be {words} {edge}, not {format_value(given)}"
+            return f"must be {words} {edge}{but}"
     return ""
