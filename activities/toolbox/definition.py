@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from activities.toolbox.errors import ToolArgumentError, ToolResultError
+from workflows.messages import queues
 from workflows.plan.language.json_schema import violations
 from workflows.plan.language.problems import place_of
 from workflows.plan.language.validation_messages import first_error
@@ -48,30 +49,30 @@ class ToolContext:
     """Reports one line of progress; cheap, may be called often and from any thread."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """A typed function that a plan can call by name."""
 
     name: str
     description: str
     effect: Effect
-    version: str
+    version: str = "1"
     timeout: float
     """Seconds that one attempt may take; the caller enforces it."""
-    queue: str
+    queue: str = queues.TOOLS
     """The task queue whose workers run it."""
-    resource: str | None
+    resource: str | None = None
     """What a call uses and no write may touch meanwhile: `kind:key` with arguments as `{name}`, or a kind."""
-    idempotent: bool
+    idempotent: bool = False
     """Whether a write honours `ToolContext.idempotency_key`, so that a second attempt does no harm."""
     schema: JsonSchema
     """JSON Schema of the arguments."""
     output_schema: JsonSchema | None
     """JSON Schema of the result, or None when the function has no return annotation."""
     function: Callable[..., Any] = field(repr=False)
-    arguments_model: type[BaseModel] | None = field(repr=False)
+    arguments_model: type[BaseModel] | None = field(default=None, repr=False)
     """The type of the arguments; None if they stay an object that fits the schema."""
-    wants_context: bool = field(repr=False)
+    wants_context: bool = field(default=True, repr=False)
     in_catalogue: bool = True
     """False for a tool that only the engine gives to models."""
 

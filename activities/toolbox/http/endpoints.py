@@ -25,7 +25,6 @@ from activities.toolbox.errors import (
     ToolSetupError,
     UnknownOutcome,
 )
-from workflows.messages import queues
 from workflows.plan.checking.schemas import unknown_keywords
 from workflows.plan.language.limits import Duration
 from workflows.plan.language.problems import place_of
@@ -118,16 +117,12 @@ def _tool(endpoint: Endpoint, secrets: Secrets) -> Tool:
         name=endpoint.name,
         description=one_line(endpoint.description, LONGEST_MESSAGE),
         effect=endpoint.effect,
-        version="1",
         timeout=endpoint.timeout + 5,
-        queue=queues.TOOLS,
         resource=endpoint.resource,
         idempotent=endpoint.idempotency_header is not None,
         schema={"additionalProperties": False, **endpoint.arguments},
         output_schema=TypeAdapter(HttpAnswer).json_schema(mode="serialization"),
         function=call,
-        arguments_model=None,
-        wants_context=True,
     )
 
 

@@ -33,7 +33,6 @@ from activities.toolbox.errors import (
 )
 from activities.toolbox.mcp.configuration import Declarations
 from activities.toolbox.mcp.session import Session, SessionThread
-from workflows.messages import queues
 from workflows.plan.language.text import one_line
 
 _MOST_CHARACTERS: Final = 1_000_000
@@ -108,14 +107,11 @@ def _tool(session: Session, thread: SessionThread, declared: McpTool, version: s
         effect=effect,
         version=version,
         timeout=server.timeout + 5,
-        queue=queues.TOOLS,
         resource=server.resources.get(declared.name),
         idempotent=idempotent,
         schema=declared.input_schema,
         output_schema=declared.output_schema or TypeAdapter(McpText).json_schema(mode="serialization"),
         function=call,
-        arguments_model=None,
-        wants_context=True,
     )
 
 
