@@ -18,6 +18,7 @@ from activities.nodes.group import GroupRun
 from activities.nodes.heartbeat import beating
 from activities.nodes.runner import NodeRunner
 from activities.providers.settings import ModelSettings
+from activities.runs.check import PlanChecker
 from activities.runs.conclusion import RunConcluder
 from activities.runs.namespace import NamespaceAttributes
 from activities.runs.plan_stream import PlanStreamer
@@ -72,7 +73,8 @@ class Activities:
         self._library = ArtifactReader(store)
         self._models = models or Models.of(ModelSettings())
         documents = DocumentRule(places.docs, places.docs_roots, places.any_docs, identity)
-        self._preparer = RunPreparer(store, self._library, registry, documents, self._models)
+        self._checker = PlanChecker(store, self._library, self._models)
+        self._preparer = RunPreparer(self._library, registry, documents, self._models, self._checker)
         self._namespace = NamespaceAttributes()
         self._planner = Planner(store, self._library, self._models)
         self._concluder = RunConcluder(store, self._library)
@@ -109,12 +111,12 @@ class Activities:
     @activity.defn(name=contracts.CHECK_PLAN.name)
     async def check_plan(self, call: CheckCall) -> CheckResult:
         """Check a draft. Safe to repeat."""
-        return await _typed(self._preparer.check(_run_prefix(call.run), call))
+        return await _typed(self._checker.check(_run_prefix(call.run), call))
 
     @activity.defn(name=contracts.LOAD_PLAN.name)
     async def load_plan(self, call: LoadCall) -> CheckResult:
         """Return the execution_plan of a checked plan. Safe to repeat."""
-        return await _typed(self._preparer.load(_run_prefix(call.run), call))
+        return await _typed(self._checker.load(_run_prefix(call.run), call))
 
     @activity.defn(name=contracts.PLAN.name)
     async def plan(self, call: PlanCall) -> PlanResult:
@@ -134,7 +136,7 @@ class Activities:
         async def send(draft: PlanDraft) -> None:
             await run.signal("plan_draft", draft)
 
-        return PlanStreamer(self._preparer, _run_prefix(call.run), call.charter, info.attempt, send)
+        return PlanStreamer(self._checker, _run_prefix(call.run), call.run_context, info.attempt, send)
 
     @activity.defn(name=contracts.CONCLUDE.name)
     async def conclude(self, call: ConcludeCall) -> Conclusion:

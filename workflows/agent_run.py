@@ -158,7 +158,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
     def _continue_as_new(self, request: RunRequest, engine: Engine) -> None:
         carry = ContinuedState(
             run_prefix=self._setup.run_prefix,
-            charter=self._setup.charter,
+            run_context=self._setup.run_context,
             plan=engine.plan,
             snapshot=dump(engine.state),
             usage=self._spent,

@@ -29,28 +29,28 @@ def joins(work: ModelCall) -> bool:
     return work.role == "joiner" and work.output_schema is None
 
 
-def prompt_inputs(turn: NodeContext, work: ModelCall) -> PromptInputs:
+def prompt_inputs(context: NodeContext, work: ModelCall) -> PromptInputs:
     """Return what the call is given. Raises BindError."""
-    node = turn.checked.node(turn.address.id)
+    node = context.node
     own = dependencies.inputs_of(node)
     if joins(work):
-        inputs = turn.binder.inputs(node)
+        inputs = context.binder.inputs(node)
         loop = parse_reference(work.turn.results) if work.turn is not None and work.turn.results else None
-        gathered = _gathered(turn, node)
+        gathered = _gathered(context, node)
         cited = results_of(inputs, gathered)
-        told = {name: value for name, value in inputs.items() if loop is None or name != loop.node}
-        ended, values = results_of(told, gathered), {}
+        results = {name: value for name, value in inputs.items() if loop is None or name != loop.node}
+        ended, values = results_of(results, gathered), {}
     else:
-        cited = ended = results_of({node.id: turn.binder.lookup(node.id)}, {node.id: own}) if own else {}
-        values = untrusted_values(work.prompt, turn.binder.lookup)
+        cited = ended = results_of({node.id: context.binder.lookup(node.id)}, {node.id: own}) if own else {}
+        values = untrusted_values(work.prompt, context.binder.lookup)
     places = {name: f"${{{name}}}" for name in values}
-    good = [result for result in ended.values() if result.status == "succeeded"]
-    places |= {result.node: f"${result.node}" if result.node in own else result.place for result in good}
+    succeeded = [result for result in ended.values() if result.status == "succeeded"]
+    places |= {result.node: f"${result.node}" if result.node in own else result.place for result in succeeded}
     return PromptInputs({**values, **values_or_errors(ended)}, places, ended, cited)
 
 
-def _gathered(turn: NodeContext, node: Node) -> dict[str, list[str]]:
+def _gathered(context: NodeContext, node: Node) -> dict[str, list[str]]:
     """Return the nodes whose ends a name stands for, by name: settled joins, and the call itself."""
-    nodes = turn.checked.plan.nodes
+    nodes = context.checked.plan.nodes
     settled = [each for each in nodes if isinstance(each, JoinNode) and each.policy == "settled"]
     return {each.id: dependencies.inputs_of(each) for each in (*settled, node)}

@@ -87,18 +87,18 @@ class NodeRunner:
         node = context.node
         assert isinstance(node, AgentNode)
         await context.binder.load(node, context.address)
-        charter = await self.library.charter(run_prefix, context.checked.charter)
+        run_context = await self.library.run_context(run_prefix, context.checked.run_context)
         goal, given = bind_goal(node.goal, context.binder.lookup)
         if refers_to_goal(node.goal):
-            given = {**await self.library.given(run_prefix, charter), **given}
-        allowed = [entry["name"] for entry in charter.catalogue]
+            given = {**await self.library.given(run_prefix, run_context), **given}
+        allowed = [entry["name"] for entry in run_context.catalogue]
         return SubagentRequest(
             request={
                 "goal": goal,
                 **({"given": f"{call.run}/{await self.library.put(run_prefix, given)}"} if given else {}),
                 "tools": [name for name in allowed if node.tools is None or name in node.tools],
-                "docs": charter.docs,
-                "approval": charter.approval,
+                "docs": run_context.docs,
+                "approval": run_context.approval,
                 "budget": node.budget.model_dump(mode="json", exclude_none=True) if node.budget else None,
                 "on_failure": "partial",
             }

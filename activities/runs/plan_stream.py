@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from activities.runs.prepare import RunPreparer
+from activities.runs.check import PlanChecker
 from workflows.messages.contracts import PlanDraft
 from workflows.plan.compile.graph import ExecutionPlan
 
@@ -13,9 +13,9 @@ from workflows.plan.compile.graph import ExecutionPlan
 class PlanStreamer:
     """What of one attempt's plan may run already. `send` gives it to the run; each one holds those before."""
 
-    preparing: RunPreparer
+    checker: PlanChecker
     run_prefix: str
-    charter: str
+    run_context: str
     attempt: int
     send: Callable[[PlanDraft], Awaitable[None]]
     _nodes: list[dict[str, Any]] = field(default_factory=list)
@@ -24,7 +24,7 @@ class PlanStreamer:
     async def add(self, nodes: list[dict[str, Any]]) -> None:
         """Take further nodes as the planner has written them; send when more of the plan may start."""
         self._nodes += nodes
-        checked = await self.preparing.begin(self.run_prefix, self.charter, self._nodes)
+        checked = await self.checker.begin(self.run_prefix, self.run_context, self._nodes)
         if checked is None:
             return
         startable = len(ExecutionPlan.unpack(checked.execution_plan).specs)

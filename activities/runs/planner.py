@@ -45,24 +45,24 @@ class Planner:
         each comes after those it refers to; none after a line that is wrong, and at most as many as a plan may have.
         The draft that is returned is the authority. Raises ProviderError, BodyMissing, StoreUnavailable.
         """
-        charter = await self.library.charter(run_prefix, call.charter)
-        given = await self.library.given(run_prefix, charter)
-        tools = {entry["name"]: entry["schema"] for entry in charter.catalogue}
+        run_context = await self.library.run_context(run_prefix, call.run_context)
+        given = await self.library.given(run_prefix, run_context)
+        tools = {entry["name"]: entry["schema"] for entry in run_context.catalogue}
         async with _streaming(LineReader(tools), on_nodes) as on_text:
             request = ModelRequest(
                 role="planner",
                 model="",
-                goal=planner.fill_goal(charter.goal, given),
-                prompt=planner.prompt(charter.goal, given),
-                template=charter.goal,
-                tools=tuple(charter.catalogue),
-                system=planner.system(charter.catalogue),
+                goal=planner.fill_goal(run_context.goal, given),
+                prompt=planner.prompt(run_context.goal, given),
+                template=run_context.goal,
+                tools=tuple(run_context.catalogue),
+                system=planner.system(run_context.catalogue),
                 messages=await self._repair(run_prefix, call),
                 progress=attempts.progress,
                 account=attempts,
                 on_text=on_text,
             )
-            reply = await self.models.complete(request, charter.models.get("planner") or OFFLINE, attempts.own)
+            reply = await self.models.complete(request, run_context.models.get("planner") or OFFLINE, attempts.own)
         if isinstance(reply.output, dict):  # the rules give a plan, not text
             return await self._planned(run_prefix, reply, reply.output)
         reader = LineReader(tools)
@@ -72,9 +72,9 @@ class Planner:
             run_prefix,
             reply,
             reader.plan,
-            said=await self.store.put(run_prefix, encode(reply.text)),
+            text=await self.store.put(run_prefix, encode(reply.text)),
             problems=tuple(_problems(reply, reader, [event.text for event in events if isinstance(event, LineError)]))
-            or tuple(disallowed_models(reader.plan["nodes"], charter.models)[:SHOWN_PROBLEMS]),
+            or tuple(disallowed_models(reader.plan["nodes"], run_context.models)[:SHOWN_PROBLEMS]),
             warnings=tuple(warnings[:SHOWN_WARNINGS]),
         )
 
@@ -88,7 +88,7 @@ class Planner:
         draft = await self.library.value(run_prefix, call.draft)
         nodes = draft.get("nodes") if isinstance(draft, dict) else None
         ids = [str(node.get("id")) for node in nodes or () if isinstance(node, dict)]
-        return planner.repair_messages(await self.library.value(run_prefix, call.said), call.problems, ids)
+        return planner.repair_messages(await self.library.value(run_prefix, call.text), call.problems, ids)
 
 
 def _problems(reply: ModelReply, reader: LineReader, errors: list[str]) -> list[str]:

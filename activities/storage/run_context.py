@@ -1,4 +1,4 @@
-"""What a run is bound to, as artifacts: its charter, and the checked plan that every node activity reads."""
+"""What a run is bound to, as artifacts: its run_context, and the checked plan that every node activity reads."""
 
 import asyncio
 import re
@@ -47,7 +47,7 @@ class StoredPlan(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    charter: str
+    run_context: str
     goal: str
     docs: str | None
     inputs: dict[str, JsonValue]
@@ -103,8 +103,8 @@ class ArtifactReader:
         self._shared: OrderedDict[tuple[str, str], tuple[int, Any]] = OrderedDict()
         self._shared_bytes = 0
 
-    async def charter(self, run_prefix: str, digest: str) -> RunContext:
-        """Return a run's charter. Raises BodyMissing or StoreUnavailable."""
+    async def run_context(self, run_prefix: str, digest: str) -> RunContext:
+        """Return a run's run_context. Raises BodyMissing or StoreUnavailable."""
         return RunContext.model_validate_json(await self._store.get(run_prefix, digest))
 
     async def plan(self, run_prefix: str, digest: str) -> StoredPlan:
@@ -130,7 +130,7 @@ class ArtifactReader:
         return await asyncio.to_thread(StoredPlan.model_validate_json, body)
 
     async def keep(self, run_prefix: str, value: BaseModel) -> str:
-        """Store a charter or plan and return its digest. Fields keep their order: a tool's arguments have one.
+        """Store a run_context or plan and return its digest. Fields keep their order: a tool's arguments have one.
 
         A plan is not parsed again here: it is mostly read soon after it was checked.
         """
@@ -144,9 +144,9 @@ class ArtifactReader:
         """Store a value beside the outputs and return its digest. Raises StoreUnavailable."""
         return await self._store.put(run_prefix, encode(value))
 
-    async def given(self, run_prefix: str, charter: RunContext) -> dict[str, str]:
+    async def given(self, run_prefix: str, run_context: RunContext) -> dict[str, str]:
         """Return what a sub-agent's goal names, by name. Raises BodyMissing or StoreUnavailable."""
-        return await self.value(run_prefix, charter.given) if charter.given else {}
+        return await self.value(run_prefix, run_context.given) if run_context.given else {}
 
     async def adopt(self, run_prefix: str, given: str) -> str:
         """Keep here what lies at `RUN/DIGEST`, so that it is this run's own. Raises BodyMissing or StoreUnavailable."""

@@ -67,7 +67,7 @@ def raw(body: bytes, encoding: bytes = b"json/plain") -> RawValue:
         (({"plan": ONE, "on_failure": "shrug"},), "`on_failure`: "),
         (({"plan": ONE, "tools": "nap"},), "`tools`: "),
         (({"plan": ONE, "docs": "x" * 4097},), "`docs`: "),
-        (({"plan": ONE, "carry": {"home": "x"}},), "`carry.charter` is missing"),
+        (({"plan": ONE, "carry": {"home": "x"}},), "`carry.run_context` is missing"),
         (({"goal": "x", **{f"wrong{index}": 1 for index in range(2000)}},), "unknown field `wrong"),
     ],
 )

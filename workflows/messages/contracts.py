@@ -70,12 +70,12 @@ class CheckResult(Message):
 
 
 class PreparedRun(Message):
-    """`charter` is the artifact of all a run is bound to: catalogue, inputs, documents. A planner that `streams` sends
-    the beginning of its plan while it writes the rest. `attributes` are the search attributes that the namespace has,
-    `rates` the calls a minute of model queues for which somebody said how many they take.
+    """`run_context` is the artifact of what the run is bound to: tools, inputs, documents, models. A planner that
+    `streams` sends the beginning of its plan while it writes the rest. `attributes` are the search attributes that the
+    namespace has, `rates` the calls a minute of each model queue, where they are configured.
     """
 
-    charter: Digest
+    run_context: Digest
     planner: str = ""
     streams: bool = False
     checked: CheckResult | None = None
@@ -84,16 +84,16 @@ class PreparedRun(Message):
 
 
 class PlanCall(Message):
-    """Asks a planner for a plan of the charter's goal. After a draft that cannot run, `draft` is that plan, `said` what
+    """Asks a planner for a plan of the run's goal. After a draft that cannot run, `draft` is that plan, `text` what
     the planner wrote, `problems` what is wrong. With `stream`, the beginning of the plan is sent in signals while
     the rest is written.
     """
 
     run: str
-    charter: Digest
+    run_context: Digest
     problems: tuple[str, ...] = ()
     draft: Digest = ""
-    said: Digest = ""
+    text: Digest = ""
     stream: bool = False
 
 
@@ -116,25 +116,25 @@ def parse_draft(request: Any = None, *more: Any) -> PlanDraft | None:
 class PlanResult(Message):
     """A planner's draft in the plan language, not yet checked.
 
-    `said` is the planner's own text, where another attempt may mend it. `problems` are what the text itself has wrong:
+    `text` is the planner's own text, where another attempt may mend it. `problems` are what the text itself has wrong:
     with any, the draft is not whole.
     """
 
     draft: Digest
     usage: Usage = NO_USAGE
-    said: Digest = ""
+    text: Digest = ""
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 class CheckCall(Message):
-    """Checks a draft against the charter. With `base`, the plan that has run so far, the draft is a whole plan to go on
+    """Checks a draft. With `base`, the plan that has run so far, the draft is a whole plan to go on
     with, or what is to be added: a replan, or the tool calls that the model of `node` asks for. `refs` maps nodes that
     have ended to their outputs.
     """
 
     run: str
-    charter: Digest
+    run_context: Digest
     draft: Digest
     base: Digest = ""
     adds: Literal["", "replan", "calls"] = ""

@@ -35,7 +35,7 @@ class ContinuedState(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     run_prefix: str
-    charter: str
+    run_context: str
     plan: str
     snapshot: str
     usage: Usage

@@ -47,7 +47,7 @@ class RunSetup:
 
     run_prefix: str
     phase: str = "preparing"
-    charter: str = ""
+    run_context: str = ""
     spent: Usage = NO_USAGE
     attributes: SearchAttributes = field(default_factory=SearchAttributes)
     rates: dict[str, int] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class RunSetup:
 
     async def load(self, carry: ContinuedState) -> CheckResult:
         """Return the plan that the last run of the chain worked on."""
-        self.charter, self.spent, self.attributes.names = carry.charter, carry.usage, carry.attributes
+        self.run_context, self.spent, self.attributes.names = carry.run_context, carry.usage, carry.attributes
         return await self._do(LOAD_PLAN, LoadCall(run=self.run_prefix, plan=carry.plan), "load the plan")
 
     async def prepare(self, request: RunRequest) -> PreparedRun:
@@ -64,7 +64,7 @@ class RunSetup:
         if request.given and workflow.info().parent is None:
             raise ApplicationError("given: only a sub-agent has it", type="InvalidRequest", non_retryable=True)
         prepared = await self._do(PREPARE, PrepareCall(run=self.run_prefix, **_given(request)), "prepare the run")
-        self.charter, self.attributes.names, self.rates = prepared.charter, prepared.attributes, prepared.rates
+        self.run_context, self.attributes.names, self.rates = prepared.run_context, prepared.attributes, prepared.rates
         return prepared
 
     async def ask(self, prepared: PreparedRun, check: Callable[[str], Awaitable[CheckResult]]) -> CheckResult:
@@ -75,7 +75,9 @@ class RunSetup:
         """
         self.phase = "planning"
         self.attributes.publish("running", self.phase, None, self.spent)
-        call = PlanCall(run=self.run_prefix, charter=self.charter, **({"stream": True} if prepared.streams else {}))
+        call = PlanCall(
+            run=self.run_prefix, run_context=self.run_context, **({"stream": True} if prepared.streams else {})
+        )
         for _ in range(1 + REPAIRS):
             try:
                 planned = await self._do(PLAN, call, "plan the goal", queue=prepared.planner, beats=True)
@@ -85,10 +87,10 @@ class RunSetup:
             self.spent = self.spent.plus(planned.usage)
             wrong = planned.problems
             checked = CheckResult(problems=wrong) if wrong else await check(planned.draft)
-            if not checked.problems or not planned.said or planned.draft == call.draft:
+            if not checked.problems or not planned.text or planned.draft == call.draft:
                 break
-            told = {"problems": checked.problems, "draft": planned.draft, "said": planned.said}
-            call = PlanCall(run=self.run_prefix, charter=self.charter, **told)
+            told = {"problems": checked.problems, "draft": planned.draft, "text": planned.text}
+            call = PlanCall(run=self.run_prefix, run_context=self.run_context, **told)
         if planned.warnings:
             checked = checked.model_copy(update={"warnings": (*planned.warnings, *checked.warnings)})
         return raise_if_invalid(checked, "PlannerFailed", "the planner wrote no plan that can run: ")
@@ -97,7 +99,7 @@ class RunSetup:
         self, draft: str, base: str = "", *, adds: Addition = "", node: str = "", refs: dict[str, str] | None = None
     ) -> CheckResult:
         """Return the verdict on a draft. `base` and `refs` as in `CheckCall`."""
-        call = CheckCall(run=self.run_prefix, charter=self.charter, draft=draft)
+        call = CheckCall(run=self.run_prefix, run_context=self.run_context, draft=draft)
         if base:
             call = call.model_copy(update={"base": base, "adds": adds, "node": node, "refs": refs or {}})
         return await self._do(CHECK_PLAN, call, "check the plan")

@@ -21,7 +21,7 @@ def stored(*nodes: dict[str, Any], goal: str = "Sum up", **inputs: Any) -> Store
     keep = {"inputs": inputs, "keep": lambda _: ("digest", 1), "queues": lambda _: "queue", "approval": "never"}
     compiler = PlanCompiler(parsed, TOOLS, goal=goal, **keep)  # type: ignore[arg-type]
     return StoredPlan(
-        charter="", goal=goal, docs=None, inputs=inputs, plan=parsed, wanted={},
+        run_context="", goal=goal, docs=None, inputs=inputs, plan=parsed, wanted={},
         execution_plan=compiler.execution_plan(None).pack(),
     )  # fmt: skip
 

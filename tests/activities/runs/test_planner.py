@@ -45,10 +45,10 @@ class Desk:
         **fields: Any,
     ) -> PlanResult:
         catalogue = [entry for entry in load_tools([]).catalogue() if entry["name"] in tools]
-        charter = RunContext(
+        run_context = RunContext(
             goal=GOAL, inputs={}, docs=None, approval="writes", catalogue=catalogue, models={"planner": [self._planner]}
         )
-        call = PlanCall(run="run", charter=await self.library.keep(HOME, charter), **fields)
+        call = PlanCall(run="run", run_context=await self.library.keep(HOME, run_context), **fields)
         planning = Planner(self.store, self.library, self.models)
         return await planning.plan(HOME, call, Attempts(1, 0), on_nodes)
 
@@ -72,7 +72,7 @@ async def test_lines_become_a_draft_in_the_plan_language(desk: Desk) -> None:
     assert plan["nodes"][1]["args"] == {"query": "Amazon length", "k": 5}
     assert (plan["answer"], planned.problems, planned.warnings) == ("$n3", (), ())
     assert planned.usage[1] > 0
-    assert (await desk.library.value(HOME, planned.said)).startswith("Thought")
+    assert (await desk.library.value(HOME, planned.text)).startswith("Thought")
 
 
 async def test_the_planner_is_told_the_allowed_tools_and_the_goal(desk: Desk) -> None:
@@ -116,7 +116,7 @@ async def test_a_text_that_is_no_plan_is_a_problem_that_says_why(desk: Desk, rep
     desk.server.on("", reply)
     planned = await desk.ask()
     assert problem in planned.problems[0]
-    assert planned.said
+    assert planned.text
 
 
 async def test_many_errors_are_counted_and_not_all_told(desk: Desk) -> None:
@@ -130,7 +130,7 @@ async def test_problems_go_back_with_the_plan_by_line(desk: Desk) -> None:
     desk.server.on("cannot run", LINES, times=1)
     desk.server.on("", '1. search("a", 99)\n2. answer($1)')
     first = await desk.ask()
-    again = await desk.ask(draft=first.draft, said=first.said, problems=("nodes[0].args.k: search: is 99; at most 20",))
+    again = await desk.ask(draft=first.draft, text=first.text, problems=("nodes[0].args.k: search: is 99; at most 20",))
     turns = desk.server.asked[-1].turns
     assert [role for role, _ in turns] == ["user", "assistant", "user"]
     assert turns[1][1] == '1. search("a", 99)\n2. answer($1)'
@@ -181,6 +181,6 @@ async def test_the_rules_plan_from_the_goal_alone(tmp_path: Path) -> None:
     async with model_server() as server:
         desk = Desk(tmp_path, server, "offline")
         planned = await desk.ask(tools=("search", "calculate"))
-        assert (planned.said, planned.problems) == ("", ())
+        assert (planned.text, planned.problems) == ("", ())
         assert (await desk.plan(planned))["goal"] == GOAL
         assert server.asked == []

@@ -24,7 +24,13 @@ class Closed(DirectoryStore):
 async def test_a_plan_just_kept_is_not_parsed_again_and_the_same_as_if_it_were(tmp_path: Path) -> None:
     plan = parse_plan({"nodes": NODES, "inputs": {"q": {"type": "string", "default": "Q"}}, "answer": {"all": ["$c"]}})
     checked = StoredPlan(
-        charter="", goal="G", docs=None, inputs={"q": "Q"}, plan=plan, execution_plan="", wanted={"a": ["items.length"]}
+        run_context="",
+        goal="G",
+        docs=None,
+        inputs={"q": "Q"},
+        plan=plan,
+        execution_plan="",
+        wanted={"a": ["items.length"]},
     )
     library = ArtifactReader(Closed(tmp_path))
     digest = await library.keep("ns/run", checked)

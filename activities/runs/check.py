@@ -1,0 +1,232 @@
+"""Checks plans, and compiles those that can run: too long for the workflow, and it reads and writes artifacts."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from activities.llm.models import Models
+from activities.nodes.binding import parse_address
+from activities.prompts.planner import with_line_numbers
+from activities.runs.model_choice import price_a_million, price_warnings, queue_of
+from activities.runs.model_policy import disallowed_models
+from activities.storage.artifacts import ArtifactStore, digest_of, encode
+from activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
+from workflows.messages.contracts import CheckCall, CheckResult, LoadCall
+from workflows.plan.checking.inputs import bind_inputs, input_problems
+from workflows.plan.checking.validation import parse_plan, problems_of
+from workflows.plan.compile import forecast
+from workflows.plan.compile.compiler import PlanCompiler
+from workflows.plan.edits.merge import Delta, merge, same_plan
+from workflows.plan.edits.prefix import continued, startable
+from workflows.plan.edits.summaries import with_summaries
+from workflows.plan.edits.tool_loop import expand_tool_calls
+from workflows.plan.language import dependencies
+from workflows.plan.language.facts import FactTooLarge, facts_of
+from workflows.plan.language.nodes import Excerpt, Plan
+from workflows.plan.language.problems import InvalidPlan, Problem
+
+SHOWN_PROBLEMS = 40
+WHY_CHARACTERS = 500
+EXECUTION_PLAN_BYTES = 1_500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The run whose plan is checked: where its artifacts are, and what it is bound to, with the digest of that."""
+
+    prefix: str
+    digest: str
+    context: RunContext
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The plan that a run works on, and the outputs of its nodes that have ended."""
+
+    plan: StoredPlan
+    refs: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanChecker:
+    """Checks plans of runs on this worker."""
+
+    store: ArtifactStore
+    library: ArtifactReader
+    models: Models
+
+    async def check(self, run_prefix: str, call: CheckCall) -> CheckResult:
+        """Check a draft that lies in the store. Raises BodyMissing, StoreUnavailable."""
+        run = await self._run(run_prefix, call.run_context)
+        draft = await self.library.value(run_prefix, call.draft)
+        base = await self.library.plan(run_prefix, call.base) if call.base else None
+        if base is None:
+            return await self.check_draft(run, draft)
+        progress = Progress(base, call.refs)
+        if call.adds == "calls":
+            return await self._checked(run, _with_calls(base, run.context, call, draft), progress)
+        if call.adds == "replan":
+            return await self._replanned(run, draft, progress)
+        return await self.check_draft(run, draft, progress)
+
+    async def begin(self, run_prefix: str, digest: str, nodes: list[dict[str, Any]]) -> CheckResult | None:
+        """Check what of a plan's first nodes may run before the rest is written; None when nothing may."""
+        run = await self._run(run_prefix, digest)
+        try:
+            written = parse_plan({"nodes": nodes, "answer": None})
+        except InvalidPlan:
+            return None
+        begun = startable(list(written.nodes), run.context.tools)
+        if not begun:
+            return None
+        ids = [f"${node.id}" for node in begun]
+        plan = written.model_copy(update={"nodes": tuple(begun), "answer": ids})
+        checked = await self._checked(run, plan)
+        return None if checked.problems else checked
+
+    async def load(self, run_prefix: str, call: LoadCall) -> CheckResult:
+        """Return a plan checked before. Raises BodyMissing, StoreUnavailable."""
+        checked = await self.library.plan(run_prefix, call.plan)
+        return CheckResult(plan=call.plan, execution_plan=checked.execution_plan, warnings=checked.warnings)
+
+    async def _run(self, prefix: str, digest: str) -> Run:
+        return Run(prefix, digest, await self.library.run_context(prefix, digest))
+
+    async def check_draft(self, run: Run, data: Any, progress: Progress | None = None) -> CheckResult:
+        """Check a whole plan: a new one, or one to go on with after this progress."""
+        try:
+            plan = parse_plan(data)
+        except InvalidPlan as error:
+            return refused(error.problems)
+        longer = continued(progress.plan.plan, plan) if progress is not None else None
+        return await self._checked(run, longer or plan, progress, continues=longer is not None)
+
+    async def _replanned(self, run: Run, request: Any, progress: Progress) -> CheckResult:
+        """Check a plan with what a joiner wants to add. A request for nothing new is refused: it leads nowhere."""
+        base, delta = progress.plan.plan, Delta.of(request)
+        if beyond := disallowed_models(delta.nodes, run.context.models):
+            return CheckResult(problems=tuple(beyond))
+        merged = merge(base, delta)
+        if not isinstance(merged, Plan):
+            return refused(merged)
+        if same_plan(base, merged):
+            return refused((Problem("same_plan", (), "the new nodes only repeat calls that were made already"),))
+        checked = await self._checked(run, merged, progress)
+        if checked.problems:
+            names = [node.id for node in merged.nodes]
+            return CheckResult(problems=tuple(with_line_numbers(problem, names) for problem in checked.problems))
+        more = forecast.tokens(merged.nodes) - forecast.tokens(base.nodes)
+        return checked.model_copy(update={"why": delta.why[:WHY_CHARACTERS], "tokens": more})
+
+    async def _checked(
+        self, run: Run, plan: Plan, progress: Progress | None = None, *, continues: bool = True
+    ) -> CheckResult:
+        """Check and compile a plan. After some progress it `continues` the plan so far, or takes its place."""
+        run_context = run.context
+        catalogue = list(run_context.tools.values()) if progress is not None and continues else run_context.catalogue
+        problems = problems_of(plan, catalogue, models=self.models.providers)
+        problems += input_problems(plan, run_context.inputs)
+        if problems:
+            return refused(tuple(problems))
+        execution_plan = await self._compiled(run, plan)
+        if len(execution_plan) > EXECUTION_PLAN_BYTES:
+            size = Problem(
+                "too_large", (), f"the plan is {len(execution_plan):,} bytes packed; use `map` for repeated nodes"
+            )
+            return refused((size,))
+        checked = StoredPlan(
+            run_context=run.digest,
+            goal=run_context.goal or plan.goal or "",
+            docs=run_context.docs,
+            inputs=bind_inputs(plan, run_context.inputs),
+            plan=plan,
+            execution_plan=execution_plan,
+            wanted=dependencies.facts_wanted(plan),
+            models=run_context.models,
+            warnings=(*_warnings(plan), *price_warnings(run_context.models, plan)),
+        )
+        verdict = CheckResult(
+            plan=await self.library.keep(run.prefix, checked), execution_plan=execution_plan, warnings=checked.warnings
+        )
+        if progress is None or not continues:
+            return verdict
+        try:
+            facts, awaits = await self._new_facts(run.prefix, progress, checked.wanted)
+        except FactTooLarge as error:
+            return refused((Problem("facts", (), str(error)),))
+        return verdict.model_copy(update={"continues": True, "facts": facts, "awaits": awaits})
+
+    async def _new_facts(
+        self, run_prefix: str, progress: Progress, wanted: dict[str, list[str]]
+    ) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
+        """Return the facts of nodes that have ended which only the new plan asks for, and the others it asks facts of.
+
+        Raises FactTooLarge.
+        """
+        facts, awaits = {}, []
+        for node in progress.plan.plan.nodes:
+            name, names = node.id, wanted.get(node.id, [])
+            if names == progress.plan.wanted.get(name, []):
+                continue
+            if name not in progress.refs:
+                awaits.append(name)
+                continue
+            try:
+                facts[name] = facts_of(await self.library.value(run_prefix, progress.refs[name]), names)
+            except FactTooLarge as error:
+                raise FactTooLarge(f"a condition tests `${name}`, but {error}") from None
+        return facts, tuple(awaits)
+
+    async def _compiled(self, run: Run, plan: Plan) -> str:
+        run_context = run.context
+        kept: list[bytes] = []
+
+        def keep(value: Any) -> tuple[str, int]:
+            kept.append(encode(value))
+            return digest_of(kept[-1]), len(kept[-1])
+
+        compiler = PlanCompiler(
+            plan,
+            run_context.tools,
+            inputs=bind_inputs(plan, run_context.inputs),
+            keep=keep,
+            goal=run_context.goal or plan.goal,
+            docs=_real(run_context.docs),
+            queues=partial(queue_of, run_context.models, run_context.tools),
+            prices=partial(price_a_million, run_context.models),
+            approval=run_context.approval,
+        )
+        packed = compiler.execution_plan(None).pack()
+        for body in kept:
+            await self.store.put(run.prefix, body)
+        return packed
+
+
+def _with_calls(base: StoredPlan, run_context: RunContext, call: CheckCall, body: dict[str, Any]) -> Plan:
+    """Return the plan with the summaries or the tool calls that a model asks for in `body`."""
+    address = parse_address(call.node)
+    if "excerpts" in body:
+        excerpts = [Excerpt.model_validate(each) for each in body["excerpts"]]
+        return with_summaries(base.plan, address.id, address.generation, excerpts)
+    outputs = body.get("outputs", {})
+    return expand_tool_calls(
+        base.plan, address.id, address.generation, body["calls"], call.draft, run_context.tools, outputs
+    )
+
+
+def _real(docs: str | None) -> str | None:
+    return str(Path(docs).resolve()) if docs else None
+
+
+def refused(problems: tuple[Problem, ...]) -> CheckResult:
+    """Return problems as a check's result."""
+    shown = [str(problem) for problem in problems[:SHOWN_PROBLEMS]]
+    if len(problems) > SHOWN_PROBLEMS:
+        shown.append(f"... and {len(problems) - SHOWN_PROBLEMS} more")
+    return CheckResult(problems=tuple(shown))
+
+
+def _warnings(plan: Plan) -> tuple[str, ...]:
+    width = forecast.width(plan)
+    return (f"{width} nodes may be ready at once; a `map` says the same in one node",) if width > 2_000 else ()
