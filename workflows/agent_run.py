@@ -75,7 +75,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         return await self._end(engine)
 
     async def _open(self, request: RunRequest) -> Engine:
-        """Get the plan and build the engine, as it was when the run continued as new, or afresh.
+        """Get the plan and build the engine, or restore both when the run has continued as new.
 
         A planner that streams goes on writing while the engine runs what it has written.
         """
@@ -241,8 +241,8 @@ class AgentRun(UpdateHandlers, QueryHandlers):
     def _publish(self) -> None:
         """Let lists know how the run stands."""
         engine = self._engine
-        state, started, below = (engine.state, engine.started, engine.blocked_children) if engine else (None, 0, {})
-        self._setup.attributes.publish(self._status, self._setup.phase, state, self._spent, started, below)
+        state, started, blocked = (engine.state, engine.started, engine.blocked_children) if engine else (None, 0, {})
+        self._setup.attributes.publish(self._status, self._setup.phase, state, self._spent, started, blocked)
 
     @property
     def _status(self) -> RunStatus:

@@ -96,7 +96,7 @@ async def test_what_people_may_do_to_a_node_whose_wish_waits(begin: Begin, model
         await until(handle, blocked)
     with pytest.raises(WorkflowUpdateFailedError) as refused:
         await skipped.execute_update("retry_node", {"node": "n2"})
-    assert "`n2` wishes for more nodes; reject asks its model again" in str(refused.value.cause)
+    assert "`n2` asks for more nodes; reject asks its model again" in str(refused.value.cause)
     await insist(skipped, "skip_node", {"node": "n2"})
     assert (await skipped.result())["status"] == "partial"
     await finished.execute_update("finish", {})

@@ -24,7 +24,7 @@ from workflows.run.subagent_status import SubagentStatus
 
 LOSS_CHARACTERS = 300
 LOST_CHARACTERS = 100_000
-"""What a model or a join is told of its lost inputs, each and all together: one payload holds 2 MiB."""
+"""How much of the errors of its lost inputs a model or a join gets, of each and of all: one payload holds 2 MiB."""
 Units = tuple[int, ...]
 MOST_STARTS = 500
 MOST_BYTES = 1024 * 1024
@@ -67,7 +67,7 @@ class Dispatcher:
         run: str,
         plan: str,
         wake: Callable[[], None],
-        relay: SubagentStatus,
+        subagents: SubagentStatus,
         *,
         epoch: int = 1,
     ) -> None:
@@ -76,7 +76,7 @@ class Dispatcher:
         self._run = run
         self._plan = plan
         self._wake = wake
-        self._subagent_status = relay
+        self._subagent_status = subagents
         self._flights: dict[tuple[int, int], InFlight] = {}
         self._ended: deque[InFlight] = deque()
         self._waiting: deque[tuple[Units, Units]] = deque()
@@ -177,17 +177,17 @@ class Dispatcher:
         """Tell a model what the budget has left for it, and the one whose output is the answer how often it may ask for
         more nodes, and what was wrong when it did.
         """
-        state, told = self._state, dict[str, Any]()
+        state, fields = self._state, dict[str, Any]()
         if self.epoch > 1:
-            told["epoch"] = self.epoch
+            fields["epoch"] = self.epoch
         spec = state.spec_of(unit)
         if not spec.calls_model:
-            return call.model_copy(update=told)
+            return call.model_copy(update=fields)
         if state.budget is not None:
-            told["left"] = {name: rest for name, rest in state.budget.rest(unit).items() if name in PAID}
+            fields["left"] = {name: rest for name, rest in state.budget.rest(unit).items() if name in PAID}
         if spec.kind == "llm" and unit in state.graph.answers:
-            told |= {"replans": self.replans, "objections": state.objections.get(unit)}
-        return call.model_copy(update={name: value for name, value in told.items() if value})
+            fields |= {"replans": self.replans, "objections": state.objections.get(unit)}
+        return call.model_copy(update={name: value for name, value in fields.items() if value})
 
     def _summary(self, units: Units, name: str, summary: str) -> str:
         if len(units) > 1:
@@ -248,7 +248,7 @@ def node_call(state: RunState, run: str, plan: str, units: Units) -> NodeCall:
 
 
 def _gathered(state: RunState, unit: int, spec: NodeSpec, refs: dict[str, str]) -> dict[str, Any]:
-    """Return what a join, or a model that is told of others' ends, gets beside what it reads."""
+    """Return what a join, or a model with `inputs`, gets beside what it reads."""
     chosen = state.chosen[unit]
     found: dict[str, Any] = {"refs": refs | {state.path(node): state.digest[node] or "" for node in chosen}}
     if spec.policy == "settled":

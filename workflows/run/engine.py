@@ -58,8 +58,8 @@ class Engine:
     def __init__(
         self,
         state: RunState,
-        opening: RunSetup,
-        relay: SubagentStatus,
+        setup: RunSetup,
+        subagents: SubagentStatus,
         plan: str,
         changed: Callable[[], None],
         *,
@@ -73,12 +73,12 @@ class Engine:
         self.status: EndStatus | None = None
         self.updates = 0
         self._changed = changed
-        self.relay = relay
+        self.subagents = subagents
         self._awake = False
         self._alarm = DeadlineTimer(self.wake)
-        self.extender = PlanExtender(self, opening)
+        self.extender = PlanExtender(self, setup)
         self._broken: BaseException | None = None
-        self._dispatcher = Dispatcher(state, opening.run_prefix, plan, self.wake, relay, epoch=epoch)
+        self._dispatcher = Dispatcher(state, setup.run_prefix, plan, self.wake, subagents, epoch=epoch)
 
     def post(self, event: Event) -> None:
         """Take an event from outside at once, so that the next update is checked against what it changed."""
@@ -106,7 +106,7 @@ class Engine:
     @property
     def blocked_children(self) -> dict[int, SubagentView]:
         """What the sub-agents that run now wait for, by their nodes."""
-        return self.relay.blocked_children(self.state)
+        return self.subagents.blocked_children(self.state)
 
     @property
     def started(self) -> int:
@@ -122,7 +122,7 @@ class Engine:
     @property
     def quiet(self) -> bool:
         """Whether nothing is in flight: the only instants at which a run may continue as new."""
-        busy = self._dispatcher.busy or self.extender.busy or self.relay.busy
+        busy = self._dispatcher.busy or self.extender.busy or self.subagents.busy
         return not (busy or self.state.running or self.state.streaming) and workflow.all_handlers_finished()
 
     def judge(self, update: Update) -> Verdict:

@@ -1,6 +1,6 @@
 """Adds nodes to a running plan: as a planner goes on writing, as a joiner wants more work, as a model calls tools.
 
-A joiner's wish for many nodes may have to wait for a person: it is checked before it is shown, and again when it is
+A joiner's request for many nodes may have to wait for a person: it is checked before it is shown, and again when it is
 approved. Every addition is a whole new plan that begins with the old one, checked by an activity like any plan.
 Additions come one after the other.
 """
@@ -51,9 +51,9 @@ class ExtensibleRun(Protocol):
 class PlanExtender:
     """What is about to be added to one engine's plan."""
 
-    def __init__(self, engine: ExtensibleRun, opening: RunSetup) -> None:
+    def __init__(self, engine: ExtensibleRun, setup: RunSetup) -> None:
         self._engine = engine
-        self._setup = opening
+        self._setup = setup
         self._turn = asyncio.Lock()
         self._tasks: dict[asyncio.Task[None], None] = {}
 
@@ -111,7 +111,7 @@ class PlanExtender:
         return True
 
     def _outputs(self, draft: str, unit: int) -> dict[str, str]:
-        """Return the outputs of what has ended; a wish for a replan is that of its node."""
+        """Return the outputs of what has ended; a request for a replan is that of its node."""
         state = self._engine.state
         ended = [node for node in range(len(state.graph.specs)) if state.status[node] == SUCCEEDED]
         refs = {state.path(node): state.digest[node] or "" for node in ended}
@@ -121,7 +121,7 @@ class PlanExtender:
         return all(self._engine.state.status[node] != RUNNING for node in nodes)
 
     async def _extend(self, event: NodeEnded, reply: NodeReply) -> None:
-        """A model asked for more nodes: add them. Its own end is that of its next turn, or its wish for a replan.
+        """A model asked for more nodes: add them. Its own end is that of its next turn, or its request for a replan.
 
         Nothing is added for a node that was called off meanwhile.
         """
@@ -137,21 +137,21 @@ class PlanExtender:
                 outcome = Outcome(error=("ToolLoopFailed", checked.problems[0][:500]), usage=outcome.usage)
             elif checked.problems:
                 outcome = replace(outcome, digest=None, again=True, objections=checked.problems)
-            elif wish := self._to_approve(event.unit, reply, checked):
-                outcome = replace(outcome, expansion_request=wish)
+            elif request := self._to_approve(event.unit, reply, checked):
+                outcome = replace(outcome, expansion_request=request)
             else:
                 engine.grow(checked)
                 outcome = replace(outcome, delegated=reply.more == "calls")
             engine.post(replace(event, outcome=outcome))
 
     def _to_approve(self, unit: int, reply: NodeReply, checked: CheckResult) -> ExpansionRequest | None:
-        """Return the wish that a person has to approve before its nodes are added, or None."""
+        """Return the request that a person has to approve before its nodes are added, or None."""
         state = self._engine.state
         if reply.more != "replan":
             return None
         added = ExecutionPlan.unpack(checked.execution_plan).specs[len(state.graph.specs) :]
-        wish = request_of(reply.ref or "", added, checked.why, checked.tokens)
-        return wish if needs_approval(state, unit, wish) else None
+        request = request_of(reply.ref or "", added, checked.why, checked.tokens)
+        return request if needs_approval(state, unit, request) else None
 
     async def _extended(self, unit: int, reply: NodeReply) -> CheckResult:
         try:

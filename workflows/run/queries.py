@@ -85,7 +85,7 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
         return view.model_dump(mode="json")
     state = engine.state
     start, limit = _page(request)
-    agents = engine.relay.lines(state, view.id)
+    agents = engine.subagents.lines(state, view.id)
     units = shown_units(state)
     nodes: list[NodeView] = []
     size = 0
@@ -148,6 +148,6 @@ def node_view(engine: Engine | None, run: str, request: Any) -> dict[str, Any]:
     unit = engine.state.find(name) if isinstance(name, str) else None
     if unit is None:
         return {"problem": f'there is no such node; ask with {{"node": "{engine.state.path(0)}"}}'}
-    agent = engine.relay.lines(engine.state, run).get(unit, "")
+    agent = engine.subagents.lines(engine.state, run).get(unit, "")
     view = view_of(engine.state, unit, engine.replies.get(unit), agent).model_dump(mode="json")
     return {**view, "generation": engine.state.generation[unit], "error": error_of(engine.state, unit)}

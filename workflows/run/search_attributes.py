@@ -61,13 +61,13 @@ class SearchAttributes:
         state: RunState | None,
         spent: Usage,
         started: int = 0,
-        below: Mapping[int, SubagentView] | None = None,
+        blocked_children: Mapping[int, SubagentView] | None = None,
     ) -> None:
-        """Write what is due. `started` counts the starts of nodes so far; `below` is what sub-agents wait for."""
+        """Write what is due. `started` counts the starts of nodes so far."""
         if not self.names:
             return
         open_ = status in ("running", "blocked")
-        mark = (status, phase, state is not None and open_ and bool(state.waiting or state.parked or below))
+        mark = (status, phase, state is not None and open_ and bool(state.waiting or state.parked or blocked_children))
         now, idle = workflow.now(), started == self._started
         self._started = started
         if mark == self._mark and self._at is not None and (idle or now - self._at < EVERY):
@@ -81,7 +81,7 @@ class SearchAttributes:
         if self.tenant:
             values["SennitTenant"] = self.tenant
         if state is not None:
-            values |= progress(state) | {"SennitBlockedOn": blocker(state, below or {}) if open_ else None}
+            values |= progress(state) | {"SennitBlockedOn": blocker(state, blocked_children or {}) if open_ else None}
         changes = self._changes(values)
         if changes:
             workflow.upsert_search_attributes(changes)
@@ -114,9 +114,9 @@ def progress(state: RunState) -> dict[str, Value]:
     }
 
 
-def blocker(state: RunState, below: Mapping[int, SubagentView]) -> str | None:
+def blocker(state: RunState, blocked_children: Mapping[int, SubagentView]) -> str | None:
     """Return what waits for a person, or None: `gate n7`, `approval sub.n3 and 2 more`, `failed n5`, `budget`."""
-    items = sorted(blocked_on(state, "", below), key=lambda item: item.why != "budget")  # lists ask how the text begins
+    items = sorted(blocked_on(state, "", blocked_children), key=lambda item: item.why != "budget")
     if not items:
         return None
     more = f" and {len(items) - 1} more" if len(items) > 1 else ""

@@ -89,8 +89,8 @@ class RunSetup:
             checked = CheckResult(problems=wrong) if wrong else await check(planned.draft)
             if not checked.problems or not planned.text or planned.draft == call.draft:
                 break
-            told = {"problems": checked.problems, "draft": planned.draft, "text": planned.text}
-            call = PlanCall(run=self.run_prefix, run_context=self.run_context, **told)
+            repair = {"problems": checked.problems, "draft": planned.draft, "text": planned.text}
+            call = PlanCall(run=self.run_prefix, run_context=self.run_context, **repair)
         if planned.warnings:
             checked = checked.model_copy(update={"warnings": (*planned.warnings, *checked.warnings)})
         return raise_if_invalid(checked, "PlannerFailed", "the planner wrote no plan that can run: ")
@@ -151,18 +151,18 @@ def parse_input(request: Any, *more: Any) -> tuple[RunRequest | None, str]:
     return parsed.model_copy(update={"carry": None}), ""
 
 
-def raise_if_invalid(checked: CheckResult, otherwise: str = "InvalidPlan", told: str = "") -> CheckResult:
-    """Return a plan that has no problems. Raises ApplicationError of type `otherwise`; its text begins as `told`."""
+def raise_if_invalid(checked: CheckResult, otherwise: str = "InvalidPlan", prefix: str = "") -> CheckResult:
+    """Return a plan without problems. Raises ApplicationError of type `otherwise`; its text begins with `prefix`."""
     if checked.problems:
         problems = list(checked.problems)
-        raise ApplicationError(told + "\n".join(problems), problems, type=otherwise, non_retryable=True)
+        raise ApplicationError(prefix + "\n".join(problems), problems, type=otherwise, non_retryable=True)
     return checked
 
 
 def with_usage(error: ApplicationError, spent: Usage) -> ApplicationError:
     """Return a run's failure with what the run has used: who started it as a sub-agent pays for it."""
-    told = ({"usage": UsageReport.of(spent).model_dump()},) if any(spent) else ()
-    return ApplicationError(error.message, *error.details, *told, type=error.type, non_retryable=error.non_retryable)
+    details = ({"usage": UsageReport.of(spent).model_dump()},) if any(spent) else ()
+    return ApplicationError(error.message, *error.details, *details, type=error.type, non_retryable=error.non_retryable)
 
 
 def _given(request: RunRequest) -> dict[str, Any]:

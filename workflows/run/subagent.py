@@ -13,16 +13,16 @@ from workflows.messages.request import RunRequest
 from workflows.run.subagent_status import SubagentStatus
 
 DEEPEST = 3
-"""Sub-agents below a run; one further down is refused."""
+"""Levels of sub-agents below a run; one further down is refused."""
 
 
 async def run_subagent(
-    call: NodeCall, name: str, options: Options, given: dict[str, Any], relay: SubagentStatus
+    call: NodeCall, name: str, options: Options, given: dict[str, Any], subagents: SubagentStatus
 ) -> GroupReply:
     """Bind the goal, run the child, keep its answer as the node's output. Raises what failed of these.
 
     The child is `<parent id>.<node>`, ends `partial` where it would park, and is asked to cancel when its parent ends.
-    Its request has the fields `given`, and of its budget what that leaves of it. `relay` is told when it is there.
+    Its request has the fields `given`, and no more of its budget than they leave.
     """
     if given["depth"] > DEEPEST:
         raise ApplicationError(f"sub-agents are {DEEPEST} deep already", type="TooDeep", non_retryable=True)
@@ -41,19 +41,19 @@ async def run_subagent(
         parent_close_policy=ParentClosePolicy.REQUEST_CANCEL,
         static_summary=str(request.get("goal", ""))[:200],
     )
-    relay.begun(name, child.first_execution_run_id or "")
+    subagents.begun(name, child.first_execution_run_id or "")
     try:
         report = await child
     finally:
-        relay.over(name)
-    kept: GroupReply = await workflow.execute_activity(
+        subagents.over(name)
+    reply: GroupReply = await workflow.execute_activity(
         AGENT.name,
-        call.model_copy(update={"answer": _told(report)}),
+        call.model_copy(update={"answer": _kept(report)}),
         activity_id=name,
         result_type=AGENT.gives,
         **as_keywords(options),
     )
-    return kept
+    return reply
 
 
 def inherited(request: RunRequest) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def _tighter(asked: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:
     return {name: min(limit, left.get(name, limit)) if name != "time" else limit for name, limit in asked.items()}
 
 
-def _told(report: Any) -> dict[str, Any]:
+def _kept(report: Any) -> dict[str, Any]:
     """Return of a child's report what its parent keeps."""
     kept = ("answer", "status", "evidence", "usage", "problem", "id")
     return {name: report.get(name) for name in kept} if isinstance(report, dict) else {"answer": None}

@@ -1,4 +1,4 @@
-"""What sub-agents wait for, passed on from each run to its parent, so that the root shows all that needs a person."""
+"""Passes on what sub-agents wait for, from each run to its parent, so that the root shows all that needs a person."""
 
 import asyncio
 import hashlib
@@ -14,7 +14,7 @@ from workflows.plan.scheduling.state import RUNNING, RunState
 from workflows.views.report import blocked_on
 
 ITEM_BYTES = 2_000
-MOST_HEARD = 500
+MOST_VIEWS = 500
 FIRST_EVENTS = 3
 """Of a run whose first workflow task is its first try."""
 
@@ -23,24 +23,24 @@ class SubagentStatus:
     """One run's place between its sub-agents and its parent. `wake` is called when there is something new.
 
     A sub-agent tells its parent when what it waits for changes, one signal at a time, so that none overtakes another;
-    a run with one under way does not continue as new. `told` is the mark of what was told last, "" for nothing, None
-    when that is not known. A parent that is over is told in vain.
+    a run with one under way does not continue as new. `last_reported` is the mark of the last
+    report, "" for an empty one, None when it is not known. A report to a parent that is over is dropped.
 
     What a run hears counts while that sub-agent runs: that of the node's present generation, and of the chain that was
     started for it. It is kept before, for a reset may bring it early.
     """
 
-    def __init__(self, wake: Callable[[], None], told: str = "") -> None:
-        self.last_reported: str | None = told
+    def __init__(self, wake: Callable[[], None], last_reported: str = "") -> None:
+        self.last_reported: str | None = last_reported
         self._wake = wake
-        self._telling: asyncio.Task[None] | None = None
-        self._heard: dict[str, SubagentView] = {}
+        self._reporting: asyncio.Task[None] | None = None
+        self._views: dict[str, SubagentView] = {}
         self._runs: dict[str, str] = {}
 
     @property
     def busy(self) -> bool:
-        """Whether the parent is being told something."""
-        return self._telling is not None
+        """Whether a report is on its way to the parent."""
+        return self._reporting is not None
 
     def begun(self, name: str, run: str) -> None:
         """Note that the sub-agent called `name` has started, as the chain of runs that begins with `run`."""
@@ -49,7 +49,7 @@ class SubagentStatus:
     def over(self, name: str) -> None:
         """Forget a sub-agent that has ended."""
         self._runs.pop(name, None)
-        if self._heard.pop(name, None):
+        if self._views.pop(name, None):
             self._wake()
 
     def receive(self, request: object = None, *more: object) -> None:
@@ -60,11 +60,11 @@ class SubagentStatus:
             return
         if more:
             return
-        self._heard.pop(view.name, None)
+        self._views.pop(view.name, None)
         if view.blocked:
-            self._heard[view.name] = view
-        if len(self._heard) > MOST_HEARD:
-            del self._heard[next(iter(self._heard))]
+            self._views[view.name] = view
+        if len(self._views) > MOST_VIEWS:
+            del self._views[next(iter(self._views))]
         self._wake()
 
     def running(self, state: RunState) -> dict[int, str]:
@@ -78,25 +78,25 @@ class SubagentStatus:
 
     def blocked_children(self, state: RunState) -> dict[int, SubagentView]:
         """Return what the sub-agents that run now wait for by their node; those that wait for nothing are left out."""
-        views = {unit: self._heard.get(name) for unit, name in self.running(state).items()}
+        views = {unit: self._views.get(name) for unit, name in self.running(state).items()}
         return {unit: view for unit, view in views.items() if view is not None and view.run == self._runs[view.name]}
 
     def lines(self, state: RunState, run: str) -> dict[int, str]:
         """Return what there is to say of the sub-agents that nodes of `run` run now, by node."""
-        names, below = self.running(state), self.blocked_children(state)
-        return {unit: f"run {run}.{name}{' waits for a person' * (unit in below)}" for unit, name in names.items()}
+        names, blocked = self.running(state), self.blocked_children(state)
+        return {unit: f"run {run}.{name}{' waits for a person' * (unit in blocked)}" for unit, name in names.items()}
 
     def report(self, state: RunState, status: RunStatus) -> None:
         """Tell the parent, if there is one, what this run waits for and whether that holds all of it up.
 
         A run that is about to continue as new leaves it to the next: only that one starts what is ready.
         """
-        info, below = workflow.info(), self.blocked_children(state)
+        info, blocked_children = workflow.info(), self.blocked_children(state)
         leaves = state.draining and not state.running and self.last_reported is not None
-        if info.parent is None or self._telling is not None or leaves:
+        if info.parent is None or self._reporting is not None or leaves:
             return
-        waits = status in ("running", "blocked") and (state.waiting or below)
-        blocked = blocked_on(state, info.workflow_id, below)[:MOST_PASSED_ON] if waits else ()
+        waits = status in ("running", "blocked") and (state.waiting or blocked_children)
+        blocked = blocked_on(state, info.workflow_id, blocked_children)[:MOST_PASSED_ON] if waits else ()
         view = SubagentView(
             name=info.workflow_id.removeprefix(f"{info.parent.workflow_id}."),
             run=info.first_execution_run_id,
@@ -106,27 +106,27 @@ class SubagentStatus:
         mark = hashlib.sha256(view.model_dump_json().encode()).hexdigest()[:16] if blocked else ""
         if mark != self.last_reported:
             self.last_reported = mark
-            self._telling = asyncio.create_task(self._tell(info.parent.workflow_id, view))
+            self._reporting = asyncio.create_task(self._send(info.parent.workflow_id, view))
 
-    async def _tell(self, parent: str, view: SubagentView) -> None:
+    async def _send(self, parent: str, view: SubagentView) -> None:
         try:
             await workflow.get_external_workflow_handle(parent).signal("subagent_status", view.model_dump(mode="json"))
         except FailureError as error:
             workflow.logger.info("the parent is over and need not know what is waited for: %s", error)
-        self._telling = None
+        self._reporting = None
         self._wake()
 
     def resync_after_reset(self) -> None:
-        """Tell the parent how it is now after a reset of this run, which may have told more than it remembers.
+        """Report again after a reset of this run, which may have reported more than it remembers.
 
-        A reset gives another seed; one to the first task does so before there is a workflow to be told.
+        A reset gives another random seed; one to the first task does so before the callback is registered.
         """
-        workflow.register_random_seed_callback(lambda _: self._tell_again())
+        workflow.register_random_seed_callback(lambda _: self._report_again())
         info = workflow.info()
         if info.parent and info.get_current_history_length() > FIRST_EVENTS:
-            self._tell_again()
+            self._report_again()
 
-    def _tell_again(self) -> None:
+    def _report_again(self) -> None:
         self.last_reported = None
         self._wake()
 

@@ -114,7 +114,7 @@ def _too_early(state: RunState, unit: int, update: NodeUpdate) -> str | None:
 def _retry(state: RunState, unit: int, update: RetryNode) -> str | None:
     status = state.status[unit]
     if unit in state.expansion_requests and status == WAITING:
-        return f"`{update.node}` wishes for more nodes; reject asks its model again, approve adds them"
+        return f"`{update.node}` asks for more nodes; reject asks its model again, approve adds them"
     if status not in _RETRIABLE:
         return f"`{update.node}` is {SHOWN[status]}; only a node that has ended can be run again"
     if not update.repeat_effect and (writes := repeated(state, unit)):

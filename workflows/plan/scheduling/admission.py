@@ -1,4 +1,4 @@
-"""How a node gets in: its condition, then the queue, a person, its inputs or its items."""
+"""Admission of nodes: decide the condition, then queue the node, ask a person, wait for inputs, or open the map."""
 
 from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.language.conditions import ConditionError
@@ -11,7 +11,7 @@ MAX_UNITS = 20_000
 
 
 def admit(state: RunState, node: int) -> None:
-    """Everything the node depends on has ended well: decide its condition, then queue, ask, arm or open it."""
+    """Decide the condition of a node whose dependencies have all succeeded, and let it enter."""
     group = state.graph.group_of.get(node)
     if group is not None and not state.ungrouped[group]:
         state.gather[group] -= 1
@@ -32,7 +32,7 @@ def admit(state: RunState, node: int) -> None:
 
 
 def enter(state: RunState, node: int, spec: NodeSpec) -> None:
-    """The node's condition holds, and a person has said what there was to say, or is asked now."""
+    """Queue a node whose condition holds, unless it waits for inputs or for a person, or is a map."""
     if spec.inputs:
         state.awaiting_inputs[node] = True
         consider(state, node)
@@ -56,7 +56,7 @@ def wait(state: RunState, node: int) -> None:
 
 
 def clock(state: RunState, node: int) -> None:
-    """A join's input has started, been asked or been opened: from the first of them on its deadline counts."""
+    """Set the deadlines of the joins that a node feeds: they count from the first input that starts or waits."""
     for join in state.graph.timed[node]:
         open_still = state.status[join] in (PENDING, BLOCKED) and not state.queued[join]
         if open_still and join not in state.deadlines and not state.past_deadline.get(join):
@@ -64,7 +64,7 @@ def clock(state: RunState, node: int) -> None:
 
 
 def expire(state: RunState, join: int) -> None:
-    """A join's deadline: it closes with what is there or fails, now or as soon as it is admitted."""
+    """Let a join's deadline pass: it closes with what is there or fails, now or as soon as it is admitted."""
     if state.status[join] in (PENDING, BLOCKED) and not state.queued[join]:
         state.past_deadline[join] = True
         if state.awaiting_inputs[join]:
@@ -95,7 +95,7 @@ def consider(state: RunState, join: int) -> None:
 
 
 def _open(state: RunState, node: int) -> None:
-    """A map's list is known: append one unit an item, or gather at once when there is none."""
+    """Append one unit for each item of a map, or queue the map at once when there are none."""
     count = _length(state, node)
     if isinstance(count, str):
         fail(state, node, "MapFailed", count)
@@ -111,7 +111,7 @@ def _open(state: RunState, node: int) -> None:
 
 
 def gather(state: RunState, node: int) -> None:
-    """Every item of an open map has ended: collect their values, or fail if an item did."""
+    """Queue a map whose items have all ended, or fail it if an item failed."""
     failed = [item for item in state.items[node] if state.status[item] in (FAILED, CANCELLED)]
     state.status[node] = PENDING
     if not failed:

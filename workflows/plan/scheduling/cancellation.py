@@ -1,4 +1,4 @@
-"""Who still wants a node's output. What nobody wants any more is called off, and so on upwards."""
+"""Cancels nodes whose output nobody needs any more, and then the nodes that only they needed."""
 
 from collections.abc import Iterable
 from heapq import heappop, heappush
@@ -11,14 +11,12 @@ _GIVEN_UP = ("NotNeeded", "what it was for was given up")
 
 
 def cancel_unneeded(state: RunState, join: int) -> None:
-    """The join is decided: call off its live inputs that nobody else wants, and what only they wanted."""
+    """Cancel the live inputs of a decided join that nobody else needs, and what only they needed."""
     _call_off(state, {join: True}, state.graph.specs[join].inputs, _DECIDED)
 
 
 def cancel_calls(state: RunState, given_up: list[int]) -> None:
-    """These stand-ins and their nodes were given up: call off what only the stand-ins wanted, as the calls of a tool
-    loop, which the next turn reads.
-    """
+    """Cancel what only the fallback nodes among `given_up` needed, such as the calls of a tool loop."""
     graph = state.graph
     gone = [node for node in given_up if node in graph.fallback_for]
     wants = [other for node in gone for other in (*graph.deps[node], *graph.specs[node].inputs)]
@@ -52,7 +50,7 @@ def _call_off(state: RunState, off: dict[int, bool], wants: Iterable[int], note:
 
 
 def with_fallbacks(state: RunState, node: int) -> list[int]:
-    """Return a node with the stand-in whose end it waits for, and that one's own: they are called off together."""
+    """Return a node with the fallback node whose end it waits for, and that one's own: they are called off together."""
     found = [node]
     while state.status[found[-1]] == AWAITING_FALLBACK:
         found.append(state.graph.specs[found[-1]].instead)

@@ -1,6 +1,6 @@
 """How a unit ends: with a value, without one, by its `on_error`, or called off. Nothing here looks at other units.
 
-What an end means for others goes through the work list (`flow.py`), never through recursion, so that a chain of
+What an end means for others goes through the work list (`propagation.py`), never through recursion, so that a chain of
 thousands of skips costs no stack and the order is explicit: first in, first out.
 """
 
@@ -20,7 +20,7 @@ from workflows.plan.scheduling.state import (
     RunState,
 )
 
-NOT_NEEDED = ("NotNeeded", "the node it stands in for did not fail")
+NOT_NEEDED = ("NotNeeded", "it is the fallback of a node that did not fail")
 
 
 def live(status: int) -> bool:
@@ -48,9 +48,9 @@ def complete(state: RunState, unit: int, outcome: Outcome) -> None:
         fail(state, unit, *(outcome.error or ("Failed", "no reason given")))
 
 
-def _hold(state: RunState, unit: int, outcome: Outcome, wish: ExpansionRequest) -> None:
-    """The unit's model asks for more nodes: ask a person, and keep what it takes to go on without another call."""
-    state.expansion_requests[unit] = wish
+def _hold(state: RunState, unit: int, outcome: Outcome, request: ExpansionRequest) -> None:
+    """Ask a person about the nodes that a model wants to add, and keep what it takes to go on without another call."""
+    state.expansion_requests[unit] = request
     state.size[unit] = outcome.size
     if outcome.facts:
         state.facts[unit] = outcome.facts
@@ -69,7 +69,7 @@ def succeed(state: RunState, unit: int, outcome: Outcome) -> None:
 
 
 def fail(state: RunState, unit: int, kind: str, message: str, *, derived: bool = False) -> None:
-    """The unit has failed for good: do what its `on_error` says. `derived`: only because of what it depends on."""
+    """The unit has failed for ok: do what its `on_error` says. `derived`: only because of what it depends on."""
     spec = state.spec_of(unit)
     item = state.is_item(unit)
     state.notes[unit] = (kind, message)
@@ -139,7 +139,7 @@ def ungroup(state: RunState, group: int) -> None:
 
 
 def call_off(state: RunState, unit: int, status: int, note: tuple[str, str]) -> None:
-    """End a live unit with what runs for it, a map's items or a stand-in; late results will be ignored."""
+    """End a live unit with what runs for it, a map's items or a fallback node; late results will be ignored."""
     stack = [unit]
     while stack:
         here = stack.pop()
@@ -159,7 +159,7 @@ def call_off(state: RunState, unit: int, status: int, note: tuple[str, str]) -> 
 
 
 def skip_blocked(state: RunState, node: int, note: tuple[str, str] | None = None) -> None:
-    """A blocked or failed node ends for good, and what is blocked behind it: no repair can help them any more.
+    """A blocked or failed node ends for ok, and what is blocked behind it: no repair can help them any more.
 
     They counted as ended without a value before, so nobody has to count again.
     """
@@ -178,12 +178,12 @@ def skip_blocked(state: RunState, node: int, note: tuple[str, str] | None = None
         note = None
 
 
-def not_needed(state: RunState, standin: int, blocked: list[int]) -> None:
-    """Skip a stand-in whose node did not fail; one that is blocked goes to `blocked`, to end without being counted."""
-    if standin < 0:
+def not_needed(state: RunState, fallback: int, blocked: list[int]) -> None:
+    """Skip a fallback whose node did not fail; one that is blocked goes to `blocked`, to end without being counted."""
+    if fallback < 0:
         return
-    if state.status[standin] == BLOCKED:
-        blocked.append(standin)
-    elif state.status[standin] == PENDING:
-        state.inherited_failure[standin] = True
-        end_without_value(state, standin, SKIPPED, NOT_NEEDED)
+    if state.status[fallback] == BLOCKED:
+        blocked.append(fallback)
+    elif state.status[fallback] == PENDING:
+        state.inherited_failure[fallback] = True
+        end_without_value(state, fallback, SKIPPED, NOT_NEEDED)

@@ -13,7 +13,7 @@ EndStatus = Literal["done", "partial", "failed", "cancelled"]
 class ExpansionRequest:
     """What a model asks to add to the plan, checked, where that needs a person's approval.
 
-    `digest` names the wish; `nodes` counts what it adds, a map with all the items that it may have. `why`, the
+    `digest` names the request; `nodes` counts what it adds, a map with all the items that it may have. `why`, the
     summaries of the first few in `shown` and the `tokens` they are forecast to take are for the person.
     """
 
@@ -76,7 +76,7 @@ class GateAnswered:
 
 @dataclass(slots=True)
 class ApprovalDecided:
-    """A person approved or rejected a write, or a wish for more nodes."""
+    """A person approved or rejected a write, or a request for more nodes."""
 
     unit: int
     approved: bool
@@ -153,7 +153,7 @@ class Start:
 
 @dataclass(slots=True)
 class Expand:
-    """Add what this unit's wish asks for, which a person has approved; it runs until that has settled."""
+    """Add what this unit's request asks for, which a person has approved; it runs until that has settled."""
 
     unit: int
 

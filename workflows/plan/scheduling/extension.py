@@ -44,7 +44,7 @@ def successor(old: RunState, graph: Graph) -> RunState:
 def extend(state: RunState, event: PlanExtended) -> None:
     """Take over a graph whose first nodes are those of the old one, and find out where the new ones stand."""
     old, new = len(state.graph.specs), len(event.graph.specs)
-    lent = [spec.is_fallback for spec in state.graph.specs]
+    was_fallback = [spec.is_fallback for spec in state.graph.specs]
     state.graph = event.graph
     state.streaming = event.more
     if new > old:
@@ -56,8 +56,8 @@ def extend(state: RunState, event: PlanExtended) -> None:
         state.facts[unit] = state.facts.get(unit, {}) | facts
     unpark(state)
     for node in range(old):
-        if lent[node] and not event.graph.specs[node].is_fallback and state.status[node] == PENDING:
-            end_without_value(state, node, SKIPPED, ("Replaced", "what it stood in for ran again"))
+        if was_fallback[node] and not event.graph.specs[node].is_fallback and state.status[node] == PENDING:
+            end_without_value(state, node, SKIPPED, ("Replaced", "its node ran again"))
     for node in range(old, new):
         state.mark(node)
 
@@ -112,7 +112,7 @@ def _queue_again(state: RunState) -> None:
 
 
 def request_of(digest: str, added: Sequence[NodeSpec], why: str, tokens: int) -> ExpansionRequest:
-    """Return the wish for the nodes in `added`, as a person is asked about it."""
+    """Return the request for the nodes in `added`, as a person is asked about it."""
     count = sum(1 + _items(spec) for spec in added)
     shown = tuple(clipped(spec.summary.rpartition(" <- ")[0] or spec.summary, SHOWN_CHARACTERS) for spec in added)
     return ExpansionRequest(digest, count, clipped(why, WHY_CHARACTERS), shown[:SHOWN], tokens)
@@ -125,21 +125,23 @@ def _items(spec: NodeSpec) -> int:
     return spec.length if spec.over is None else spec.cap
 
 
-def needs_approval(state: RunState, unit: int, wish: ExpansionRequest) -> bool:
-    """Whether a person decides on this wish of a unit: one that has been approved is not asked about again."""
-    return state.approve_above is not None and wish.nodes > state.approve_above and unit not in state.expansion_requests
+def needs_approval(state: RunState, unit: int, request: ExpansionRequest) -> bool:
+    """Whether a person decides on this request of a unit: one that has been approved is not asked about again."""
+    return (
+        state.approve_above is not None and request.nodes > state.approve_above and unit not in state.expansion_requests
+    )
 
 
 def decide(state: RunState, unit: int, reason: str | None) -> None:
-    """A person has approved a waiting wish, or refused it for a reason."""
+    """A person has approved a waiting request, or refused it for a reason."""
     state.waiting -= 1
-    wish = state.expansion_requests[unit]
+    request = state.expansion_requests[unit]
     if reason is None:
-        wish.approved = True
+        request.approved = True
         state.status[unit] = PENDING
         queue(state, unit)
         return
     del state.expansion_requests[unit]
     state.facts.pop(unit, None)
-    state.objections[unit] = (f"a person refused these nodes ({wish.nodes:,}): {reason or 'no reason was given'}",)
+    state.objections[unit] = (f"a person refused these nodes ({request.nodes:,}): {reason or 'no reason was given'}",)
     put_back(state, unit)

@@ -1,4 +1,4 @@
-"""When a join closes, with which inputs, and when it cannot close any more."""
+"""Rules of joins: when one closes, with which inputs, and when it cannot close any more."""
 
 from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.scheduling.state import BLOCKED, PENDING, RUNNING, SUCCEEDED, WAITING, RunState
@@ -6,7 +6,7 @@ from workflows.plan.scheduling.state import BLOCKED, PENDING, RUNNING, SUCCEEDED
 WAIT, CLOSE, FAIL, LATE = range(4)
 
 
-def outcome(spec: NodeSpec, open_inputs: int, good: int, late: bool | None = None) -> int:
+def outcome(spec: NodeSpec, open_inputs: int, ok: int, late: bool | None = None) -> int:
     """Return WAIT, CLOSE, FAIL or LATE for a join with so many open inputs and inputs with a value. O(1).
 
     `late` is true when the deadline has just passed, false when it has closed the join before: then a quorum may
@@ -15,24 +15,24 @@ def outcome(spec: NodeSpec, open_inputs: int, good: int, late: bool | None = Non
     tolerant = spec.policy in ("settled", "quorum")
     if late and tolerant:
         return CLOSE
-    ruling = _rule(spec, open_inputs, good)
+    ruling = _rule(spec, open_inputs, ok)
     if ruling == FAIL and tolerant and late is not None:
         return WAIT if open_inputs else CLOSE
     return LATE if late and ruling == WAIT else ruling
 
 
-def _rule(spec: NodeSpec, open_inputs: int, good: int) -> int:
+def _rule(spec: NodeSpec, open_inputs: int, ok: int) -> int:
     total = len(spec.inputs)
     if spec.policy == "settled":
         return WAIT if open_inputs else CLOSE
     if spec.policy == "all":
-        if good + open_inputs < total:
+        if ok + open_inputs < total:
             return FAIL
         return WAIT if open_inputs else CLOSE
     wanted = 1 if spec.policy == "first" else spec.quorum
-    if good >= wanted:
+    if ok >= wanted:
         return CLOSE
-    return FAIL if good + open_inputs < wanted else WAIT
+    return FAIL if ok + open_inputs < wanted else WAIT
 
 
 def count(state: RunState, join: int) -> None:
@@ -50,10 +50,10 @@ def is_open(status: int) -> bool:
 def winners(state: RunState, join: int) -> tuple[int, ...]:
     """Return the inputs whose values the join takes, in `inputs` order."""
     spec = state.graph.specs[join]
-    good = [node for node in spec.inputs if state.status[node] == SUCCEEDED]
+    ok = [node for node in spec.inputs if state.status[node] == SUCCEEDED]
     if spec.policy == "first":
-        return tuple(good[:1])
-    return tuple(good[: spec.quorum] if spec.policy == "quorum" else good)
+        return tuple(ok[:1])
+    return tuple(ok[: spec.quorum] if spec.policy == "quorum" else ok)
 
 
 def reason(state: RunState, join: int) -> str:

@@ -1,4 +1,4 @@
-"""How one unit's end moves the others: counting, admission, skipping, joins, maps, stand-ins."""
+"""How one unit's end moves the others: counting, admission, skipping, joins, maps, fallback nodes."""
 
 from workflows.plan.scheduling.admission import admit, consider, gather
 from workflows.plan.scheduling.completion import NOT_NEEDED, end_without_value, not_needed, skip_blocked, succeed
@@ -17,7 +17,7 @@ from workflows.plan.scheduling.state import (
 
 
 def propagate(state: RunState, unit: int) -> None:
-    """Carry one unit's end to its consumers, joins, map, and the node it stands in for."""
+    """Carry one unit's end to its consumers, joins, map, and the node it falls back for."""
     graph = state.graph
     if unit >= len(graph.specs):
         _item_ended(state, unit)
@@ -41,7 +41,7 @@ def propagate(state: RunState, unit: int) -> None:
                 if state.open_deps[node] == state.floor[node] and state.status[node] == PENDING:
                     admit(state, node)
             else:
-                _doom(state, node, status)
+                _block_or_skip(state, node, status)
     notify_fallbacks(state, unit, status)
 
 
@@ -53,8 +53,8 @@ def _recount(state: RunState, unit: int) -> None:
         state.mark(join)
 
 
-def _doom(state: RunState, node: int, cause: int) -> None:
-    """A needed node gave no value: behind a failure wait blocked, behind a skip be skipped. A skip is stronger."""
+def _block_or_skip(state: RunState, node: int, cause: int) -> None:
+    """Block a node behind a failure, or skip it behind a skip. A skip is stronger."""
     blocking = cause in (FAILED, BLOCKED)
     if state.status[node] == PENDING:
         state.inherited_failure[node] = True
@@ -64,13 +64,13 @@ def _doom(state: RunState, node: int, cause: int) -> None:
 
 
 def notify_fallbacks(state: RunState, unit: int, status: int) -> None:
-    """A node ended otherwise than by failing: so does its stand-in. A stand-in has ended: so has its node."""
-    standin = state.graph.specs[unit].instead
-    if standin >= 0 and status == BLOCKED and state.status[standin] == PENDING:
-        _doom(state, standin, BLOCKED)
-    elif standin >= 0 and status in (SUCCEEDED, SKIPPED, CANCELLED):
+    """Skip the fallback of a node that did not fail, and end the node whose fallback has ended."""
+    fallback = state.graph.specs[unit].instead
+    if fallback >= 0 and status == BLOCKED and state.status[fallback] == PENDING:
+        _block_or_skip(state, fallback, BLOCKED)
+    elif fallback >= 0 and status in (SUCCEEDED, SKIPPED, CANCELLED):
         blocked: list[int] = []
-        not_needed(state, standin, blocked)
+        not_needed(state, fallback, blocked)
         for node in blocked:
             skip_blocked(state, node, NOT_NEEDED)
     host = state.graph.fallback_for.get(unit)

@@ -1,4 +1,4 @@
-"""The ready units in order, and the locks, rates and limits that hold some of them back."""
+"""The queue of ready units, and the locks, rates and limits that hold some of them back."""
 
 from heapq import heappop, heappush
 
@@ -29,14 +29,14 @@ def may_start(state: RunState, units: tuple[int, ...]) -> bool:
     elif afford(state, units):
         return True
     if rate is not None:
-        _let_on(state, rate)
+        _requeue(state, rate)
     return False
 
 
 def rate_of(state: RunState, unit: int) -> Rate | None:
     """Return the rate of the provider that a unit calls, if it is a model call and a rate was declared.
 
-    What an approved wish starts is none.
+    A unit that only adds approved nodes calls none.
     """
     if not state.rates or unit in state.expansion_requests:
         return None
@@ -45,8 +45,8 @@ def rate_of(state: RunState, unit: int) -> Rate | None:
     return state.rates.get(spec.queue) if kind == "llm" else None
 
 
-def _let_on(state: RunState, rate: Rate) -> None:
-    """Let as many as there is room for try again, the first in order."""
+def _requeue(state: RunState, rate: Rate) -> None:
+    """Queue as many waiting units as there is room for, the first in order."""
     moved, last = 0, -1
     while rate.waiting and moved < rate.room:
         unit = heappop(rate.waiting)[2]
@@ -80,18 +80,18 @@ def take(state: RunState, unit: int) -> None:
 
 
 def release(state: RunState, unit: int) -> None:
-    """A running unit has ended: give back its slot and its locks, and let those who waited for one try again.
+    """Give back the slot and the locks of a unit that no longer runs, and let those that waited for one try again.
 
-    What it had reserved is spent, unless its outcome has said better.
+    What it had reserved counts as spent, unless its outcome has settled that.
     """
     state.running -= 1
     rate = rate_of(state, unit)
     if rate is not None:
         rate.running -= 1
-        _let_on(state, rate)
+        _requeue(state, rate)
     if state.budget is not None:
         state.budget.settle(unit, None)
-        price_again(state)
+        requeue_unpaid(state)
     locks = state.graph.locks[state.node_of(unit)]
     if not locks:
         return
@@ -128,8 +128,8 @@ def _estimate(state: RunState, budget: Budget, unit: int) -> Amounts:
     return budget.estimate(spec.tokens, model=kind == "llm", price=spec.price)
 
 
-def price_again(state: RunState) -> None:
-    """Let what could not be afforded try again."""
+def requeue_unpaid(state: RunState) -> None:
+    """Queue the units again that the budget has held back."""
     waiting, state.waiting_budget = state.waiting_budget, []
     for unit in waiting:
         if state.queued[unit]:

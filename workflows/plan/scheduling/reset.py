@@ -1,4 +1,4 @@
-"""Run again: how a node becomes pending once more, and where that leaves those behind it.
+"""Resets nodes: how a node becomes pending again, and what follows for those behind it.
 
 A node that has begun on the old output keeps what it made of it until the new one is known. One that has not is
 *refreshed*: where it stands is worked out anew from what it depends on, after all of that has been.
@@ -59,18 +59,18 @@ def drop_items(state: RunState, node: int) -> None:
 
 
 def reset_fallback(state: RunState, node: int) -> None:
-    """A node runs again, so its stand-in steps back, and the stand-in's own."""
-    standin = state.graph.specs[node].instead
-    while standin >= 0:
-        if has_started(state, standin):
-            _restart(state, standin)
-        standin = state.graph.specs[standin].instead
+    """Restart the fallback of a node that runs again, and the fallback's own, if they have begun."""
+    fallback = state.graph.specs[node].instead
+    while fallback >= 0:
+        if has_started(state, fallback):
+            _restart(state, fallback)
+        fallback = state.graph.specs[fallback].instead
 
 
-def await_fallback_again(state: RunState, standin: int) -> None:
-    """A stand-in runs again: the node whose end it was waits for it once more."""
-    ended = state.status[standin]
-    host = state.graph.fallback_for.get(standin)
+def await_fallback_again(state: RunState, fallback: int) -> None:
+    """Let the node whose fallback runs again wait for it once more."""
+    ended = state.status[fallback]
+    host = state.graph.fallback_for.get(fallback)
     while host is not None and state.status[host] in (FAILED, SUCCEEDED):
         if state.status[host] == SUCCEEDED and ended != SUCCEEDED:
             return
@@ -84,7 +84,7 @@ def await_fallback_again(state: RunState, standin: int) -> None:
 
 
 def stop(state: RunState, unit: int) -> None:
-    """Call a unit's activity back, or withdraw its question; what follows is up to the caller."""
+    """Cancel a unit's activity, or withdraw its question to a person. What follows is up to the caller."""
     if state.status[unit] == RUNNING:
         ready.release(state, unit)
         state.out.append(Cancel(unit, state.generation[unit]))
@@ -95,7 +95,7 @@ def stop(state: RunState, unit: int) -> None:
 
 
 def withdraw(state: RunState, node: int) -> None:
-    """What a node that has not begun would read is in question: what a person said of it does not hold any more."""
+    """Take back what a person said of a node that has not begun, because what it would read is in question."""
     if state.status[node] == WAITING:
         stop(state, node)
         state.status[node] = PENDING
@@ -124,16 +124,16 @@ def signature(state: RunState, node: int) -> str:
 
 
 def recheck_dependents(state: RunState, node: int) -> None:
-    """Recheck those behind a reopened node that have not begun on its output; hold back what an open map has left."""
+    """Recheck dependents of a reset node that have not begun on its output; hold back pending items of open maps."""
     for other in (*state.graph.consumers[node], *state.graph.joins[node]):
         if not has_started(state, other):
             withdraw(state, other)
         elif state.status[other] == EXPANDED:
             for item in state.items[other]:
                 state.queued[item] = False
-    standin = state.graph.specs[node].instead
-    if standin >= 0 and not has_started(state, standin):
-        state.mark(standin)
+    fallback = state.graph.specs[node].instead
+    if fallback >= 0 and not has_started(state, fallback):
+        state.mark(fallback)
 
 
 def has_started(state: RunState, node: int) -> bool:
@@ -192,7 +192,7 @@ def _count(state: RunState, node: int) -> None:
 
 
 def _moved(state: RunState, node: int, before: int, now: int) -> None:
-    """A node behind an edit changed sides: those who saw the old one compare, the others recount."""
+    """Move a node to another standing: those that saw its old end compare, the others are rechecked."""
     if before == BLOCKED or before in ENDED:
         state.previous_result.setdefault(node, signature(state, node))
     state.status[node] = now

@@ -110,7 +110,7 @@ def _retry_items(state: RunState, node: int, items: list[int]) -> None:
 
 
 def skip(state: RunState, unit: int) -> None:
-    """Skip a unit that has no value, for good, and let what is behind it know. With the calls of its tool loop, which
+    """Skip a unit that has no value, for ok, and let what is behind it know. With the calls of its tool loop, which
     nobody else reads.
     """
     before, node = state.status[unit], state.node_of(unit)
@@ -131,7 +131,7 @@ def skip(state: RunState, unit: int) -> None:
 
 
 def _give_up_item(state: RunState, item: int, node: int) -> None:
-    """The map that failed for want of this item gathers again."""
+    """Skip an item, and let the map that failed because of it gather again."""
     state.status[item] = SKIPPED
     state.notes[item] = _GIVEN_UP
     if state.notes.get(node, ("", ""))[0] == "MapFailed":
@@ -207,17 +207,17 @@ def _may_have_written(state: RunState, unit: int) -> bool:
 def _after(state: RunState, node: int) -> list[int]:
     """Return everything that may run again when a node does, in the order found.
 
-    What a node's stand-in has done is done again with it. A node whose stand-in runs again does not run itself.
+    A node's fallback runs again with it; a node whose fallback runs again does not run itself.
     """
     graph = state.graph
     found = {(node, True): True}
     stack = [(node, True)]
     while stack:
         here, runs = stack.pop()
-        standin, host = graph.specs[here].instead, graph.fallback_for.get(here)
+        fallback, host = graph.specs[here].instead, graph.fallback_for.get(here)
         others = [*graph.consumers[here], *graph.joins[here]]
-        if runs and standin >= 0:
-            others += [standin, *_calls(state, standin)]
+        if runs and fallback >= 0:
+            others += [fallback, *_calls(state, fallback)]
         for other in [(each, True) for each in others] + ([] if host is None else [(host, False)]):
             if other not in found:
                 found[other] = True

@@ -38,7 +38,7 @@ def dump(state: RunState) -> str:
     body.update({name: list(getattr(state, name).items()) for name in _SPARSE})
     body["answers"] = [(gate, value) for gate, value in state.answers.items() if state.status[gate] != SUCCEEDED]
     body["approve_above"], body["objections"] = state.approve_above, list(state.objections.items())
-    body["expansion_requests"] = [(unit, astuple(wish)) for unit, wish in state.expansion_requests.items()]
+    body["expansion_requests"] = [(unit, astuple(request)) for unit, request in state.expansion_requests.items()]
     body["owner"] = _runs(state.owner)
     body["items"] = [[node, items.start, len(items)] for node, items in state.items.items()]
     body["held"] = state.held
@@ -58,7 +58,7 @@ def load(graph: Graph, text: str) -> RunState:
         setattr(state, name, body[name])
     for name in _SPARSE:
         setattr(state, name, dict(body[name]))
-    _load_wishes(state, body)
+    _load_requests(state, body)
     state.notes = {unit: (kind, message) for unit, (kind, message) in body["notes"]}
     state.chosen = {join: tuple(nodes) for join, nodes in body["chosen"]}
     state.owner = [(node, item) for node, count in body["owner"] for item in range(count)]
@@ -72,9 +72,9 @@ def load(graph: Graph, text: str) -> RunState:
     return state
 
 
-def _load_wishes(state: RunState, body: dict[str, Any]) -> None:
+def _load_requests(state: RunState, body: dict[str, Any]) -> None:
     state.approve_above = body["approve_above"]
-    state.objections = {unit: tuple(said) for unit, said in body["objections"]}
+    state.objections = {unit: tuple(texts) for unit, texts in body["objections"]}
     for unit, (digest, nodes, why, shown, *rest) in body["expansion_requests"]:
         state.expansion_requests[unit] = ExpansionRequest(digest, nodes, why, tuple(shown), *rest)
 

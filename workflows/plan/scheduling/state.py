@@ -1,6 +1,6 @@
 """The scheduler's memory: one slot a unit in parallel lists, where a unit is a node or one item of a map.
 
-Nodes are units 0..N-1; a map that opens appends one unit for each item. Only `schedule.py` and the modules it calls
+Nodes are units 0..N-1; a map that opens appends one unit for each item. Only `step.py` and the modules it calls
 change it.
 """
 
@@ -15,7 +15,7 @@ from workflows.plan.scheduling.budget import Budget, Rate
 from workflows.plan.scheduling.events import Decision, ExpansionRequest
 
 PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED, AWAITING_FALLBACK, EXPANDED = range(10)
-"""BLOCKED: pending behind a failed node. AWAITING_FALLBACK: its stand-in runs. EXPANDED: a map whose items run."""
+"""BLOCKED: pending behind a failed node. AWAITING_FALLBACK: its fallback node runs. EXPANDED: a map whose items run."""
 
 ENDED = (SUCCEEDED, FAILED, SKIPPED, CANCELLED)
 SHOWN = (
@@ -34,84 +34,89 @@ PARK, OVERTIME = -1, -2
 """Deadlines of the run itself, beside those of its units."""
 
 
-class RunState:
-    """Everything a run knows about its nodes. `now` is set by the driver before each step, in milliseconds."""
+_SLOTS = {
+    "graph": "the plan's nodes and edges",
+    "now": "the time in milliseconds; the driver sets it before each step",
+    "window": "the most activities under way at once",
+    "park_for": "how long a parked run waits for a person, in milliseconds",
+    "on_failure": "what becomes of a run in which a failure is in the way of the answer",
+    "approve_above": "a request for more nodes than this needs a person's approval; None for never",
+    "budget": "what the run may spend; None without limits",
+    "rates": "by queue, how many model calls a minute its provider takes",
+    "begun": "whether the first nodes have been admitted",
+    "streaming": "whether more nodes are to come, so that the run neither ends nor parks",
+    "draining": "whether nothing is started because the run is about to continue as new",
+    "parked": "whether nothing can move until a person does something",
+    "ended": "whether the run is over",
+    "running": "how many units run",
+    "waiting": "how many units wait for a person",
+    # one entry a unit
+    "status": "its status",
+    "generation": "how often it has been started over, plus one",
+    "digest": "names its output; None without one",
+    "size": "the bytes of its output",
+    "attempts": "how often its activity was tried",
+    "millis": "how long its last run took",
+    "started": "when its last run started",
+    "queued": "whether it is among the ready units",
+    # one entry a node
+    "open_deps": "how many of its dependencies have not ended",
+    "floor": "how many of them are in its own group, which starts as one",
+    "open_inputs": "how many inputs of a join, or items of a map, have not ended",
+    "ok_inputs": "how many inputs of a join have a value",
+    "awaiting_inputs": "whether a join is admitted and only waits for inputs",
+    # one entry a group
+    "gather": "how many members have not been admitted",
+    "ungrouped": "whether its members start one by one",
+    # only for the units concerned
+    "owner": "of each item, in order: its map and its index",
+    "items": "of an open map: its items",
+    "facts": "what conditions and maps ask of an output",
+    "notes": "the error, or the reason for an end without a value",
+    "inherited_failure": "whether it ended only because of what it depends on",
+    "previous_result": "of a node that runs again: how it ended before",
+    "chosen": "of a join: the inputs whose values it takes",
+    "answers": "of a gate: a person's answer",
+    "approved": "whether a person has approved it",
+    "deadlines": "when it ends waiting; PARK and OVERTIME are the run's own",
+    "past_deadline": "of a join whose deadline has passed: true until that has closed it",
+    "expansion_requests": "requests for more nodes that a person decides on, until the nodes are added",
+    "objections": "what was wrong with a node's last request",
+    # queues
+    "heap": "ready units as (priority, rank, unit)",
+    "held": "by lock, its holders: a count of shared ones, or -1",
+    "waiting_locks": "ready units that a lock holds back",
+    "waiting_budget": "ready units that the budget holds back",
+    "work": "units whose end is to be carried to others, in this step",
+    "stale": "nodes as (place, node) whose standing is to be worked out anew, in this step",
+    "revised": "nodes that ran again and have ended, in this step",
+    "out": "the decisions of this step",
+}
+"""The attributes of a run's state, and what each one is."""
 
-    __slots__ = (
-        "answers",
-        "approve_above",
-        "approved",
-        "attempts",
-        "awaiting_inputs",
-        "begun",
-        "budget",
-        "chosen",
-        "deadlines",
-        "digest",
-        "draining",
-        "ended",
-        "expansion_requests",
-        "facts",
-        "floor",
-        "gather",
-        "generation",
-        "graph",
-        "heap",
-        "held",
-        "inherited_failure",
-        "items",
-        "millis",
-        "notes",
-        "now",
-        "objections",
-        "ok_inputs",
-        "on_failure",
-        "open_deps",
-        "open_inputs",
-        "out",
-        "owner",
-        "park_for",
-        "parked",
-        "past_deadline",
-        "previous_result",
-        "queued",
-        "rates",
-        "revised",
-        "running",
-        "size",
-        "stale",
-        "started",
-        "status",
-        "streaming",
-        "ungrouped",
-        "waiting",
-        "waiting_budget",
-        "waiting_locks",
-        "window",
-        "work",
-    )
+
+class RunState:
+    """Everything a run knows about its nodes."""
+
+    __slots__ = _SLOTS
 
     def __init__(self, graph: Graph, *, window: int = 100, park_for: int = 86_400_000) -> None:
-        count = len(graph.specs)
         self.graph = graph
+        self.now = 0
         self.window = window
         self.park_for = park_for
         self.on_failure = graph.execution_plan.on_failure
-        self.now = 0
-        self._open_columns(graph, count)
-        self._open_records()
+        self.approve_above: int | None = None
+        self.budget: Budget | None = None
+        self.rates: dict[str, Rate] = {}
+        self.begun = self.streaming = self.draining = self.parked = self.ended = False
         self.running = 0
         self.waiting = 0
-        self.draining = False
-        self.streaming = False
-        self.budget: Budget | None = None
-        self.approve_above: int | None = None
-        self.begun = False
-        self.parked = False
-        self.ended = False
+        self._init_columns(graph, len(graph.specs))
+        self._init_records()
+        self._init_queues()
 
-    def _open_columns(self, graph: Graph, count: int) -> None:
-        """The lists: first those with one slot a unit, then those with one a node."""
+    def _init_columns(self, graph: Graph, count: int) -> None:
         self.status = [PENDING] * count
         self.generation = [1] * count
         self.digest: list[str | None] = [None] * count
@@ -120,7 +125,6 @@ class RunState:
         self.millis = [0] * count
         self.started = [0] * count
         self.queued = [False] * count
-        # open dependencies, group floor, open and good join inputs or map items
         self.open_deps = [len(deps) for deps in graph.deps]
         for node in graph.fallback_for:
             self.open_deps[node] += 1
@@ -131,11 +135,7 @@ class RunState:
         self.gather = [len(members) for members in graph.groups]
         self.ungrouped = [False] * len(graph.groups)
 
-    def _open_records(self) -> None:
-        """What only some units have, and the queues. `prior` is how a node that runs again ended before, `late` the
-        joins whose deadline has passed: true until it has closed them. `wishes` are those a person decides on, until
-        their nodes are added; `objections` say what was wrong with a node's last one. Items have neither.
-        """
+    def _init_records(self) -> None:
         self.owner: list[tuple[int, int]] = []
         self.items: dict[int, range] = {}
         self.facts: dict[int, dict[str, Any]] = {}
@@ -149,11 +149,12 @@ class RunState:
         self.past_deadline: dict[int, bool] = {}
         self.expansion_requests: dict[int, ExpansionRequest] = {}
         self.objections: dict[int, tuple[str, ...]] = {}
+
+    def _init_queues(self) -> None:
+        self.heap: list[tuple[int, int, int]] = []
         self.held: dict[str, int] = {}
         self.waiting_locks: list[int] = []
         self.waiting_budget: list[int] = []
-        self.rates: dict[str, Rate] = {}
-        self.heap: list[tuple[int, int, int]] = []
         self.work: deque[int] = deque()
         self.stale: list[tuple[int, int]] = []
         self.revised: deque[int] = deque()

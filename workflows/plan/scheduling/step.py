@@ -53,13 +53,13 @@ def step(state: RunState, event: Event) -> list[Decision]:
     if not state.ended:
         _start_ready(state)
         if state.graph.groups and termination.idle(state):
-            _free_islands(state)
+            _ungroup_idle(state)
         termination.finish_or_park(state)
     return out
 
 
 def _work_off(state: RunState) -> None:
-    """Carry every end and every edit through the graph, until nothing is left to say."""
+    """Carry every end and every edit through the graph, until nothing is left to do."""
     stale = state.stale
     while state.work or state.revised or stale:
         if state.work:
@@ -73,8 +73,8 @@ def _work_off(state: RunState) -> None:
             reset.refresh(state, first[1])
 
 
-def _free_islands(state: RunState) -> None:
-    """Islands that wait for each other, or for what will not come, would wait for ever: dissolve them."""
+def _ungroup_idle(state: RunState) -> None:
+    """group that wait for each other, or for what will not come, would wait for ever: dissolve them."""
     for group, waits_for in enumerate(state.gather):
         if waits_for:
             completion.ungroup(state, group)
@@ -173,7 +173,7 @@ def _raised(state: RunState, event: BudgetRaised) -> None:
         state.budget = Budget()
     state.budget.limits |= event.limits
     termination.unpark(state)
-    ready.price_again(state)
+    ready.requeue_unpaid(state)
 
 
 def _charged(state: RunState, event: CostCharged) -> None:
@@ -188,7 +188,7 @@ def _stopped(state: RunState, event: StopRequested) -> None:
 def _start_ready(state: RunState) -> None:
     """Start ready units while the window has room; those that miss something else wait for it.
 
-    An group larger than the window starts when nothing else runs.
+    A group larger than the window starts when nothing else runs.
     """
     heap, graph, queued = state.heap, state.graph, state.queued
     while heap:

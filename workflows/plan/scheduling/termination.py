@@ -1,4 +1,4 @@
-"""When nothing can move any more: is the answer there, is somebody in the way, is the run over?"""
+"""Ends or parks a run in which nothing can move any more."""
 
 from workflows.plan.scheduling.events import Cancel, End, EndStatus
 from workflows.plan.scheduling.state import (
@@ -16,7 +16,7 @@ from workflows.plan.scheduling.state import (
 
 
 def idle(state: RunState) -> bool:
-    """Whether nothing runs, is ready, or waits for a person's answer, and no more nodes are to come."""
+    """Whether nothing runs, is ready or waits for a person, and no more nodes are to come."""
     return state.begun and not (state.ended or state.running or state.waiting or state.heap or state.streaming)
 
 
@@ -55,7 +55,7 @@ def unpark(state: RunState) -> None:
 
 
 def blocking_failures(state: RunState) -> tuple[int, ...]:
-    """Return the failed nodes that no tolerant join has made good, in plan order.
+    """Return the failed nodes that no tolerant join has made ok, in plan order.
 
     A failure is excused when everything that depends on it ended well all the same, or is blocked or failed by it
     and itself excused. A failed node that nobody consumes, or that the answer names, is not.
