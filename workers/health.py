@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from workers.settings import Endpoint
+from workers.settings import ListenAddress
 
 _REQUEST_SECONDS = 5.0  # a client has to send its request and take its answer in this time
 _MOST_CLIENTS = 64
@@ -35,15 +35,15 @@ class HealthServer:
     """Answers probes until closed. Slow, malformed and excess connections are dropped without affecting others."""
 
     readiness: Readiness
-    metrics: Endpoint | None
+    metrics: ListenAddress | None
     _server: asyncio.Server | None = None
     _connections: set[asyncio.Task[None]] = field(default_factory=set)
 
-    async def start(self, endpoint: Endpoint) -> Endpoint:
+    async def start(self, endpoint: ListenAddress) -> ListenAddress:
         """Listen, and return where; raises OSError when the port cannot be had."""
         self._server = await asyncio.start_server(self._serve, endpoint.host, endpoint.port, limit=_HEAD_BYTES)
         host, port = self._server.sockets[0].getsockname()[:2]
-        return Endpoint(host, port)
+        return ListenAddress(host, port)
 
     def close(self) -> None:
         """Stop listening and drop open connections."""
@@ -110,7 +110,7 @@ class HealthServer:
         return _Reply(status, json.dumps(answer).encode() + b"\n", "application/json")
 
 
-async def _fetch(source: Endpoint) -> bytes:
+async def _fetch(source: ListenAddress) -> bytes:
     """Return what the SDK serves on its own port."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(source.host, source.host)  # noqa: S104 - compared, not bound
     reader, writer = await asyncio.open_connection(host, source.port)

@@ -18,7 +18,7 @@ from workers.health import HealthServer, Readiness
 from workers.roles import QueueBinding, Role
 from workers.settings import WorkerSettings, WrongSetting
 from workers.shutdown import AFTER_DRAIN, StopRequest, leave_by
-from workers.wiring import Work
+from workers.wiring import RoleWork
 from workers.workflow_sandbox import runner_for
 
 _THREADS = 100  # for tools that block; asyncio's own default is a handful on a small machine
@@ -35,7 +35,7 @@ class WorkerProcess:
 
     role: Role
     settings: WorkerSettings
-    work: Work
+    work: RoleWork
     identity: str
     address: str
     started: float
@@ -121,7 +121,7 @@ class WorkerProcess:
             readiness.reason = f"Temporal at {self.address} does not answer" if lost else None
 
 
-def build_worker(client: Client, binding: QueueBinding, work: Work, settings: WorkerSettings) -> Worker:
+def build_worker(client: Client, binding: QueueBinding, work: RoleWork, settings: WorkerSettings) -> Worker:
     """Return a worker, not yet running, that serves one queue.
 
     It is versioned only as a named deployment. Runs then move to the current build at their next task: pinned ones

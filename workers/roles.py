@@ -7,7 +7,7 @@ from typing import Literal
 from activities.providers.settings import PROVIDERS
 from workflows.messages import queues
 
-Kind = Literal["workflows", "tools", "llm", "sandbox"]
+QueueKind = Literal["workflows", "tools", "llm", "sandbox"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class QueueBinding:
     """
 
     queue: str
-    kind: Kind
+    kind: QueueKind
     slots: int
 
 
@@ -35,11 +35,11 @@ class Role:
         """The queues it polls, in table order."""
         return tuple(binding.queue for binding in self.bindings)
 
-    def without(self, kind: Kind) -> "Role":
+    def without(self, kind: QueueKind) -> "Role":
         """Return the role without the queues of that kind."""
         return replace(self, bindings=tuple(each for each in self.bindings if each.kind != kind))
 
-    def serves(self, *kinds: Kind) -> bool:
+    def serves(self, *kinds: QueueKind) -> bool:
         """Whether it serves any of `kinds`."""
         return any(binding.kind in kinds for binding in self.bindings)
 

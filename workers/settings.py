@@ -22,7 +22,7 @@ class WrongSetting(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class ListenAddress:
     """Where a port listens. Port 0 lets the system choose one."""
 
     host: str
@@ -57,15 +57,15 @@ def _modules(text: str) -> tuple[str, ...]:
     return names
 
 
-def _endpoint(text: str) -> Endpoint:
+def _address(text: str) -> ListenAddress:
     if text.startswith("tcp://"):
         raise ValueError("comes from a Kubernetes service of that name; set enableServiceLinks: false on the pod")
     host, _, port = text.rpartition(":")
-    return Endpoint(host.strip("[]") or "0.0.0.0", _whole(0, 65_535)(port))  # noqa: S104 - probes come from outside
+    return ListenAddress(host.strip("[]") or "0.0.0.0", _whole(0, 65_535)(port))  # noqa: S104 - probes come from outside
 
 
-def _fixed_endpoint(text: str) -> Endpoint:
-    endpoint = _endpoint(text)
+def _fixed_address(text: str) -> ListenAddress:
+    endpoint = _address(text)
     if endpoint.port == 0:
         raise ValueError("needs a fixed port, for example 9090")
     return endpoint
@@ -123,8 +123,8 @@ class WorkerSettings:
     http_tools: Annotated[Path | None, "SENNIT_HTTP_TOOLS", _path] = None
     write_root: Annotated[Path | None, "SENNIT_WRITE_ROOT", _path] = None
     sandbox: Annotated[SandboxChoice, "SENNIT_SANDBOX", _choice(get_args(SandboxChoice))] = "auto"
-    health: Annotated[Endpoint | None, "SENNIT_HEALTH_PORT", _endpoint] = None
-    metrics: Annotated[Endpoint | None, "SENNIT_METRICS_PORT", _fixed_endpoint] = None
+    health: Annotated[ListenAddress | None, "SENNIT_HEALTH_PORT", _address] = None
+    metrics: Annotated[ListenAddress | None, "SENNIT_METRICS_PORT", _fixed_address] = None
     drain: Annotated[float, "SENNIT_DRAIN", _seconds] = 25.0
     slots: Annotated[int | None, "SENNIT_SLOTS", _whole(1, 10_000)] = None
     cached_workflows: Annotated[int, "SENNIT_CACHED_WORKFLOWS", _whole(0, 100_000)] = 200

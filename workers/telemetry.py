@@ -20,7 +20,7 @@ from temporalio.runtime import (
 )
 
 from activities.storage.redaction import Redactor
-from workers.settings import Endpoint, LogForm, WrongSetting
+from workers.settings import ListenAddress, LogForm, WrongSetting
 
 _CORE_LEVELS = "error,temporalio_sdk_core=warn,temporal_sdk_bridge=warn"  # not a line a poller for each lost connection
 _CHATTY = ("temporalio", "httpx", "httpcore", "asyncio")
@@ -74,7 +74,7 @@ def start_log(form: LogForm, level: str, env: Mapping[str, str] = os.environ, st
     workflow.logger.workflow_info_on_message = False
 
 
-def start_runtime(metrics: Endpoint | None) -> None:
+def start_runtime(metrics: ListenAddress | None) -> None:
     """Let the SDK's core log through Python and serve Prometheus metrics on `metrics`.
 
     To be called once, before the first client. Raises WrongSetting when the port cannot be had.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from workers.roles import ROLES, Kind, Role
+from workers.roles import ROLES, QueueKind, Role
 from workers.settings import WorkerSettings, WrongSetting
 from workflows.messages import queues
 
@@ -20,15 +20,15 @@ log = structlog.stdlib.get_logger("workers")
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class RoleWork:
     """Workflows, and activities by kind. `store` is the id of the artifact store, None without activities."""
 
     workflows: Sequence[type] = ()
-    activities: Mapping[Kind, Sequence[Callable[..., Any]]] = field(default_factory=dict)
+    activities: Mapping[QueueKind, Sequence[Callable[..., Any]]] = field(default_factory=dict)
     store: str | None = None
 
 
-def load_work(role: Role, settings: WorkerSettings, identity: str) -> Work:
+def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
     """Import and build what `role` serves: a workflow worker loads no tools, a tool worker no workflow.
 
     Raises WrongSetting for tools that cannot be offered, for a folder that cannot be written, and for the role
@@ -40,7 +40,7 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> Work:
 
         workflows = (AgentRun,)
     if not role.serves("tools", "llm", "sandbox"):
-        return Work(workflows)
+        return RoleWork(workflows)
     from activities.definitions import Activities, WorkerPaths
     from activities.llm.metrics import CallMeter
     from activities.llm.models import Models
@@ -59,12 +59,12 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> Work:
         where = f"SENNIT_ARTIFACTS='{settings.artifacts}' or SENNIT_INDEX='{settings.index}'"
         raise WrongSetting(f"{where} cannot be used: {problem.strerror}: {problem.filename}") from None
     sandboxed = any(tool.queue == queues.SANDBOX for tool in registry)
-    activities: dict[Kind, Sequence[Callable[..., Any]]] = {
+    activities: dict[QueueKind, Sequence[Callable[..., Any]]] = {
         "tools": host.tools(),
         "llm": host.llm(),
         "sandbox": host.sandbox() if sandboxed else (),
     }
-    return Work(workflows, activities, host.store_id)
+    return RoleWork(workflows, activities, host.store_id)
 
 
 def load_registry(
@@ -117,12 +117,12 @@ def _configured_tools(settings: WorkerSettings) -> "list[Tool]":
             variable = "SENNIT_HTTP_TOOLS"
             found += http_tools(settings.http_tools, os.environ)
         if settings.mcp:
-            variable = f"SENNIT_MCP='{settings.mcp}'"
+            variable = "SENNIT_MCP"
             from activities.toolbox.mcp.tools import mcp_tools
 
             found += mcp_tools(settings.mcp, os.environ)
     except ToolSetupError as problem:
         raise WrongSetting(f"{variable}: {problem}") from None
     except ModuleNotFoundError as missing:
-        raise WrongSetting(f"{variable}: needs sennit[mcp]; {missing.name} is not installed") from None
+        raise WrongSetting(f"SENNIT_MCP='{settings.mcp}': needs sennit[mcp]; {missing.name} is not installed") from None
     return found

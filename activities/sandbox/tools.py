@@ -89,7 +89,9 @@ def code_tools(sandbox: Sandbox) -> list[Tool]:
         """
         files = {**args.files, "main.py": args.code, "data.json": json.dumps(args.data)}
         report = await sandbox.run([sandbox.python, "-I", "-B", "-c", _MAIN], files, args.timeout_s)
-        return PythonResult(**_without_result(report).model_dump(), result=_result(report))
+        result = _result(report)
+        report.files.pop(_RESULT, None)
+        return PythonResult(**report.model_dump(), result=result)
 
     @tool(effect="read", timeout="150s", queue=queues.SANDBOX, registry=registry)
     async def shell(args: ShellArguments) -> Report:
@@ -99,17 +101,13 @@ def code_tools(sandbox: Sandbox) -> list[Tool]:
         `exit_code`.
         """
         files = {**args.files, "data.json": json.dumps(args.data)}
-        report = await sandbox.run(["/bin/sh", "-c", args.command], files, args.timeout_s)
-        return _without_result(report)
+        return await sandbox.run(["/bin/sh", "-c", args.command], files, args.timeout_s)
 
     return list(registry)
 
 
-def _without_result(report: Report) -> Report:
-    return report.model_copy(update={"files": {name: text for name, text in report.files.items() if name != _RESULT}})
-
-
 def _result(report: Report) -> Any:
+    """Return the value that the code left; raises ToolResultError."""
     if _RESULT in report.left_out:
         raise ToolResultError(f"`result` is longer than {_MOST_CHARACTERS:,} characters of JSON")
     try:

@@ -8,9 +8,9 @@ import pytest
 
 from workers import health
 from workers.health import HealthServer, Readiness
-from workers.settings import Endpoint
+from workers.settings import ListenAddress
 
-LOCAL = Endpoint("127.0.0.1", 0)
+LOCAL = ListenAddress("127.0.0.1", 0)
 
 
 @pytest.fixture
@@ -20,12 +20,12 @@ async def server() -> AsyncIterator[HealthServer]:
     served.close()
 
 
-async def _get(at: Endpoint, path: str, method: str = "GET") -> httpx.Response:
+async def _get(at: ListenAddress, path: str, method: str = "GET") -> httpx.Response:
     async with httpx.AsyncClient(base_url=f"http://{at}", trust_env=False) as client:
         return await client.request(method, path)
 
 
-async def _raw(at: Endpoint, sent: bytes) -> bytes:
+async def _raw(at: ListenAddress, sent: bytes) -> bytes:
     reader, writer = await asyncio.open_connection(at.host, at.port)
     writer.write(sent)
     try:
@@ -58,7 +58,7 @@ async def test_metrics_are_passed_on_from_the_sdks_own_port(server: HealthServer
 
     source = await asyncio.start_server(prometheus, "127.0.0.1", 0)
     async with source:
-        server.metrics = Endpoint("0.0.0.0", source.sockets[0].getsockname()[1])
+        server.metrics = ListenAddress("0.0.0.0", source.sockets[0].getsockname()[1])
         reply = await _get(await server.start(LOCAL), "/metrics")
     assert (reply.status_code, len(reply.content)) == (200, 1_300_000)
     assert reply.headers["content-type"].startswith("text/plain")
@@ -66,10 +66,10 @@ async def test_metrics_are_passed_on_from_the_sdks_own_port(server: HealthServer
 
 @pytest.mark.parametrize(
     ("metrics", "status", "said"),
-    [(None, 404, "SENNIT_METRICS_PORT"), (Endpoint("127.0.0.1", 1), 502, "127.0.0.1:1")],
+    [(None, 404, "SENNIT_METRICS_PORT"), (ListenAddress("127.0.0.1", 1), 502, "127.0.0.1:1")],
 )
 async def test_metrics_that_are_not_there_are_named(
-    server: HealthServer, metrics: Endpoint | None, status: int, said: str
+    server: HealthServer, metrics: ListenAddress | None, status: int, said: str
 ) -> None:
     server.metrics = metrics
     reply = await _get(await server.start(LOCAL), "/metrics")

@@ -16,7 +16,7 @@ from workers import process
 from workers.process import WorkerProcess
 from workers.roles import role_named
 from workers.settings import WrongSetting, read_settings
-from workers.wiring import Work
+from workers.wiring import RoleWork
 
 
 class Temporal:
@@ -89,7 +89,7 @@ class Running:
     def __init__(self, port: int) -> None:
         settings = read_settings({"SENNIT_HEALTH_PORT": f"127.0.0.1:{port}", "SENNIT_DRAIN": "3"})
         self._worker = WorkerProcess(
-            role_named("all"), settings, Work(store="s-1"), "me@here#1", "here:1", time.monotonic()
+            role_named("all"), settings, RoleWork(store="s-1"), "me@here#1", "here:1", time.monotonic()
         )
         self._url = f"http://127.0.0.1:{port}/readyz"
         self.task: asyncio.Task[int] | None = None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from activities.providers.settings import ModelSettings
-from workers.settings import Endpoint, WorkerSettings, WrongSetting, read_settings
+from workers.settings import ListenAddress, WorkerSettings, WrongSetting, read_settings
 
 HOME = {"HOME": "/home/ada"}
 DEFAULTS = WorkerSettings(
@@ -43,9 +43,9 @@ def test_without_variables_there_are_the_defaults_and_an_empty_value_counts_as_a
         ("SENNIT_DOCS_ANY", "0", "docs_any", False),
         ("SENNIT_TOOLS", "mytools, acme.search,", "tools", ("mytools", "acme.search")),
         ("SENNIT_TOOLS_PATH", "/t", "tools_path", (Path("/t"),)),
-        ("SENNIT_HEALTH_PORT", "8080", "health", Endpoint("0.0.0.0", 8080)),
-        ("SENNIT_HEALTH_PORT", "127.0.0.1:0", "health", Endpoint("127.0.0.1", 0)),
-        ("SENNIT_METRICS_PORT", "[::1]:9090", "metrics", Endpoint("::1", 9090)),
+        ("SENNIT_HEALTH_PORT", "8080", "health", ListenAddress("0.0.0.0", 8080)),
+        ("SENNIT_HEALTH_PORT", "127.0.0.1:0", "health", ListenAddress("127.0.0.1", 0)),
+        ("SENNIT_METRICS_PORT", "[::1]:9090", "metrics", ListenAddress("::1", 9090)),
         ("SENNIT_DRAIN", "0.5", "drain", 0.5),
         ("SENNIT_DRAIN", "0", "drain", 0.0),
         ("SENNIT_SLOTS", "7", "slots", 7),

@@ -13,7 +13,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from workers.settings import Endpoint, WrongSetting
+from workers.settings import ListenAddress, WrongSetting
 from workers.telemetry import start_log, start_runtime
 
 Log = Callable[[], list[dict[str, Any]]]
@@ -144,4 +144,4 @@ def test_a_terminal_gets_text_with_colours_unless_it_refuses_them(
 
 def test_a_metrics_port_that_is_taken_is_a_wrong_setting() -> None:
     with pytest.raises(WrongSetting, match=r"SENNIT_METRICS_PORT='999\.0\.0\.1:9090'"):
-        start_runtime(Endpoint("999.0.0.1", 9090))
+        start_runtime(ListenAddress("999.0.0.1", 9090))
