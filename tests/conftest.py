@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.serving import CACHED, Start, serving, starting
-from doubles.sharing import ByFile
+from doubles.local_workers import CACHED, Start, serving, starting
 from temporalio.client import Client
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from activities.definitions import Activities, WorkerPaths
 from activities.toolbox import load_tools
@@ -29,9 +29,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("server") is None)
 
 
+class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+    """Hands out whole files in the order of collection, and all browser tests as one: they share a browser."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "tests/ui" if nodeid.startswith("tests/ui/") else str(nodeid.partition("::")[0])
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
-    """Share the suite by files, in that order."""
+    """Share the suite by files."""
     config.option.loadscopereorder = False
     return ByFile(config, log)
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.local_workers import serving
 from doubles.model_bench import KEY
 from doubles.model_rules import Reply
 from doubles.models import ModelServer, model_server
 from doubles.runs import status_of
-from doubles.serving import serving
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from doubles.crew import TESTS, Crew
 from doubles.model_bench import KEY
 from doubles.models import model_server
+from doubles.worker_processes import TESTS, WorkerProcesses
 from temporalio.client import Client
 
 from starter.dev.server import DevServer
@@ -47,8 +47,8 @@ async def test_workers_call_models_and_show_it_in_their_metrics(
         "SENNIT_METRICS_PORT": metrics,
         "SENNIT_LOG_LEVEL": "debug",
     }
-    crew = Crew(dev_server.address, tmp_path / "state", **env)
-    crew.hire("all")
+    processes = WorkerProcesses(dev_server.address, tmp_path / "state", **env)
+    processes.start("all")
     nodes = [{"id": f"n{n}", "kind": "llm", "prompt": prompt} for n, prompt in enumerate(("One", "Two"), 1)]
     nodes[1]["needs"] = ["n1"]  # type: ignore[assignment]
     request = {"goal": "g", "plan": {"nodes": nodes, "answer": ["$n1", "$n2"]}}
@@ -57,7 +57,7 @@ async def test_workers_call_models_and_show_it_in_their_metrics(
         result = await handle.result()
         shown = urllib.request.urlopen(f"http://{metrics}/metrics").read().decode()
     finally:
-        crew.kill()
+        processes.kill()
     assert result["answer"] == ["first answer", "second answer"]
     assert result["usage"] == {"input_tokens": 12, "output_tokens": 5, "calls": 2, "cost_usd": 0.000081}
     assert 'sennit_model_calls_total{outcome="ok",provider="openai"' in shown
@@ -77,11 +77,11 @@ async def test_keys_are_needed_by_the_llm_role_alone(client: Client, dev_server:
         server.on("You plan work", '1. calculate("6 * 7")\n2. answer($1)')
         server.on("You put results together", "It is 42.")
         named = {"SENNIT_MODEL": "openai:gpt-4o"}
-        keyless = Crew(dev_server.address, tmp_path / "state", **named)
+        keyless = WorkerProcesses(dev_server.address, tmp_path / "state", **named)
         secret = {"OPENAI_BASE_URL": server.openai_url, "OPENAI_API_KEY": KEY}
-        keyed = Crew(dev_server.address, tmp_path / "state", **named, **secret)
-        keyless.hire("workflow", "tools")
-        keyed.hire("llm")
+        keyed = WorkerProcesses(dev_server.address, tmp_path / "state", **named, **secret)
+        keyless.start("workflow", "tools")
+        keyed.start("llm")
         try:
             run = client.execute_workflow("AgentRun", {"goal": goal}, id="agent-keyless", task_queue=queues.WORKFLOW)
             result = await run

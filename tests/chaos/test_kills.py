@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.crew import Crew
 from doubles.runs import call
+from doubles.worker_processes import WorkerProcesses
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHandle
 
@@ -31,9 +31,9 @@ async def server(tmp_path: Path) -> AsyncIterator[DevServer]:
 
 
 @pytest.fixture
-async def crew(server: DevServer, tmp_path: Path) -> AsyncIterator[Crew]:
+async def processes(server: DevServer, tmp_path: Path) -> AsyncIterator[WorkerProcesses]:
     """Workers of that server."""
-    own = Crew(server.address, tmp_path / "state")
+    own = WorkerProcesses(server.address, tmp_path / "state")
     yield own
     own.kill()
 
@@ -63,11 +63,13 @@ async def last_runner(handle: WorkflowHandle[Any, Any]) -> str:
     return found
 
 
-async def test_a_killed_tools_worker_loses_only_the_calls_in_flight(server: DevServer, crew: Crew) -> None:
+async def test_a_killed_tools_worker_loses_only_the_calls_in_flight(
+    server: DevServer, processes: WorkerProcesses
+) -> None:
     """One run of single nodes and one of two groups: an group of five with edges, and three siblings."""
     client = await connect(server.address)
-    (doomed,) = crew.hire("tools")
-    crew.hire("workflow")
+    (doomed,) = processes.start("tools")
+    processes.start("workflow")
     single = [call("quick", args={"value": 1}), call("slow", args={"seconds": 4, "value": 2}),
               {"id": "j", "kind": "join", "inputs": ["quick", "slow"]}]  # fmt: skip
     grouped = [
@@ -84,52 +86,52 @@ async def test_a_killed_tools_worker_loses_only_the_calls_in_flight(server: DevS
     groups = [["a", "b", "c", "d", "e"], ["x", "y", "z"]]
     alone, first = await begin(client, "single", {"nodes": single})
     together, second = await begin(client, "grouped", {"nodes": grouped, "groups": groups})
-    await crew.seen(first, "quick", "slow")
-    await crew.seen(second, "c", "d", "z", "x", "y")
-    crew.hire("tools")
+    await processes.until_called(first, "quick", "slow")
+    await processes.until_called(second, "c", "d", "z", "x", "y")
+    processes.start("tools")
     await asyncio.sleep(0.3)  # d, x and y return at once; their markers are to be there before the kill
-    crew.kill(doomed)
+    processes.kill(doomed)
     reports = await asyncio.gather(report_of(alone), report_of(together))
     assert [report["answer"] for report in reports] == [
         [{"value": 1}, {"value": 2}],
         [{"value": "aa"}, {"value": "x"}, {"value": "y"}, {"value": "z"}],
     ]
-    assert Counter(crew.calls(first)) == {"quick~1": 1, "slow~1": 2}
-    counted = Counter(crew.calls(second))
+    assert Counter(processes.calls(first)) == {"quick~1": 1, "slow~1": 2}
+    counted = Counter(processes.calls(second))
     assert counted == {"a~1": 1, "b~1": 1, "c~1": 2, "d~1": 1, "e~1": 1, "x~1": 1, "y~1": 1, "z~1": 2}
 
 
-async def test_killed_workflow_workers_lose_nothing(server: DevServer, crew: Crew) -> None:
+async def test_killed_workflow_workers_lose_nothing(server: DevServer, processes: WorkerProcesses) -> None:
     """First the worker that holds the run, with a second one up; then every worker at once."""
     client = await connect(server.address)
-    runners = crew.hire("workflow", "workflow")
-    crew.hire("tools")
+    runners = processes.start("workflow", "workflow")
+    processes.start("tools")
     nodes = [call(f"n{i}", args={"seconds": 1, "value": f"$n{i - 1}.value." if i else "."}) for i in range(8)]
     handle, run = await begin(client, "chain", {"nodes": nodes})
-    await crew.seen(run, "n1")
+    await processes.until_called(run, "n1")
     holder = process_of(await last_runner(handle))
     assert holder in runners
-    crew.kill(holder)
-    await crew.seen(run, "n4")
-    crew.kill()
-    before = crew.calls(run)
-    crew.hire("workflow", "tools")
+    processes.kill(holder)
+    await processes.until_called(run, "n4")
+    processes.kill()
+    before = processes.calls(run)
+    processes.start("workflow", "tools")
     report = await report_of(handle)
     assert report["answer"] == {"value": "." * 8}
-    again = [node for node, count in Counter(crew.calls(run)).items() if count > 1]
-    print(f"\n{len(before)} calls before the last kill, {len(crew.calls(run))} in all; called twice: {again}")
+    again = [node for node, count in Counter(processes.calls(run)).items() if count > 1]
+    print(f"\n{len(before)} calls before the last kill, {len(processes.calls(run))} in all; called twice: {again}")
     assert len(again) <= 1
     assert set(again) <= set(before[-1:])
 
 
-async def test_a_killed_server_goes_on_from_its_database(server: DevServer, crew: Crew) -> None:
+async def test_a_killed_server_goes_on_from_its_database(server: DevServer, processes: WorkerProcesses) -> None:
     client = await connect(server.address)
-    crew.hire("workflow", "tools")
+    processes.start("workflow", "tools")
     nodes = [call(f"n{i}", args={"seconds": 0.5, "value": f"$n{i - 1}.value." if i else "."}) for i in range(6)]
     handle, run = await begin(client, "restart", {"nodes": nodes})
-    await crew.seen(run, "n2")
+    await processes.until_called(run, "n2")
     server.kill()
     await server.start()
     again = (await connect(server.address)).get_workflow_handle(handle.id)
     assert (await report_of(again))["answer"] == {"value": "." * 6}
-    assert all(count <= 2 for count in Counter(crew.calls(run)).values())
+    assert all(count <= 2 for count in Counter(processes.calls(run)).values())

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.crew import Crew
 from doubles.model_rules import Asked, Call, Reply
 from doubles.models import ModelServer, model_server
 from doubles.runs import status_of, until
+from doubles.worker_processes import WorkerProcesses
 from temporalio.client import Client, WorkflowHandle
 
 from starter.dev.server import DevServer
@@ -65,35 +65,35 @@ async def test_calls_that_were_cut_off_are_the_only_ones_paid_again(dev_server: 
     loop = [{"id": "n7", "kind": "llm", "prompt": "How much is it?", "tools": ["calculate"]}]
     async with model_server() as model:
         scripted(model)
-        crew = Crew(dev_server.address, tmp_path / "state", OPENAI_BASE_URL=model.openai_url)
+        processes = WorkerProcesses(dev_server.address, tmp_path / "state", OPENAI_BASE_URL=model.openai_url)
         try:
-            (doomed, *_) = crew.hire("llm", "workflow", "tools")
+            (doomed, *_) = processes.start("llm", "workflow", "tools")
             steady, fickle = (
                 await begin(client, "steady", goal="Steady?"),
                 await begin(client, "fickle", goal="Fickle?"),
             )
-            await crew.seen(steady.first_execution_run_id or "", "n1", "n2")
-            await crew.seen(fickle.first_execution_run_id or "", "n1", "n2", "n3")
+            await processes.until_called(steady.first_execution_run_id or "", "n1", "n2")
+            await processes.until_called(fickle.first_execution_run_id or "", "n1", "n2", "n3")
             told = await begin(client, "told", plan={"nodes": nodes, "answer": ["$quick", "$slow"]}, budget=AMPLE)
             turns = await begin(client, "turns", plan={"nodes": loop, "answer": "$n7"})
             await until(told, lambda view: status_of(view, "slow") == "running")
             await until(turns, lambda view: status_of(view, "n7_t2") == "running")
             while model.busy < 4:
                 await asyncio.sleep(0.02)
-            crew.kill(doomed)
-            crew.hire("llm")
+            processes.kill(doomed)
+            processes.start("llm")
             runs = (steady, fickle, told, turns)
             reports = await asyncio.wait_for(asyncio.gather(*(run.result() for run in runs)), LIMIT)
             ledger = (await told.query("costs"))["budget"]["tokens"]
         finally:
-            crew.kill()
+            processes.kill()
     paid = Counter(map(kind_of, model.asked))
     cut = ("plan Steady", "plan Fickle", "Say it slowly", "How much 1")
     assert paid == dict.fromkeys(cut, 2) | dict.fromkeys(
         ("Say it quickly", "How much 0", "join Steady", "join Fickle"), 1
     )
-    assert Counter(crew.calls(steady.first_execution_run_id or "")) == {"n1~1": 1, "n2~1": 1, "n3~1": 1}
-    redone = Counter(crew.calls(fickle.first_execution_run_id or ""))
+    assert Counter(processes.calls(steady.first_execution_run_id or "")) == {"n1~1": 1, "n2~1": 1, "n3~1": 1}
+    redone = Counter(processes.calls(fickle.first_execution_run_id or ""))
     assert redone == {"n1~1": 1, "n2~1": 1, "n3~1": 1, "n1~2": 1}, "the second plan is another, and n3 was called off"
     first = {kind_of(asked): index for index, asked in reversed(list(enumerate(model.asked)))}
     charged = [sum(tokens) for tokens in model.billed]

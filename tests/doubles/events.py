@@ -1,4 +1,4 @@
-"""What a run's history says: whether it was ever unwell, what it started, what it weighs."""
+"""What a run's history says: whether it was ever failed_tasks, what it started, what it weighs."""
 
 from collections import Counter
 from typing import Any
@@ -6,16 +6,16 @@ from typing import Any
 from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
 from temporalio.client import WorkflowHandle
 
-UNWELL = (EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED, EventType.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT)
+FAILED_OR_TIMED_OUT = (EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED, EventType.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT)
 
-DONE_OVER = (
+HARMLESS = (
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW,
 )
 
 
-async def unwell(handle: WorkflowHandle[Any, Any]) -> list[str]:
+async def failed_tasks(handle: WorkflowHandle[Any, Any]) -> list[str]:
     """Return the workflow tasks of a run that failed or timed out, with their reason; a well run has none.
 
     One that wanted to end the run just when something came in, or that a hundred events overtook, is done over by the
@@ -24,7 +24,7 @@ async def unwell(handle: WorkflowHandle[Any, Any]) -> list[str]:
     found = []
     async for event in handle.fetch_history_events():
         reason = event.workflow_task_failed_event_attributes
-        if event.event_type in UNWELL and reason.cause not in DONE_OVER:
+        if event.event_type in FAILED_OR_TIMED_OUT and reason.cause not in HARMLESS:
             cause = WorkflowTaskFailedCause.Name(reason.cause)
             found.append(f"{EventType.Name(event.event_type)}: {cause}: {reason.failure.message}")
     return found
@@ -51,7 +51,7 @@ async def weight(handle: WorkflowHandle[Any, Any]) -> tuple[int, int]:
     return len(sizes), sum(sizes)
 
 
-async def began(handle: WorkflowHandle[Any, Any]) -> dict[str, int]:
+async def activity_positions(handle: WorkflowHandle[Any, Any]) -> dict[str, int]:
     """Return the place in the history where each activity was scheduled, and where the planner's plan came."""
     found: dict[str, int] = {}
     scheduled: dict[int, str] = {}

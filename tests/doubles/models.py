@@ -11,10 +11,10 @@ Without a rule that fits it says `no rule for: ` and the last thing it was told.
 
 import argparse
 import asyncio
-import gzip
 import json
 import socket
 import struct
+import zlib
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -234,7 +234,9 @@ class _Exchange:
     async def _flood(self, fault: str) -> bool:
         block = b": " + b"x" * 65_533 + b"\n"
         if fault == "bomb":
-            self._writer.write(gzip.compress(block * (HUGE // len(block))))
+            packer = zlib.compressobj(wbits=31)
+            first, again = (packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
+            self._writer.write(first + again * (HUGE // len(block)))
             await self._writer.drain()
             return False
         for _ in range(HUGE // len(block)):

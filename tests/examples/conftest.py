@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 import pytest
-from doubles.newcomer import Newcomer, newcomer
+from doubles.example_user import ExampleUser, example_user
 
 from starter.dev.server import DevServer
 
 
 @pytest.fixture(scope="module")
-def user(dev_server: DevServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Newcomer]:
+def user(dev_server: DevServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExampleUser]:
     """Somebody with a terminal in a fresh clone."""
-    with newcomer(dev_server.address, tmp_path_factory.mktemp("user")) as found:
+    with example_user(dev_server.address, tmp_path_factory.mktemp("user")) as found:
         yield found

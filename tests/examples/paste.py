@@ -7,8 +7,8 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from doubles.newcomer import newcomer
-from doubles.page import PAGE, pasted
+from doubles.example_user import example_user
+from doubles.examples_page import PAGE, pasted
 
 from starter.dev.binary import obtain
 from starter.dev.server import DevServer
@@ -21,7 +21,7 @@ async def main() -> None:
         server = DevServer(obtain(pinned_only=True), place / "t.db", place / "server.log", port=0, headless=True)
         await server.start()
         try:
-            with newcomer(server.address, place) as user:
+            with example_user(server.address, place) as user:
                 PAGE.write_text(await asyncio.to_thread(pasted, PAGE, user))
         finally:
             await server.stop()

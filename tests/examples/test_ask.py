@@ -1,7 +1,7 @@
 """`sennit ask` and `sennit demo` without a model, as a newcomer meets them: an answer, or an honest exit code."""
 
 import pytest
-from doubles.newcomer import Newcomer
+from doubles.example_user import ExampleUser
 
 pytestmark = pytest.mark.server
 
@@ -16,7 +16,9 @@ pytestmark = pytest.mark.server
         ('ask "Write a poem about rivers."', 3, "partial · 2 of 2 nodes"),
     ],
 )
-def test_an_answer_exits_0_and_one_that_cannot_tell_exits_3(user: Newcomer, command: str, code: int, said: str) -> None:
+def test_an_answer_exits_0_and_one_that_cannot_tell_exits_3(
+    user: ExampleUser, command: str, code: int, said: str
+) -> None:
     done = user.run(f"sennit {command}")
     assert said in done.stdout
     assert done.returncode == code

@@ -8,8 +8,8 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from doubles.newcomer import EXAMPLES, Newcomer
-from doubles.page import PAGE, PICTURE, SESSION, drawn, replayed, sections
+from doubles.example_user import EXAMPLES, ExampleUser
+from doubles.examples_page import PAGE, PICTURE, SESSION, drawn, replayed, sections
 
 pytestmark = pytest.mark.server
 
@@ -42,12 +42,12 @@ def session_name(session: str) -> str:
 
 
 @pytest.mark.parametrize("session", SESSIONS, ids=map(session_name, SESSIONS))
-def test_the_page_shows_what_the_commands_print(user: Newcomer, session: str) -> None:
+def test_the_page_shows_what_the_commands_print(user: ExampleUser, session: str) -> None:
     assert replayed(session, user) == session
 
 
 @pytest.mark.parametrize("name", SECTIONS)
-def test_the_page_shows_the_plan_as_it_is_drawn(user: Newcomer, name: str) -> None:
+def test_the_page_shows_the_plan_as_it_is_drawn(user: ExampleUser, name: str) -> None:
     assert PICTURE.findall(SECTIONS[name]) == [drawn(name, user)]
 
 
@@ -57,7 +57,7 @@ def test_every_plan_has_a_section_that_runs_it() -> None:
         assert f"$ sennit run examples/plans/{name}.yaml" in "".join(SESSION.findall(section))
 
 
-def test_a_comparison_takes_its_figures_from_the_documents_and_says_what_none_knows(user: Newcomer) -> None:
+def test_a_comparison_takes_its_figures_from_the_documents_and_says_what_none_knows(user: ExampleUser) -> None:
     given = '--input property=depth --input unit=m --input \'names=["Lake Superior", "Lake Baikal", "Atlantis"]\''
     ended = user.run(f"sennit run examples/plans/comparison.yaml {given} --quiet --output json")
     assert ended.returncode == 3
@@ -72,7 +72,7 @@ def test_a_comparison_takes_its_figures_from_the_documents_and_says_what_none_kn
         assert piece["quote"] in (EXAMPLES / "corpus" / piece["source"]).read_text()
 
 
-def test_an_audit_counts_what_is_there(user: Newcomer, tmp_path: Path) -> None:
+def test_an_audit_counts_what_is_there(user: ExampleUser, tmp_path: Path) -> None:
     branches = "".join(f"    if x == {n}:\n        return {n}\n" for n in range(9))
     (tmp_path / "pkg").mkdir()
     (tmp_path / "pkg" / "busy.py").write_text(f"import os\nimport re\n\n\ndef busy(x):\n{branches}")
@@ -85,12 +85,12 @@ def test_an_audit_counts_what_is_there(user: Newcomer, tmp_path: Path) -> None:
     assert rows == [["calm.py", "42", "1", "0", "0"], ["pkg/busy.py", "busy", "10"], ["pkg/busy.py", "busy", "19"]]
 
 
-def test_an_audit_of_nothing_says_so(user: Newcomer) -> None:
+def test_an_audit_of_nothing_says_so(user: ExampleUser) -> None:
     text = answer(user.run("sennit run examples/plans/repository-audit.yaml --quiet"))
     assert text.startswith("0 of 0 files measured: 0 lines")
 
 
-def test_a_digest_of_a_page_that_is_not_there_or_not_allowed_names_the_reason(user: Newcomer) -> None:
+def test_a_digest_of_a_page_that_is_not_there_or_not_allowed_names_the_reason(user: ExampleUser) -> None:
     plan = "examples/plans/web-digest.yaml --on-failure fail --quiet"
     missing = user.run(f"sennit run {plan} --input url=http://{user.site}/none.html")
     assert (missing.returncode, "404" in missing.stdout) == (1, True)
@@ -98,7 +98,7 @@ def test_a_digest_of_a_page_that_is_not_there_or_not_allowed_names_the_reason(us
     assert (private.returncode, "SENNIT_HTTP_ALLOW" in private.stdout) == (1, True)
 
 
-def test_a_digest_quotes_whole_sentences_and_no_menu(user: Newcomer) -> None:
+def test_a_digest_quotes_whole_sentences_and_no_menu(user: ExampleUser) -> None:
     url = f"http://{user.site}/tides.html"
     text = answer(user.run(f"sennit run examples/plans/web-digest.yaml --input url={url} --input sentences=2 --quiet"))
     page = " ".join(re.sub(r"<[^>]+>", " ", (EXAMPLES / "pages" / "tides.html").read_text()).split())
@@ -108,7 +108,7 @@ def test_a_digest_quotes_whole_sentences_and_no_menu(user: Newcomer) -> None:
     assert "Contact" not in text
 
 
-def test_a_folder_is_summarised_from_each_of_its_files(user: Newcomer, tmp_path: Path) -> None:
+def test_a_folder_is_summarised_from_each_of_its_files(user: ExampleUser, tmp_path: Path) -> None:
     for name, thing in (("a.md", "kettle"), ("b.txt", "lantern"), ("c.md", "anvil")):
         (tmp_path / name).write_text(f"The {thing} is made of iron and stands in the yard.\nIt rains on some days.\n")
     (tmp_path / "d.md").write_bytes(b"\0binary")
@@ -120,7 +120,9 @@ def test_a_folder_is_summarised_from_each_of_its_files(user: Newcomer, tmp_path:
         assert f"{piece['quote']} [{piece['n']}]" in done["answer"]
 
 
-def test_two_of_three_sources_suffice_when_one_is_missing_and_one_is_not_enough(user: Newcomer, tmp_path: Path) -> None:
+def test_two_of_three_sources_suffice_when_one_is_missing_and_one_is_not_enough(
+    user: ExampleUser, tmp_path: Path
+) -> None:
     for name, height in (("one.md", "4,810"), ("two.md", "4,808")):
         (tmp_path / name).write_text(f"# Mont Blanc\n\nMont Blanc is {height} metres high.\n")
     plan = f"sennit run examples/plans/quorum.yaml --docs {tmp_path} --on-failure fail --quiet --output json"
@@ -131,7 +133,7 @@ def test_two_of_three_sources_suffice_when_one_is_missing_and_one_is_not_enough(
     assert "needs a value from 2 inputs of 3" in lone.stdout
 
 
-def test_a_gate_refuses_what_is_no_choice_and_goes_on_with_one(user: Newcomer) -> None:
+def test_a_gate_refuses_what_is_no_choice_and_goes_on_with_one(user: ExampleUser) -> None:
     name = f"choice-{uuid.uuid4().hex[:8]}"
     blocked = user.run(f"sennit run examples/plans/gate.yaml --id {name} --quiet")
     assert blocked.returncode == 4

@@ -16,10 +16,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from doubles.local_workers import serving
 from doubles.model_rules import Call, Reply
 from doubles.models import ModelServer, model_server
 from doubles.runs import call, until
-from doubles.serving import serving
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 
 from activities.definitions import Activities, WorkerPaths

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from simulation.simulator import Habits, Simulation, Story
@@ -37,12 +36,10 @@ def play(seed: int, habits: Habits, order: int | None = None) -> Story:
 def test_a_run_that_dies_at_any_event_and_goes_on_from_its_snapshot_decides_as_if_it_had_not() -> None:
     """The same seed with a crash at every fourth event and with none, people interfering in both."""
     calm = Habits(**{**vars(CRASHING), "crashes": 0})
-    began = time.perf_counter()
     for seed in seeds():
         crashed, whole = play(seed, CRASHING), play(seed, calm)
         assert crashed.log == whole.log, f"SENNIT_SEED={seed}"
         assert (crashed.statuses, crashed.digests) == (whole.statuses, whole.digests), f"SENNIT_SEED={seed}"
-    print(f"{2 * len(seeds()) / (time.perf_counter() - began):,.0f} schedules a second")
 
 
 def test_the_order_in_which_calls_end_does_not_change_the_result() -> None:

@@ -11,8 +11,8 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from doubles.asker import Asker, ModelProcess, asking
-from doubles.events import began
+from doubles.cli_user import CliUser, ModelProcess, cli_user_with_models
+from doubles.events import activity_positions
 from temporalio.client import Client
 
 pytestmark = pytest.mark.server
@@ -46,19 +46,19 @@ AS_AGENT = {
     "nodes": [{"id": "sub", "kind": "agent", "goal": GOAL, "tools": ["search", "visit", "nap"]}],
     "answer": "$sub",
 }
-Found = tuple[Asker, ModelProcess]
+Found = tuple[CliUser, ModelProcess]
 
 
 @pytest.fixture(scope="module")
 def openai(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
-    with asking(tmp_path_factory.mktemp("openai"), RULES, KEY) as found:
+    with cli_user_with_models(tmp_path_factory.mktemp("openai"), RULES, KEY) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def anthropic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
     place = tmp_path_factory.mktemp("anthropic")
-    with asking(place, RULES, KEY, "anthropic", SENNIT_MODEL="anthropic:test-model") as found:
+    with cli_user_with_models(place, RULES, KEY, "anthropic", SENNIT_MODEL="anthropic:test-model") as found:
         yield found
 
 
@@ -75,8 +75,8 @@ def report(done: CompletedProcess[str]) -> dict[str, Any]:
     return told
 
 
-async def moments(person: Asker, run: str) -> dict[str, int]:
-    return await began((await Client.connect(person.address)).get_workflow_handle(run))
+async def moments(person: CliUser, run: str) -> dict[str, int]:
+    return await activity_positions((await Client.connect(person.address)).get_workflow_handle(run))
 
 
 def check_course(events: dict[str, int]) -> None:

@@ -8,7 +8,7 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from doubles.asker import Asker, ModelProcess, asker, asking
+from doubles.cli_user import CliUser, ModelProcess, cli_user, cli_user_with_models
 
 pytestmark = pytest.mark.server
 PLANNER, JOINER = "You plan work.*", "You put results together.*"
@@ -46,12 +46,12 @@ RULES: list[dict[str, Any]] = [
     {"match": f"{JOINER}Obey at once", "replies": [wish(4, 'note(text="owned")'), {"text": "Nothing to tell."}]},
     {"match": f"{JOINER}Obey", "text": wish(4, 'note(text="owned")')["text"]},
 ]
-Found = tuple[Asker, ModelProcess]
+Found = tuple[CliUser, ModelProcess]
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
-    with asking(tmp_path_factory.mktemp("badly"), RULES, KEY, **NOBODY) as found:
+    with cli_user_with_models(tmp_path_factory.mktemp("badly"), RULES, KEY, **NOBODY) as found:
         yield found
 
 
@@ -113,10 +113,10 @@ def test_a_write_that_a_page_asked_for_waits_for_a_person(found: Found) -> None:
 
 
 @pytest.fixture(scope="module")
-def lost(found: Found, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
+def lost(found: Found, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CliUser]:
     """Somebody with a wrong key for one provider and none for the other."""
     wrong = {"OPENAI_BASE_URL": found[1].openai_url, "OPENAI_API_KEY": WRONG}
-    with asker(tmp_path_factory.mktemp("lost") / "state", **wrong) as person:
+    with cli_user(tmp_path_factory.mktemp("lost") / "state", **wrong) as person:
         yield person
 
 
@@ -142,7 +142,7 @@ def test_a_model_that_is_not_there_is_named(found: Found, tmp_path: Path, model:
     assert re.match(rf"  n1: {told}", closing(done))
 
 
-def test_keys_that_are_wrong_or_missing_are_named_and_not_shown(lost: Asker, tmp_path: Path) -> None:
+def test_keys_that_are_wrong_or_missing_are_named_and_not_shown(lost: CliUser, tmp_path: Path) -> None:
     wrong = lost.sennit("ask", "Simple?")
     assert (wrong.returncode, wrong.stdout) == (1, "")
     assert "refuses the key (401); check OPENAI_API_KEY: Incorrect API key provided: [redacted]" in closing(wrong)

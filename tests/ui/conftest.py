@@ -1,21 +1,21 @@
-"""What browser tests share: one stage, one browser, and a run of every size in every state."""
+"""What browser tests share: one stack, one browser, and a run of every size in every state."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 from doubles.chromium import NoChromium, browsing, window
-from doubles.stage import Stage, staged
-from doubles.surveys import Runs, all_surveys
+from doubles.sample_runs import Runs, start_sample_runs
+from doubles.web_stack import WebStack, web_stack
 from doubles.webui import WebUI
 from playwright.async_api import BrowserContext
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
+async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[WebStack]:
     """A server with its UI and workers."""
-    async with staged(tmp_path_factory.mktemp("stage")) as stage:
-        yield stage
+    async with web_stack(tmp_path_factory.mktemp("stack")) as stack:
+        yield stack
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -29,15 +29,15 @@ async def context() -> AsyncIterator[BrowserContext]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def runs(stage: Stage) -> Runs:
+async def runs(stack: WebStack) -> Runs:
     """A run of every size in every state, all of them there."""
-    return await all_surveys(stage)
+    return await start_sample_runs(stack)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def ui(context: BrowserContext, stage: Stage) -> AsyncIterator[WebUI]:
+async def ui(context: BrowserContext, stack: WebStack) -> AsyncIterator[WebUI]:
     """A fresh tab. At the end of the test nothing may have been executed or fetched that came out of a run."""
-    ui = await WebUI.opened(context, stage.ui)
+    ui = await WebUI.opened(context, stack.ui)
     yield ui
     await ui.page.close()
     assert ui.alarms == []

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from doubles.chromium import WIDTH, NoChromium, Scheme, browsing, window
 from doubles.layout import flaws
-from doubles.stage import Handle, Stage, staged
-from doubles.surveys import SIZES, Runs, all_surveys
+from doubles.sample_runs import SIZES, Runs, start_sample_runs
+from doubles.web_stack import Handle, WebStack, web_stack
 from doubles.webui import WebUI
 from PIL import Image, ImageChops
 from playwright.async_api import Locator
@@ -119,10 +119,10 @@ async def photograph(camera: Camera, asked: list[Handle], runs: Runs) -> None:
     await camera.form("update", runs[5, "blocked"])
 
 
-async def answered(stage: Stage) -> list[Handle]:
+async def answered(stack: WebStack) -> list[Handle]:
     """Ask the sample documents some questions and return the runs when they are done."""
     runs = [
-        await stage.start(slug(question), summary=markdown_summary(question), goal=question) for question in QUESTIONS
+        await stack.start(slug(question), summary=markdown_summary(question), goal=question) for question in QUESTIONS
     ]
     for run in runs:
         assert (await run.result())["status"] == "done"
@@ -134,11 +134,11 @@ async def main() -> int:
     FOLDER.mkdir(exist_ok=True)
     faults: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
-        async with browsing() as browser, staged(Path(folder)) as stage:
-            runs, asked = await all_surveys(stage), await answered(stage)
+        async with browsing() as browser, web_stack(Path(folder)) as stack:
+            runs, asked = await start_sample_runs(stack), await answered(stack)
             for scheme in SCHEMES:
                 context = await window(browser, scheme=scheme, scale=SCALE, height=TALL)
-                camera = Camera(await WebUI.opened(context, stage.ui), scheme)
+                camera = Camera(await WebUI.opened(context, stack.ui), scheme)
                 await photograph(camera, asked, runs)
                 faults += camera.faults
                 await context.close()

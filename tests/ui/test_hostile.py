@@ -8,7 +8,7 @@ import pytest
 from doubles.chromium import BROWSER
 from doubles.layout import flaws
 from doubles.runs import call, until
-from doubles.stage import Handle, Stage
+from doubles.web_stack import Handle, WebStack
 from doubles.webui import HOSTILE, WebUI
 from playwright.async_api import FrameLocator, Route, expect
 
@@ -38,7 +38,7 @@ fence
 FOREIGN = "script, style, img, iframe, form, input, button, meta, marquee, h1, pre, del, image, foreignObject"
 
 
-async def made_of(stage: Stage, text: str) -> Handle:
+async def made_of(stack: WebStack, text: str) -> Handle:
     """A blocked run that has the text wherever a run can have any."""
     nodes: list[dict[str, Any]] = [
         call("said", args={"value": text}),
@@ -49,7 +49,7 @@ async def made_of(stage: Stage, text: str) -> Handle:
         {"id": "all", "kind": "join", "inputs": ["said", "broke", "written", "asked"]},
     ]
     goal = text if len(text.encode()) < 32_000 else text[:30_000]
-    run = await stage.start(
+    run = await stack.start(
         "hostile", goal=goal, plan={"nodes": nodes, "answer": "$all"}, summary=markdown_summary(goal)
     )
     await until(run, lambda view: view["status"] == "blocked" and view["counts"].get("waiting") == 2)
@@ -72,8 +72,8 @@ async def outsiders(place: FrameLocator) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-async def test_hostile_text_stays_text_on_every_page(ui: WebUI, stage: Stage, kind: str) -> None:
-    run = await made_of(stage, TEXTS[kind])
+async def test_hostile_text_stays_text_on_every_page(ui: WebUI, stack: WebStack, kind: str) -> None:
+    run = await made_of(stack, TEXTS[kind])
     await ui.open(run)
     await expect(ui.bars.filter(has_text="said nap").first).to_be_visible()
     await ui.turn("user-metadata")

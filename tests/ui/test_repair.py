@@ -4,7 +4,7 @@ import uuid
 
 from doubles.chromium import BROWSER
 from doubles.runs import call, until
-from doubles.stage import Handle, Stage
+from doubles.web_stack import Handle, WebStack
 from doubles.webui import WebUI
 from playwright.async_api import expect
 
@@ -12,18 +12,18 @@ pytestmark = BROWSER
 GOAL = {"goal": "Which is longer, the Nile or the Amazon?"}
 
 
-async def parked(stage: Stage) -> Handle:
+async def parked(stack: WebStack) -> Handle:
     """A run that waits for the file of its own name to appear and then for someone to retry its node."""
     name = uuid.uuid4().hex
     nodes = [call("a", "fail", args={"unless": name}), call("b", args={"value": "$a.value"})]
-    run = await stage.start("parked", plan={"nodes": nodes, "answer": "$b.value"})
+    run = await stack.start("parked", plan={"nodes": nodes, "answer": "$b.value"})
     await until(run, lambda view: view["status"] == "blocked")
-    (stage.cache / name).touch()
+    (stack.cache / name).touch()
     return run
 
 
-async def test_a_parked_run_is_repaired_by_the_update_form_and_finishes(ui: WebUI, stage: Stage) -> None:
-    run = await parked(stage)
+async def test_a_parked_run_is_repaired_by_the_update_form_and_finishes(ui: WebUI, stack: WebStack) -> None:
+    run = await parked(stack)
     await ui.open(run, "user-metadata")
     form = await ui.update_form("retry_node", {"node": "a"})
     await form.get_by_role("button", name="Submit").click()
@@ -36,8 +36,8 @@ async def test_a_parked_run_is_repaired_by_the_update_form_and_finishes(ui: WebU
     assert await ui.warnings() == []
 
 
-async def test_a_wrong_update_is_refused_in_one_sentence_and_without_a_traceback(ui: WebUI, stage: Stage) -> None:
-    run = await parked(stage)
+async def test_a_wrong_update_is_refused_in_one_sentence_and_without_a_traceback(ui: WebUI, stack: WebStack) -> None:
+    run = await parked(stack)
     await ui.open(run)
     form = await ui.update_form("retry_node", {"node": "zz"})
     for given, sentence in (
@@ -52,31 +52,31 @@ async def test_a_wrong_update_is_refused_in_one_sentence_and_without_a_traceback
         await expect(form.get_by_text('File "')).to_have_count(0)
 
 
-async def test_a_run_is_started_from_the_form_and_again_like_this_one(ui: WebUI, stage: Stage) -> None:
+async def test_a_run_is_started_from_the_form_and_again_like_this_one(ui: WebUI, stack: WebStack) -> None:
     names = [f"agent-form-{uuid.uuid4().hex[:8]}" for _ in range(2)]
     await ui.page.goto(f"{ui.url}/start-workflow")
     await ui.start(id=names[0], queue="sennit.workflow", given=GOAL)
-    first = await answer_of(stage, ui, names[0])
+    first = await answer_of(stack, ui, names[0])
     assert "Nile" in first
 
-    await ui.open(stage.client.get_workflow_handle(names[0], run_id=(await described(stage, names[0]))))
+    await ui.open(stack.client.get_workflow_handle(names[0], run_id=(await described(stack, names[0]))))
     await ui.page.get_by_role("button", name="More Actions").click()
     await ui.page.get_by_role("menuitem", name="Start Workflow Like This One").click()
     await expect(ui.page.locator("main .cm-content").first).to_contain_text("Nile")  # the form has got the run's input
     await ui.start(id=names[1])
-    assert await answer_of(stage, ui, names[1]) == first
+    assert await answer_of(stack, ui, names[1]) == first
 
 
-async def described(stage: Stage, name: str) -> str:
+async def described(stack: WebStack, name: str) -> str:
     """Return the run id behind a workflow id."""
-    return (await stage.client.get_workflow_handle(name).describe()).run_id
+    return (await stack.client.get_workflow_handle(name).describe()).run_id
 
 
-async def answer_of(stage: Stage, ui: WebUI, name: str) -> str:
+async def answer_of(stack: WebStack, ui: WebUI, name: str) -> str:
     """Wait until the run that a form started is done and return its answer."""
     await expect(
         ui.page.get_by_text("Workflow Started", exact=False).or_(ui.page.get_by_text(name)).first
     ).to_be_visible()
-    report = await stage.client.get_workflow_handle(name).result()
+    report = await stack.client.get_workflow_handle(name).result()
     assert report["status"] == "done"
     return str(report["answer"])

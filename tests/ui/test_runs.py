@@ -1,12 +1,11 @@
 """A person looks at runs: the list, the timeline, the board, what is pending, the queries."""
 
 import json
-import time
 
 import pytest
 from doubles.chromium import BROWSER
 from doubles.layout import flaws
-from doubles.surveys import SIZES, STATES, STATUS, Runs, State
+from doubles.sample_runs import SIZES, STATES, STATUS, Runs, State
 from doubles.webui import WebUI
 from playwright.async_api import expect
 
@@ -31,19 +30,14 @@ async def test_a_list_of_what_is_blocked_has_just_that(ui: WebUI, runs: Runs) ->
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_run_can_be_read(ui: WebUI, runs: Runs, size: int, state: State) -> None:
     run = runs[size, state]
-    began = time.monotonic()
     await ui.open(run)
     await expect(ui.status).to_contain_text(STATUS[state])
     bar = ui.bars.filter(has_text="gist2" if size == 5 else "all join" if state == "done" else "page")
     await expect(bar.first if size < 500 else ui.bars.first).to_be_visible()
-    timeline = time.monotonic() - began
     assert await ui.warnings() == []
 
     await ui.turn("user-metadata")
     await expect(ui.board.get_by_text(state).first).to_be_visible()
-    print(
-        f"{size} nodes, {state}: timeline after {timeline:.2f} s, board {time.monotonic() - began:.2f} s after opening"
-    )
     await expect(ui.board.locator("svg").first).to_be_visible()
     assert await flaws(ui.board) == []
     if size == 5:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from doubles import models
+from doubles.local_workers import Start, serving, starting
 from doubles.models import ModelServer
-from doubles.serving import Start, serving, starting
 from temporalio.client import Client
 
 from activities.definitions import Activities, WorkerPaths

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from doubles.local_workers import remembered_or_not
 from doubles.runs import call, status_of, until
-from doubles.serving import remembered_or_not
 from temporalio.client import WorkflowFailureError, WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 

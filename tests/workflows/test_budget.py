@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from doubles.local_workers import remembered_or_not
 from doubles.model_rules import Reply
 from doubles.models import ModelServer
 from doubles.runs import call, until
-from doubles.serving import remembered_or_not
 from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
 
 pytestmark = [pytest.mark.server, remembered_or_not]

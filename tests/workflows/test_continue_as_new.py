@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.local_workers import remembered_or_not
 from doubles.runs import call, insist, status_of, until
-from doubles.serving import remembered_or_not
 from doubles.tools import calls
 from temporalio import workflow
 from temporalio.api.common.v1 import Payload

@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from doubles.local_workers import remembered_or_not
 from doubles.model_rules import Call, Reply
 from doubles.models import ModelServer
 from doubles.runs import insist, status_of, until
-from doubles.serving import remembered_or_not
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle, WorkflowUpdateFailedError
 
 from workflows.run import engine

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.local_workers import remembered_or_not
 from doubles.model_rules import Asked, Call, Reply
 from doubles.models import ModelServer
 from doubles.runs import call, status_of, until
-from doubles.serving import remembered_or_not
 from temporalio.client import WorkflowHandle
 
 pytestmark = [pytest.mark.server, remembered_or_not]

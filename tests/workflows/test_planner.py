@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from doubles.local_workers import remembered_or_not
 from doubles.model_rules import Asked, Reply
 from doubles.models import ModelServer
 from doubles.runs import status_of, until
-from doubles.serving import remembered_or_not
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from doubles.events import activities, unwell
+from doubles.events import activities, failed_tasks
 from doubles.runs import call
 from temporalio.api.common.v1 import Payload
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
@@ -81,7 +81,7 @@ async def test_a_wrong_input_is_refused_for_what_is_wrong_with_it(
     assert len(error.message) < 1500
     if why.endswith("; "):
         assert error.message.endswith(EXAMPLE)
-    assert await unwell(handle) == []
+    assert await failed_tasks(handle) == []
     assert await activities(handle) == []
 
 
@@ -93,7 +93,7 @@ async def test_a_request_of_nearly_two_mebibytes_is_refused_with_its_size(client
         assert error.type == "InvalidRequest"
         assert error.message.startswith(f"the request has {str(size)[0]},{str(size)[1:4]},")
         assert "`map`" in error.message
-        assert await unwell(handle) == []
+        assert await failed_tasks(handle) == []
 
 
 async def test_a_request_of_a_mebibyte_runs(start: Start) -> None:

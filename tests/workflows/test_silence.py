@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 import pytest
+from doubles.local_workers import remembered_or_not
 from doubles.runs import View, call, status_of, until
-from doubles.serving import remembered_or_not
 from temporalio.client import WorkflowHandle
 from temporalio.worker import Replayer
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.events import began
+from doubles.events import activity_positions
+from doubles.local_workers import remembered_or_not
 from doubles.model_rules import Reply
 from doubles.models import ModelServer
 from doubles.runs import call, status_of, until
-from doubles.serving import remembered_or_not
 from doubles.tools import calls
 from temporalio.client import WorkflowHandle
 
@@ -32,7 +32,7 @@ async def test_nodes_start_while_the_planner_writes(begin: Begin, model_server: 
     handle = await begin(goal="What is a?", approval="never")
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", "Both."), report
-    events = await began(handle)
+    events = await activity_positions(handle)
     assert events["n1"] < events["n2"] < events["run:plan done"] < events["n4"]
     assert events["n2 done"] < events["run:plan done"], "it has run by the time the plan is whole"
     assert events["n3"] > events["run:plan done"], "what writes waits for the whole plan"
@@ -46,7 +46,7 @@ async def test_a_plan_that_is_mended_takes_the_place_of_its_beginning(begin: Beg
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", "It is b."), report
     assert [line["id"] for line in report["nodes"]] == ["n1", "n2"]
-    events = await began(handle)
+    events = await activity_positions(handle)
     assert "n1" in events
     assert "n1@2" in events, "the id of an activity must not repeat within a run"
 

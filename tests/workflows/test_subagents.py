@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.local_workers import remembered_or_not
 from doubles.model_rules import Reply
 from doubles.models import ModelServer
 from doubles.runs import call, status_of, until
-from doubles.serving import remembered_or_not
 from temporalio import activity
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import CancelledError

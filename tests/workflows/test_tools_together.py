@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from doubles.local_workers import serving
 from doubles.runs import call, insist, until
-from doubles.serving import serving
 from temporalio.client import Client, WorkflowUpdateFailedError
 
 from activities.definitions import Activities, WorkerPaths

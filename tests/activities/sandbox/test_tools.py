@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.local_workers import serving
 from doubles.runs import call
-from doubles.serving import serving
 from temporalio.client import Client
 
 from activities.definitions import Activities, WorkerPaths

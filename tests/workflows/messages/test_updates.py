@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from doubles.events import unwell
+from doubles.events import failed_tasks
 from doubles.runs import call, until
 from temporalio.api.common.v1 import Payload
 from temporalio.client import (
@@ -181,7 +181,7 @@ async def test_an_update_sent_with_the_start_meets_a_run_without_a_plan(client: 
     assert "the run is still preparing" in str(refused.value.cause)
     handle: WorkflowHandle[Any, Any] = await begin.workflow_handle()
     assert (await handle.result())["answer"] == {"value": 1}
-    assert await unwell(handle) == []
+    assert await failed_tasks(handle) == []
 
 
 ODD: list[Any] = [

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from doubles.events import kinds
+from doubles.local_workers import remembered_or_not
 from doubles.runs import call, insist, until
-from doubles.serving import remembered_or_not
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 
 from activities.definitions import Activities

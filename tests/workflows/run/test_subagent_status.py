@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.events import kinds, unwell
+from doubles.events import failed_tasks, kinds
+from doubles.local_workers import remembered_or_not, serving
 from doubles.models import ModelServer
 from doubles.runs import View, call, insist, until
-from doubles.serving import remembered_or_not, serving
 from temporalio import workflow
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType
@@ -153,7 +153,7 @@ async def test_only_its_own_sub_agents_are_heard(begin: Start, model_server: Mod
     assert (await handle.query("plan"))["blocked"] == view["blocked"]
     await handle.signal("subagent_status", told)
     view = await until(handle, lambda view: asked(view) == [])
-    assert await unwell(handle) == []
+    assert await failed_tasks(handle) == []
 
 
 async def test_one_that_continues_as_new_says_nothing_twice(
@@ -231,7 +231,7 @@ async def test_what_a_sub_agent_said_before_a_reset_is_taken_back(
     await until(handle, lambda view: (view["status"], view["blocked"]) == ("running", []))
     assert (await child.query("plan"))["status"] == "running", "it said so before its end"
     assert (await handle.result())["answer"] == "recovered"
-    assert await unwell(child) == []
+    assert await failed_tasks(child) == []
 
 
 @workflow.defn(name="Leaver")
@@ -260,4 +260,4 @@ async def test_one_whose_parent_is_over_goes_on(client: Client, host: Activities
             await asyncio.sleep(0.1)
         await insist(child, "answer", {"node": "g", "value": "yes"})
         assert (await child.result())["answer"] == "yes"
-        assert await unwell(child) == []
+        assert await failed_tasks(child) == []

@@ -1,5 +1,3 @@
-import time
-
 import pytest
 
 from activities.toolbox.files.markup import html_to_text
@@ -44,6 +42,7 @@ def test_the_title_is_the_pages_or_its_first_heading(html: str, title: str) -> N
     assert html_to_text(html)[0] == title
 
 
+@pytest.mark.timeout(20)  # a quarter of a second when linear, minutes when quadratic
 @pytest.mark.parametrize(
     "piece",
     [
@@ -53,8 +52,6 @@ def test_the_title_is_the_pages_or_its_first_heading(html: str, title: str) -> N
 )  # fmt: skip
 @pytest.mark.parametrize("lead", ["", "<a b='", "<script>", "<svg>"])
 def test_a_hostile_page_takes_linear_time(piece: str, lead: str) -> None:
-    page = lead + piece * (50_000 // len(piece))
-    started = time.process_time()
+    page = lead + piece * (200_000 // len(piece))
     html_to_text(page)
     html_to_text(page + ">")
-    assert time.process_time() - started < 1

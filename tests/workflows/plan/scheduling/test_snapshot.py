@@ -94,6 +94,16 @@ def test_ten_thousand_nodes_fit_forty_bytes_each() -> None:
     assert len(dump(state)) <= 400_000
 
 
+def test_ten_thousand_items_fit_forty_bytes_each() -> None:
+    run, made = Play(node("l"), each("m", "l", cap=10_000), answer="m"), random.Random(7)
+    run.begin()
+    run.ok("l", length=10_000)
+    for unit in list(run.state.items[1]):
+        run.state.now += made.randrange(3)
+        run.act(NodeEnded(unit, 1, Outcome(made.randbytes(16).hex(), made.randrange(20_000))))
+    assert len(dump(run.state)) <= 400_000
+
+
 def test_old_openings_of_a_map_cost_next_to_nothing() -> None:
     """What their items made is not written down any more: a byte or two a unit instead of thirty."""
     run = Play(node("l"), each("m", "l"), answer="m")

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from doubles.events import unwell
+from doubles.events import failed_tasks
 from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
 from temporalio.worker import Worker, WorkflowRunner
@@ -87,4 +87,4 @@ async def starting(client: Client) -> AsyncIterator[Start]:
         if description.status is not None and description.status.name == "RUNNING":
             with suppress(RPCError):  # it has ended since; the other runs must not be left to the next test's workers
                 await handle.terminate("end of test")
-    assert [found for handle in started for found in await unwell(handle)] == []
+    assert [found for handle in started for found in await failed_tasks(handle)] == []

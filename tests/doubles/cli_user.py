@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from doubles.crew import TESTS
+from doubles.worker_processes import TESTS
 
 from starter.dev.binary import obtain
 from starter.dev.state import StateDir
@@ -50,7 +50,7 @@ def model_process(place: Path, rules: Sequence[dict[str, Any]], *flags: str) -> 
 
 
 @dataclass(frozen=True)
-class Asker:
+class CliUser:
     """`state` is where the local stack of this person keeps everything."""
 
     state: Path
@@ -79,7 +79,7 @@ class Asker:
 
 
 @contextmanager
-def asker(state: Path, **variables: str) -> Iterator[Asker]:
+def cli_user(state: Path, **variables: str) -> Iterator[CliUser]:
     """Somebody with these variables and the tools for tests; their stack ends with the block."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     env |= {
@@ -89,7 +89,7 @@ def asker(state: Path, **variables: str) -> Iterator[Asker]:
         "SENNIT_TOOLS_PATH": str(TESTS),
         "XDG_CONFIG_HOME": str(state / "config"),
     }
-    person = Asker(state, env | variables)
+    person = CliUser(state, env | variables)
     try:
         yield person
     finally:
@@ -97,12 +97,12 @@ def asker(state: Path, **variables: str) -> Iterator[Asker]:
 
 
 @contextmanager
-def asking(
+def cli_user_with_models(
     place: Path, rules: Sequence[dict[str, Any]], key: str, provider: str = "openai", **variables: str
-) -> Iterator[tuple[Asker, ModelProcess]]:
+) -> Iterator[tuple[CliUser, ModelProcess]]:
     """Somebody whose models are on a server of this provider's format that wants the key."""
     with model_process(place, rules, "--key", key) as model:
         where = {"openai": model.openai_url, "anthropic": model.anthropic_url}[provider]
         name = provider.upper()
-        with asker(place / "state", **{f"{name}_BASE_URL": where, f"{name}_API_KEY": key}, **variables) as person:
+        with cli_user(place / "state", **{f"{name}_BASE_URL": where, f"{name}_API_KEY": key}, **variables) as person:
             yield person, model

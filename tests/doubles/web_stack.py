@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from doubles.serving import serving
+from doubles.local_workers import serving
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 
 from activities.definitions import Activities, WorkerPaths
@@ -22,7 +22,7 @@ Handle = WorkflowHandle[Any, Any]
 
 
 @dataclass(frozen=True)
-class Stage:
+class WebStack:
     """`ui` is the address of the web UI; `cache` the folder that the tools for tests look into."""
 
     client: Client
@@ -38,7 +38,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(folder: Path) -> AsyncIterator[Stage]:
+async def web_stack(folder: Path) -> AsyncIterator[WebStack]:
     """Serve until the block ends; runs that still go on then are terminated."""
     for part in ("artifacts", "cache"):
         (folder / part).mkdir()
@@ -49,7 +49,7 @@ async def staged(folder: Path) -> AsyncIterator[Stage]:
         places = WorkerPaths(folder / "artifacts", folder / "cache", CORPUS, (), True)
         host = Activities(places, load_tools(["doubles.tools"]), identity="tests")
         async with serving(client, host):
-            yield Stage(client, server.ui_url or "", folder / "cache")
+            yield WebStack(client, server.ui_url or "", folder / "cache")
             async for run in client.list_workflows("ExecutionStatus = 'Running'"):
                 if run.status is WorkflowExecutionStatus.RUNNING:
                     await client.get_workflow_handle(run.id).terminate("end of test")

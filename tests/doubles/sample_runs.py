@@ -4,7 +4,7 @@ import asyncio
 from typing import Any, Literal
 
 from doubles.runs import call, until
-from doubles.stage import Handle, Stage
+from doubles.web_stack import Handle, WebStack
 from temporalio.client import WorkflowFailureError
 
 State = Literal["running", "blocked", "failed", "done"]
@@ -16,7 +16,7 @@ STATUS = {"running": "Running", "blocked": "Running", "failed": "Failed", "done"
 FUSE_ABOVE = 100
 
 
-def survey(size: int, state: State) -> dict[str, Any]:
+def sample_request(size: int, state: State) -> dict[str, Any]:
     """Return a request for a run of exactly `size` nodes that comes to `state`; the page in the middle decides it."""
     sections = {5: 0, 50: 4, 500: 10}[size]
     tail = 1 + bool(sections)
@@ -41,10 +41,10 @@ def survey(size: int, state: State) -> dict[str, Any]:
     return {"goal": plan["goal"], "plan": plan, "on_failure": "fail" if state == "failed" else "park"}
 
 
-async def all_surveys(stage: Stage) -> Runs:
+async def start_sample_runs(stack: WebStack) -> Runs:
     """Start a run of every size in every state, and return them when all are there."""
     wanted = [(size, state) for size in SIZES for state in STATES]
-    started = [await stage.start(f"{state}-{size}", **survey(size, state)) for size, state in wanted]
+    started = [await stack.start(f"{state}-{size}", **sample_request(size, state)) for size, state in wanted]
     await asyncio.gather(*(_arrival(run, state) for run, (_, state) in zip(started, wanted, strict=True)))
     return dict(zip(wanted, started, strict=True))
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from doubles.newcomer import ROOT, Newcomer
+from doubles.example_user import ROOT, ExampleUser
 
 PAGE = ROOT / "docs" / "examples.md"
 SITE_ON_PAGE = "127.0.0.1:8765"
@@ -11,14 +11,14 @@ SESSION = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PICTURE = re.compile(r"^```mermaid\n.*?^```$", re.MULTILINE | re.DOTALL)
 
 
-def replayed(session: str, user: Newcomer) -> str:
+def replayed(session: str, user: ExampleUser) -> str:
     """Return what a user sees now who types the commands of a session."""
     commands = re.findall(r"^\$ (.*)$", session, re.MULTILINE)
     seen = [f"$ {each}\n{user.run(each.replace(SITE_ON_PAGE, user.site)).stdout}" for each in commands]
     return "".join(seen).replace(user.site, SITE_ON_PAGE)
 
 
-def drawn(name: str, user: Newcomer) -> str:
+def drawn(name: str, user: ExampleUser) -> str:
     """Return the picture of an example plan, as it stands on the page."""
     return f"```mermaid\n{user.run(f'sennit plan draw examples/plans/{name}.yaml --format mermaid').stdout}```"
 
@@ -29,7 +29,7 @@ def sections(text: str) -> dict[str, str]:
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
-def pasted(path: Path, user: Newcomer) -> str:
+def pasted(path: Path, user: ExampleUser) -> str:
     """Return the page with every output and picture as it is now."""
     text = SESSION.sub(lambda found: f"```console\n{replayed(found[1], user)}```", path.read_text())
     for name, section in sections(text).items():

@@ -13,7 +13,7 @@ TESTS = Path(__file__).parents[1]
 LONGEST = 60.0
 
 
-class Crew:
+class WorkerProcesses:
     """Worker processes of one server, sharing a state folder. Killed without mercy at the end."""
 
     def __init__(self, address: str, state: Path, **env: str) -> None:
@@ -27,37 +27,37 @@ class Crew:
             "SENNIT_TOOLS_PATH": str(TESTS),
             **env,
         }
-        self._members: list[subprocess.Popen[bytes]] = []
+        self._processes: list[subprocess.Popen[bytes]] = []
 
     @property
     def index(self) -> Path:
         """Where the tools keep their log of calls."""
         return self.state / "index"
 
-    def hire(self, *roles: str) -> list[int]:
+    def start(self, *roles: str) -> list[int]:
         """Start a process for each role; returns their pids. They find work when they are up."""
         self.state.mkdir(parents=True, exist_ok=True)
-        hired = []
+        started = []
         for role in roles:
             with (self.state / f"{role}.log").open("ab") as log:
                 command = [sys.executable, "-m", "workers", role]
-                member = subprocess.Popen(command, env=self._env, stdout=log, stderr=log, start_new_session=True)
-            self._members.append(member)
-            hired.append(member.pid)
-        return hired
+                process = subprocess.Popen(command, env=self._env, stdout=log, stderr=log, start_new_session=True)
+            self._processes.append(process)
+            started.append(process.pid)
+        return started
 
     def kill(self, *pids: int) -> None:
         """SIGKILL, as the kernel would; all of them when none is named."""
-        for member in self._members:
-            if (member.pid in pids or not pids) and member.poll() is None:
-                os.killpg(member.pid, signal.SIGKILL)
-                member.wait()
+        for process in self._processes:
+            if (process.pid in pids or not pids) and process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
     def calls(self, run: str) -> list[str]:
         """Return `node~generation` of every tool call of a run, in order."""
         return calls(self.index, run)
 
-    async def seen(self, run: str, *nodes: str) -> None:
+    async def until_called(self, run: str, *nodes: str) -> None:
         """Wait until each node has been called at least once."""
         async with asyncio.timeout(LONGEST):
             while not all(f"{node}~1" in self.calls(run) for node in nodes):

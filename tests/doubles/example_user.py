@@ -11,7 +11,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
-from doubles.crew import Crew
+from doubles.worker_processes import WorkerProcesses
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -19,7 +19,7 @@ LONGEST = 60.0
 
 
 @dataclass(frozen=True)
-class Newcomer:
+class ExampleUser:
     """`run` runs a shell command in the repository, stderr among stdout; `site` is host and port of the web server."""
 
     run: Callable[[str], subprocess.CompletedProcess[str]]
@@ -32,10 +32,10 @@ class _Files(SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def newcomer(address: str, place: Path) -> Iterator[Newcomer]:
+def example_user(address: str, place: Path) -> Iterator[ExampleUser]:
     """A user of the Temporal server at `address`, whose operator allows the local web server."""
     with _web() as site:
-        crew = Crew(
+        processes = WorkerProcesses(
             address,
             place / "workers",
             SENNIT_TOOLS="code_metrics",
@@ -51,10 +51,10 @@ def newcomer(address: str, place: Path) -> Iterator[Newcomer]:
             "SENNIT_STATE": str(place / "client"),
         }
         try:
-            crew.hire("all")
-            yield Newcomer(partial(_run, env=kept), site)
+            processes.start("all")
+            yield ExampleUser(partial(_run, env=kept), site)
         finally:
-            crew.kill()
+            processes.kill()
 
 
 @contextmanager
