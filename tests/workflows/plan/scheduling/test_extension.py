@@ -1,10 +1,14 @@
-"""A plan that grows while its nodes run: locks that only the longer plan gives are held by what runs already."""
+"""A plan that grows while its nodes run, and requests for more nodes that wait for a person."""
 
 import pytest
-from doubles.plan.play import Play, node
+from doubles.plan.play import Play, each, join, node
 
+from workflows.plan.compile.graph import NodeSpec
+from workflows.plan.language.limits import Usage
 from workflows.plan.language.nodes import OnFailure
-from workflows.plan.scheduling.events import PlanExtended
+from workflows.plan.scheduling.budget import Amounts, Rate
+from workflows.plan.scheduling.events import BudgetRaised, CostCharged, ExpansionRequest, Outcome, PlanExtended
+from workflows.plan.scheduling.extension import needs_approval, request_of
 
 READS, WRITES = [("file", False)], [("file", True)]
 
@@ -45,3 +49,221 @@ def test_a_failure_is_judged_when_the_plan_is_whole(policy: OnFailure, end: str)
     run.graph = longer.graph
     assert run.act(PlanExtended(longer.graph)) == ["start c"]
     assert run.ok("c") == [end]
+
+
+MADE = Outcome("of j", 7, attempts=0)
+"""How the check of an approved wish ends: the call behind it has been counted."""
+
+
+def waiting(*more: dict[str, object], **options: object) -> Play:
+    """A run whose joiner `j` waits with a wish."""
+    run = Play(node("a"), node("j", "a", kind="llm"), *more, answer="j", **options)  # type: ignore[arg-type]
+    run.state.approve_above = 3
+    run.begin()
+    run.ok("a")
+    assert run.expansion_request("j") == ["ask j"]
+    return run
+
+
+def grown(run: Play, *more: dict[str, object], answer: str = "k") -> list[str]:
+    """The approved wish has been checked: its node `k` is added."""
+    run.graph = Play(node("a"), node("j", "a", kind="llm"), *more, node("k", "j", kind="llm"), answer=answer).graph
+    return run.act(PlanExtended(run.graph))
+
+
+@pytest.mark.parametrize(("above", "asked"), [(None, False), (0, True), (8, True), (9, False), (10, False)])
+def test_a_person_is_asked_about_more_nodes_than_are_added_unasked(above: int | None, asked: bool) -> None:
+    run = waiting()
+    run.state.approve_above = above
+    wish = ExpansionRequest("w", 9)
+    assert needs_approval(run.state, run.unit("a"), wish) is asked
+    assert not needs_approval(run.state, run.unit("j"), wish), "it was asked already"
+
+
+def test_a_wish_tells_how_much_it_may_come_to() -> None:
+    """A map counts with all the items that it may have, a join and its model as two."""
+    added = [
+        NodeSpec("n4", "map", over=(0, "length"), cap=200, summary="n4 map visit over $n1 <- n1"),
+        NodeSpec("n5", "map", length=7, cap=100, summary=f"n5 map read {'x' * 90} <- n4"),
+        *(NodeSpec(f"m{i}", "tool", summary=f"m{i} search") for i in range(10)),
+    ]
+    wish = request_of("w", added, "y" * 300, 9_000)
+    assert wish.nodes == 2 + 200 + 7 + 10
+    assert wish.shown == ("n4 map visit over $n1", f"n5 map read {'x' * 37}…", "m0 search")
+    assert len(wish.why) == 120
+
+
+def test_an_approved_wish_is_extended_and_then_its_node_has_ended() -> None:
+    run = waiting()
+    run.state.millis[1] = 5_000
+    run.state.now += 60_000
+    assert run.status("j") == "waiting"
+    assert run.approve("j") == ["extend j"]
+    assert run.status("j") == "running"
+    run.state.now += 20
+    assert grown(run) == []
+    assert run.end("j", MADE) == ["start k"]
+    assert run.state.millis[1] == 5_020, "the call and the check, not the wait between"
+    assert (run.status("j"), run.digest("j"), run.state.attempts[1]) == ("succeeded", "of j", 1)
+    assert not run.state.expansion_requests
+    assert run.ok("k") == ["end done"]
+
+
+def test_a_refused_wish_is_told_to_its_model_which_is_asked_again() -> None:
+    run = waiting()
+    run.state.facts[1] = {"count": 3}
+    assert run.reject("j") == ["start j"]
+    assert not run.state.facts.get(1)
+    assert run.state.objections == {1: ("a person refused these nodes (9): no",)}
+    assert run.expansion_request("j") == ["ask j"]
+    assert run.approve("j") == ["extend j"]
+    again = Outcome(again=True, attempts=0, objections=("there is no tool `rm`",))
+    assert run.end("j", again) == ["start j"], "what does not fit the plan any more goes back to the model"
+    assert run.state.objections == {1: ("there is no tool `rm`",)}
+    assert run.ok("j") == ["end done"]
+    assert run.state.attempts[1] == 3
+
+
+def test_what_a_person_says_twice_counts_once() -> None:
+    run = waiting()
+    run.approve("j")
+    assert run.approve("j") == run.reject("j") == []
+    assert run.status("j") == "running"
+
+
+def test_everything_else_goes_on_while_a_wish_waits_and_the_plan_may_grow() -> None:
+    run = waiting(node("b", kind="llm"))
+    longer = (node("b", kind="llm"), node("b2", "b"))
+    run.graph = Play(node("a"), node("j", "a", kind="llm"), *longer, answer="j").graph
+    assert run.act(PlanExtended(run.graph)) == []
+    assert run.ok("b") == ["start b2"]
+    assert run.ok("b2") == []
+    assert not run.state.ended
+    assert run.approve("j") == ["extend j"]
+    assert grown(run, *longer) == []
+    assert run.end("j", MADE) == ["start k"]
+
+
+def test_an_approved_wish_waits_for_a_place_and_a_lock_as_any_start() -> None:
+    repo = [("repo", True)]
+    run = Play(node("j", kind="llm", locks=repo), node("b", locks=repo), node("c"), answer="j", window=1)
+    run.state.approve_above = 0
+    run.begin()
+    assert run.expansion_request("j") == ["ask j", "start b"]
+    assert run.approve("j") == []
+    run.crash()
+    assert run.ok("b") == ["extend j"]
+    assert run.end("j", MADE) == ["start c"]
+    assert run.ok("c") == ["end done"]
+
+
+@pytest.mark.parametrize("approved", [False, True])
+def test_giving_the_node_up_and_the_ends_of_the_run_drop_a_wish(approved: bool) -> None:
+    for act, said in (("give_up", "end partial"), ("stop", "end cancelled")):
+        run = waiting()
+        if approved:
+            run.approve("j")
+        called_off = ["cancel j"] if approved else []
+        assert (run.give_up("j") if act == "give_up" else run.stop()) == [*called_off, said]
+        assert run.end("j", MADE) == []
+        assert run.status("j") == ("skipped" if act == "give_up" else "cancelled")
+
+
+def test_a_node_that_runs_again_forgets_its_wish_and_what_was_said_of_it() -> None:
+    run = waiting()
+    run.reject("j")
+    run.expansion_request("j")
+    assert run.retry("j") == ["start j~2"]
+    assert not run.state.expansion_requests
+    assert not run.state.objections
+    assert run.ok("j") == ["end done"]
+
+
+def test_a_wish_made_of_an_output_that_changes_is_withdrawn() -> None:
+    run = waiting()
+    assert run.retry("a") == ["start a~2"]
+    assert run.status("j") == "waiting", "until the new output is known"
+    assert run.ok("a", digest="another") == ["start j~2"]
+    assert not run.state.expansion_requests
+
+
+def test_a_wish_made_of_an_output_that_stays_goes_on_waiting() -> None:
+    run = waiting()
+    run.retry("a")
+    assert run.ok("a") == []
+    assert run.approve("j") == ["extend j"]
+
+
+def test_a_wish_costs_once() -> None:
+    """The call is booked when it has ended; being approved takes nothing, even where the budget is spent."""
+    run = Play(node("j", kind="llm"), node("b", kind="llm"), answer="j", window=1)
+    run.act(BudgetRaised({"tokens": 100, "calls": 1}))
+    run.state.approve_above = 0
+    run.begin()
+    budget = run.state.budget
+    assert budget is not None
+    run.expansion_request("j")
+    assert budget.spent == Amounts(100, 10, 1, 0)
+    assert run.approve("j") == ["extend j"]
+    assert budget.held == Amounts()
+    assert run.end("j", MADE) == ["park "]
+    assert budget.spent == Amounts(100, 10, 1, 1)
+
+
+def test_an_approved_wish_is_no_call_of_its_provider() -> None:
+    run = Play(node("j", kind="llm"), node("b", kind="llm"), answer="j")
+    run.state.approve_above = 0
+    run.state.rates = {"": Rate(1)}
+    assert run.begin() == ["start j"]
+    assert run.expansion_request("j") == ["ask j", "start b"]
+    assert run.approve("j") == ["extend j"]
+    assert run.retry("j") == ["cancel j"]
+    assert run.ok("b") == ["start j~2"]
+    run.expansion_request("j")
+    run.approve("j")
+    assert run.end("j", MADE) == ["end done"]
+    rate = run.state.rates[""]
+    assert (rate.calls, rate.ended, rate.running) == (3, 3, 0)
+
+
+def test_a_refused_wish_is_asked_again_when_the_budget_reaches_for_it() -> None:
+    run = Play(node("j", kind="llm"), answer="j")
+    run.act(BudgetRaised({"calls": 1}))
+    run.state.approve_above = 0
+    run.begin()
+    run.expansion_request("j")
+    assert run.reject("j") == ["park "]
+    run.act(CostCharged(Usage()))
+    assert run.act(BudgetRaised({"calls": 2})) == ["start j"]
+    assert run.ok("j") == ["end done"]
+
+
+def test_nobody_waits_for_a_wish_whose_race_is_won() -> None:
+    run = Play(node("j", kind="llm"), node("b"), join("f", "j", "b", policy="first"), answer="f")
+    run.state.approve_above = 0
+    run.begin()
+    run.expansion_request("j")
+    assert run.ok("b") == ["start f"]
+    assert run.status("j") == "cancelled"
+    assert not run.state.expansion_requests
+    assert run.ok("f") == ["end done"]
+
+
+def test_a_wish_with_all_that_belongs_to_it_survives_a_crash() -> None:
+    run = waiting(node("l"), each("m", "l"))
+    run.ok("l", length=2)
+    before = run.state.expansion_requests, run.state.objections, run.state.approve_above
+    run.crash()
+    assert (run.state.expansion_requests, run.state.objections, run.state.approve_above) == before
+    run.reject("j")
+    run.crash()
+    assert run.state.objections == {1: ("a person refused these nodes (9): no",)}
+    run.expansion_request("j", count=3)
+    run.approve("j")
+    run.ok("m[0]", "m[1]")
+    run.ok("m")
+    run.crash()
+    grown(run, node("l"), each("m", "l"))
+    run.end("j", MADE)
+    assert run.state.facts[1] == {"count": 3}, "facts of the wish itself are there for those who ask"
+    assert run.ok("k") == ["end done"]
