@@ -50,9 +50,9 @@ class CodeArguments(BaseModel):
         for name in files:
             path = PurePosixPath(name)
             if not name or len(name) > 200 or "\0" in name or path.is_absolute() or ".." in path.parts:
-                raise ValueError(f"{name[:80]!r} is no relative path inside the folder")
+                raise ValueError(f"{name[:80]!r} is not a relative path inside the folder")
             if str(path) != name or any(str(above) in files for above in path.parents):
-                raise ValueError(f"{name[:80]!r} is no plain path, or is below another file")
+                raise ValueError(f"{name[:80]!r} is not a plain path, or is below another file")
         if sum(map(len, files.values())) > _MOST_CHARACTERS:
             raise ValueError(f"more than {_MOST_CHARACTERS:,} characters in all")
         return files

@@ -63,7 +63,7 @@ def evaluate(expression: str) -> Number | bool:
     except OverflowError:
         raise CalculationFailed("a value is too large") from None
     except ValueError:
-        raise CalculationFailed("a function has no real value there, such as sqrt or log of a negative") from None
+        raise CalculationFailed("there is no real value, as for sqrt or log of a negative number") from None
 
 
 def round_float(value: Number) -> Number:
@@ -75,7 +75,7 @@ def _parse(expression: str) -> ast.expr:
     if not _ALLOWED.match(expression):
         bad = next(character for character in expression if not _ALLOWED.match(character))
         hint = "; write ** for a power" if bad == "^" else ""
-        raise ExpressionRefused(f"{bad!r} has no place in arithmetic{hint}")
+        raise ExpressionRefused(f"{bad!r} is not allowed in arithmetic{hint}")
     for number in _NUMBER.findall(expression):
         if not _DECIMAL.match(number):
             raise ExpressionRefused(f"{number[:40]!r} is not a decimal number; write numbers without units")
@@ -143,7 +143,7 @@ def _call(name: str, arguments: Sequence[ast.expr], depth: int) -> object:
         if not arguments:
             raise ExpressionRefused(f"{name} needs at least one number")
     elif not 1 <= len(arguments) <= most:
-        raise ExpressionRefused(f"{name} takes {'1' if most == 1 else '1 or 2'} numbers, not {len(arguments)}")
+        raise ExpressionRefused(f"{name} takes {'1 number' if most == 1 else '1 or 2 numbers'}, not {len(arguments)}")
     return function(*(_number(each, depth) for each in arguments))
 
 
@@ -161,15 +161,15 @@ def _bounded(value: object) -> Number:
 def _refusal(node: ast.expr) -> str:
     match node:
         case ast.Name(id=name):
-            return f"{name[:40]!r} is no number; the only names are pi and e"
+            return f"{name[:40]!r} is not a number; the only names are pi and e"
         case ast.Tuple():
-            return "a comma separates numbers only inside a function; write 6650, not 6,650"
+            return "a comma may separate numbers only in a function; write 6650, not 6,650"
         case ast.List():
-            return "a [list] stands only in min, max, sum and mean"
+            return "a [list] is allowed only in min, max, sum and mean"
         case ast.Compare() | ast.BoolOp():
-            return "a comparison stands only alone, not inside another expression"
+            return "a comparison must stand alone, not inside another expression"
         case _:
-            return f"{type(node).__name__} has no place in arithmetic"
+            return f"{type(node).__name__} is not allowed in arithmetic"
 
 
 def _power(base: Number, exponent: Number) -> object:

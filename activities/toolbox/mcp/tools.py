@@ -129,7 +129,7 @@ def _output(answer: CallToolResult, *, structured: bool) -> Any:
     """Return the output; raises McpToolFailed, or ToolResultError if it does not keep to its schema's promise."""
     plain = _plain(answer)
     if answer.is_error:
-        raise McpToolFailed(plain.text or "it failed and does not say why")
+        raise McpToolFailed(plain.text or "it failed without a reason")
     if not structured:
         return plain
     if answer.structured_content is None:
