@@ -37,20 +37,22 @@ def condition_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator
         if sentence:
             yield Problem("condition", place, sentence)
         if status is not None:
-            yield from scope.named(status[0], node, (*place, "ref"))
+            yield from scope.check_name(status[0], node, (*place, "ref"))
             yield from _status(test, status[1], place) if not sentence else ()
         elif reference is None:
-            told = f"{format_value(test.ref)} is no reference; write `$node.path`, `$node:status` or `$node:error.type`"
-            yield Problem("reference", (*place, "ref"), told)
+            message = (
+                f"{format_value(test.ref)} is not a reference; write `$node.path`, `$node:status` or `$node:error.type`"
+            )
+            yield Problem("reference", (*place, "ref"), message)
         else:
-            yield from scope.referenced(reference, node, (*place, "ref"))
+            yield from scope.check_reference(reference, node, (*place, "ref"))
             sentence = None if sentence else _types(scope, test, reference)
             if sentence:
                 yield Problem("condition", place, sentence)
 
 
 def _value(scope: SymbolTable, test: Test) -> str | None:
-    """Return why a test's constant is none it can compare with."""
+    """Return why a test cannot compare with its constant."""
     given, value, op = "value" in test.model_fields_set, test.value, test.op
     if op == "exists":
         return "`exists` takes no `value`; leave it out" if given else None
@@ -64,8 +66,8 @@ def _value(scope: SymbolTable, test: Test) -> str | None:
         return f"`contains` looks for text, not for {format_value(value)}"
     if op in _ORDER and (value is None or isinstance(value, bool)):
         return f"`{op}` compares numbers or texts, not {format_value(value)}"
-    quoted = scope.quoted(value)
-    return f"a condition compares with a constant; {quoted} would stay text" if quoted else None
+    reference = scope.format_reference(value)
+    return f"a condition compares with a constant; {reference} would stay text" if reference else None
 
 
 def _status(test: Test, name: str, place: Where) -> Iterator[Problem]:
@@ -76,8 +78,8 @@ def _status(test: Test, name: str, place: Where) -> Iterator[Problem]:
     for value in test.value if isinstance(test.value, list) else [test.value]:
         if value not in STATUSES:
             near = did_you_mean(value, STATUSES) if isinstance(value, str) else ""
-            told = f"no node ends as {format_value(value)}; write one of {', '.join(STATUSES)}{near}"
-            yield Problem("condition", (*place, "value"), told)
+            message = f"no node ends as {format_value(value)}; write one of {', '.join(STATUSES)}{near}"
+            yield Problem("condition", (*place, "value"), message)
 
 
 def _types(scope: SymbolTable, test: Test, reference: Reference) -> str | None:
@@ -91,11 +93,11 @@ def _types(scope: SymbolTable, test: Test, reference: Reference) -> str | None:
     if test.op == "contains":
         return None if "string" in have else f"{gives}; `contains` looks into text"
     values = test.value if isinstance(test.value, list) else [test.value]
-    if any(_meet(type_of(value), have) for value in values):
+    if any(_comparable(type_of(value), have) for value in values):
         return None
     return f"{gives}; comparing it with {format_value(test.value)} by `{test.op}` tells nothing"
 
 
-def _meet(kind: str, have: frozenset[str]) -> bool:
+def _comparable(kind: str, have: frozenset[str]) -> bool:
     numbers = {"integer", "number"}
     return kind in have or (kind in numbers and bool(have & numbers))

@@ -1,17 +1,16 @@
-"""Stand-ins: what a plan must keep to for a node to run only in the place of another."""
+"""Fallback nodes: what a plan must keep to for a node to run only in place of another."""
 
 from collections.abc import Iterator
 from itertools import pairwise
 
 from workflows.plan.checking.symbols import SymbolTable
-from workflows.plan.language import dependencies
 from workflows.plan.language.dag import first_cycle, format_path
 from workflows.plan.language.problems import Problem
 from workflows.plan.language.references import references_in
 
 
 def fallback_problems(scope: SymbolTable) -> Iterator[Problem]:
-    """Yield what keeps a stand-in from standing in for one node, and only for that, when it has failed."""
+    """Yield what keeps a node from being the fallback of one other node, and of nothing else."""
     plan = scope.plan
     hosts: dict[str, str] = {}
     users = {
@@ -20,23 +19,24 @@ def fallback_problems(scope: SymbolTable) -> Iterator[Problem]:
         for name in (*links.needs, *links.inputs)
     }
     answering = {reference.node: "answer" for reference in references_in(plan.answer)}
-    for index, node in enumerate(plan.nodes):
-        standin = dependencies.fallback_of(node)
-        if standin is None or standin == node.id:
+    for index, (node, links) in enumerate(zip(plan.nodes, scope.links, strict=True)):
+        name = links.fallback
+        if name is None or name == node.id:
             continue
         where = ("nodes", index, "on_error", "instead")
-        if standin in hosts:
-            yield Problem("instead", where, f"`{standin}` already stands in for `{hosts[standin]}`; give each its own")
-        user = users.get(standin) or answering.get(standin)
+        if name in hosts:
+            message = f"`{name}` is already the fallback node of `{hosts[name]}`; give each node its own"
+            yield Problem("instead", where, message)
+        user = users.get(name) or answering.get(name)
         if user:
-            told = f"`{standin}` runs only when `{node.id}` fails, so `{user}` must name `{node.id}` instead of it"
-            yield Problem("instead", where, told)
-        hosts[standin] = node.id
-    yield from _never(scope, hosts)
+            message = f"`{name}` runs only when `{node.id}` fails, so `{user}` must name `{node.id}` instead of it"
+            yield Problem("instead", where, message)
+        hosts[name] = node.id
+    yield from _never_runs(scope, hosts)
 
 
-def _never(scope: SymbolTable, hosts: dict[str, str]) -> Iterator[Problem]:
-    """A stand-in ends after its node has run, so what the node waits for must not wait for that end."""
+def _never_runs(scope: SymbolTable, hosts: dict[str, str]) -> Iterator[Problem]:
+    """A fallback node ends after its host has run, so what the host waits for must not wait for it."""
     if not hosts:
         return
     nodes, known = scope.plan.nodes, scope.known
@@ -50,5 +50,5 @@ def _never(scope: SymbolTable, hosts: dict[str, str]) -> Iterator[Problem]:
         return
     host = path[last + 1]
     names = [*path[last + 1 :], *path[1 : last + 1]]
-    told = f"{format_path(names)}, which runs only when {host} has failed; take one of these edges out"
-    yield Problem("instead", ("nodes", known[host], "on_error", "instead"), told)
+    message = f"{format_path(names)}, which runs only when {host} has failed; take one of these edges out"
+    yield Problem("instead", ("nodes", known[host], "on_error", "instead"), message)

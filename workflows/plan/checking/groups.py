@@ -1,4 +1,4 @@
-"""Islands: nodes which one activity may run together, and what a plan must keep to for that."""
+"""Groups: nodes that one activity runs together, and what a plan must keep to for that."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,122 +9,111 @@ from workflows.plan.language.nodes import JoinNode, ToolCall
 from workflows.plan.language.problems import Problem, Where
 from workflows.plan.language.text import format_names
 
-MOST_MEMBERS = 500
+MAX_MEMBERS = 500
 
 
 def group_problems(scope: SymbolTable) -> Iterator[Problem]:
-    """Yield each rule an group breaks. Without a catalogue effects are not checked.
+    """Yield each rule that a group breaks. Without a catalogue effects are not checked.
 
-    Members are tool calls of one task queue without a write effect, without locks, a fallback or a stand-in, whose
-    conditions read values and not how other nodes ended; none feeds a join that may close early; only members without
-    a consumer inside have one outside, and these share their consumers, so that nobody waits for what it does not
-    need. No group waits for what waits for it.
+    Members are tool calls of one task queue without a write effect, locks, a fallback or a fallback node, whose
+    conditions read values and not how other nodes ended. None feeds a join that may close early. Only members without
+    a consumer inside have one outside, and these share their consumers, so that no node waits for what it does not
+    need. No group waits for its own end.
     """
     plan = scope.plan
     if not plan.groups:
         return
-    hosts = {links.standin: node.id for node, links in zip(plan.nodes, scope.links, strict=True)}
-    home: dict[str, int] = {}
-    sound = True
+    fallback_for = {links.fallback: node.id for node, links in zip(plan.nodes, scope.links, strict=True)}
+    locks = locks_of(plan, scope.tools or {}, None)
+    group_of: dict[str, int] = {}
+    known = True
     for index, members in enumerate(plan.groups):
         where: Where = ("groups", index)
-        if len(members) > MOST_MEMBERS:
-            yield Problem("group", where, f"{len(members)} members; at most {MOST_MEMBERS}")
-        if not members:
-            yield Problem("group", where, "an group without members; leave it out")
+        if not 0 < len(members) <= MAX_MEMBERS:
+            yield Problem("group", where, f"a group has 1 to {MAX_MEMBERS} members, not {len(members)}")
         for position, name in enumerate(members):
-            problem = _name(scope, name, (*where, position), home)
-            if problem is not None:
-                sound = False
-                yield problem
+            place = (*where, position)
+            unknown = next(scope.check_name(name, None, place), None)
+            if name in group_of:
+                message = f"`{name}` is already in groups[{group_of[name]}]; a node is in one group, once"
+                unknown = Problem("group", place, message)
+            if unknown is not None:
+                known = False
+                yield unknown
                 continue
-            home[name] = index
-            yield from _member(scope, scope.known[name], (*where, position), hosts)
+            group_of[name] = index
+            for reason in _unfit(scope, scope.known[name], fallback_for, name in locks):
+                yield Problem("group", place, f"`{name}` {reason}; take it out of the group")
         yield from _queues(scope, members, where)
-        yield from _shared(scope, members, where)
-    if sound:
-        yield from _edges(scope, home)
-        yield from _deadlock(scope, home)
+    if known:
+        yield from _edges(scope, group_of)
+        yield from _deadlock(scope, group_of)
 
 
-def _name(scope: SymbolTable, name: str, where: Where, home: dict[str, int]) -> Problem | None:
-    if name in home:
-        return Problem("group", where, f"`{name}` is already in groups[{home[name]}]; a node is in one group, once")
-    return next(scope.named(name, None, where), None)
-
-
-def _member(scope: SymbolTable, index: int, where: Where, hosts: dict[str | None, str]) -> Iterator[Problem]:
-    node, links = scope.plan.nodes[index], scope.links[index]
+def _unfit(scope: SymbolTable, index: int, fallback_for: dict[str | None, str], locked: bool) -> Iterator[str]:
+    """Yield why a node cannot be in a group."""
+    node = scope.plan.nodes[index]
     if not isinstance(node, ToolCall):
-        yield Problem("group", where, f"`{node.id}` is of kind {node.kind}; an group holds tool calls only")
+        yield f"is of kind {node.kind}, and a group holds tool calls only"
         return
     if (scope.tools or {}).get(node.tool, {}).get("effect") == "write":
-        yield Problem("group", where, f"`{node.id}` writes; an group only reads, so take it out")
+        yield "writes, and a group only reads"
     if node.locks or node.on_error not in ("fail", "skip"):
-        yield Problem("group", where, f"`{node.id}` has locks, a fallback or a stand-in; take it out of the group")
-    if node.id in hosts:
-        yield Problem("group", where, f"`{node.id}` stands in for `{hosts[node.id]}`; take it out of the group")
-    if links.watches:
-        told = f"the condition of `{node.id}` reads how another node ended; take it out of the group"
-        yield Problem("group", where, told)
+        yield "has locks, a fallback or a fallback node"
+    if node.id in fallback_for:
+        yield f"is the fallback node of `{fallback_for[node.id]}`"
+    if scope.links[index].watches:
+        yield "has a condition on how another node ended"
+    if locked:
+        yield "uses what another node may write"
 
 
 def _queues(scope: SymbolTable, members: Sequence[str], where: Where) -> Iterator[Problem]:
-    """Yield the first member that other workers serve than those of the first."""
     nodes = [scope.plan.nodes[scope.known[name]] for name in members if name in scope.known]
-    served = [(scope.tools or {}).get(node.tool, {}).get("queue") for node in nodes if isinstance(node, ToolCall)]
-    if len(dict.fromkeys(served)) > 1:
-        yield Problem("group", where, "its tools run on different workers; make an group for each task queue")
+    queues = [(scope.tools or {}).get(node.tool, {}).get("queue") for node in nodes if isinstance(node, ToolCall)]
+    if len(dict.fromkeys(queues)) > 1:
+        yield Problem("group", where, "its tools run on different workers; make a group for each task queue")
 
 
-def _shared(scope: SymbolTable, members: Sequence[str], where: Where) -> Iterator[Problem]:
-    """Yield the members that use what another node of the plan writes: they would need a lock each."""
-    locks = locks_of(scope.plan, scope.tools or {}, None)
-    for name in dict.fromkeys(members):
-        if name in locks:
-            yield Problem("group", where, f"`{name}` uses what another node may write; take it out of the group")
-
-
-def _edges(scope: SymbolTable, home: dict[str, int]) -> Iterator[Problem]:
+def _edges(scope: SymbolTable, group_of: dict[str, int]) -> Iterator[Problem]:
     """Yield what is wrong with the edges inside, out of and among groups. O(edges)."""
     inner: dict[str, bool] = {}
-    outer: dict[str, list[str]] = {name: [] for name in home}
+    outer: dict[str, list[str]] = {name: [] for name in group_of}
     for node, links in zip(scope.plan.nodes, scope.links, strict=True):
         for name in dict.fromkeys(links.waits):
-            if name not in home:
+            if name not in group_of:
                 continue
-            if home.get(node.id) == home[name]:
+            if group_of.get(node.id) == group_of[name]:
                 inner[name] = True
                 continue
             outer[name].append(node.id)
             if isinstance(node, JoinNode) and (node.policy not in ("all", "settled") or node.deadline):
-                told = f"`{name}` feeds `{node.id}`, which may close early; take it out of the group"
-                yield Problem("group", ("groups", home[name]), told)
+                message = f"`{name}` feeds `{node.id}`, which may close early; take it out of the group"
+                yield Problem("group", ("groups", group_of[name]), message)
     for index, members in enumerate(scope.plan.groups):
         where: Where = ("groups", index)
         for name in members:
             if name in inner and outer[name]:
-                told = f"`{name}` has consumers inside and outside (`{outer[name][0]}`); take it out of the group"
-                yield Problem("group", where, told)
+                message = f"`{name}` has consumers inside and outside (`{outer[name][0]}`); take it out of the group"
+                yield Problem("group", where, message)
         if len({tuple(outer[name]) for name in members if outer[name]}) > 1:
-            yield Problem("group", where, "its exits have different consumers; make an group for each")
+            yield Problem("group", where, "its exits have different consumers; make a group for each")
 
 
-def _deadlock(scope: SymbolTable, home: dict[str, int]) -> Iterator[Problem]:
-    """Yield an group that starts only after something which waits for its own end."""
-    plan = scope.plan
-    count = len(plan.nodes)
-    group = [count + home[node.id] if node.id in home else index for index, node in enumerate(plan.nodes)]
-    after: list[dict[int, None]] = [{} for _ in range(count + len(plan.groups))]
+def _deadlock(scope: SymbolTable, group_of: dict[str, int]) -> Iterator[Problem]:
+    """Yield a group that starts only after something that waits for its end."""
+    nodes = scope.plan.nodes
+    vertex_of = [len(nodes) + group_of[node.id] if node.id in group_of else index for index, node in enumerate(nodes)]
+    after: list[dict[int, None]] = [{} for _ in range(len(nodes) + len(scope.plan.groups))]
     for index, links in enumerate(scope.links):
         for name in links.waits:
             other = scope.known.get(name)
-            if other is not None and group[other] != group[index]:
-                after[group[index]][group[other]] = None
-    path = (first_cycle([list(others) for others in after]) or [])[1:]
-    groups = [vertex - count for vertex in path if vertex >= count]
+            if other is not None and vertex_of[other] != vertex_of[index]:
+                after[vertex_of[index]][vertex_of[other]] = None
+    cycle = (first_cycle([list(others) for others in after]) or [])[1:]
+    groups = [vertex - len(nodes) for vertex in cycle if vertex >= len(nodes)]
     if groups:
-        between = [plan.nodes[vertex].id for vertex in path if vertex < count]
+        between = [nodes[vertex].id for vertex in cycle if vertex < len(nodes)]
         through = f" through {format_names(between, 5)}" if between else ""
-        told = f"the group waits for its own end{through}; take those members out that others inside wait for"
-        yield Problem("group", ("groups", min(groups)), told)
+        message = f"the group waits for its own end{through}; take out the members that others in it wait for"
+        yield Problem("group", ("groups", min(groups)), message)

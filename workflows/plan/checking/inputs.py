@@ -21,11 +21,11 @@ def bind_inputs(plan: Plan, given: dict[str, Any]) -> dict[str, Any]:
 
 def input_problems(plan: Plan, given: dict[str, Any]) -> Iterator[Problem]:
     """Yield unknown, missing and mistyped inputs; when there are none, those that maps and conditions cannot use."""
-    sound = True
+    is_valid = True
     for problem in _each(plan, given):
-        sound = False
+        is_valid = False
         yield problem
-    if sound:
+    if is_valid:
         values = bind_inputs(plan, given)
         yield from _lists(plan, values)
         yield from _tested(plan, values)
@@ -38,8 +38,8 @@ def _each(plan: Plan, given: dict[str, Any]) -> Iterator[Problem]:
         return
     for name in given:
         if name not in plan.inputs:
-            told = f"the plan declares no input {format_name(name)}{did_you_mean(name, plan.inputs)}"
-            yield Problem("input", ("inputs", name), f"{told}; declared: {format_names(plan.inputs)}")
+            message = f"the plan declares no input {format_name(name)}{did_you_mean(name, plan.inputs)}"
+            yield Problem("input", ("inputs", name), f"{message}; declared: {format_names(plan.inputs)}")
     for name, spec in plan.inputs.items():
         if name not in given and "default" not in spec.model_fields_set:
             yield Problem("input", ("inputs", name), f"input `{name}` is missing; give it with --input {name}=...")
@@ -59,10 +59,10 @@ def _lists(plan: Plan, values: dict[str, Any]) -> Iterator[Problem]:
             yield Problem("input", ("nodes", index, "over"), str(error))
             continue
         if not isinstance(items, list):
-            yield Problem("input", ("nodes", index, "over"), f"{format_name(node.over)} is no list; give one")
+            yield Problem("input", ("nodes", index, "over"), f"{format_name(node.over)} is not a list; give one")
         elif len(items) > node.max_items:
-            told = f"{format_name(node.over)} has {len(items)} items; max_items is {node.max_items}"
-            yield Problem("input", ("nodes", index, "over"), told)
+            message = f"{format_name(node.over)} has {len(items)} items; max_items is {node.max_items}"
+            yield Problem("input", ("nodes", index, "over"), message)
 
 
 def _tested(plan: Plan, values: dict[str, Any]) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""The schemas that a plan brings itself: every keyword must be one that `schema.py` knows, and mean what it says.
+"""The schemas that a plan brings itself: every keyword must be one that `json_schema.py` knows, and mean what it says.
 
 A keyword that nothing checks would be a promise nobody keeps, and a pattern that takes exponential time would stop a
 worker; both are refused before the run.
@@ -10,7 +10,7 @@ from typing import Any
 
 from workflows.plan.language.dag import first_cycle
 from workflows.plan.language.json_checks import MAX_DEPTH
-from workflows.plan.language.json_schema import TYPES, Fault, compiled_pattern
+from workflows.plan.language.json_schema import TYPES, Violation, compiled_pattern
 from workflows.plan.language.problems import Where
 from workflows.plan.language.text import did_you_mean, format_name, format_names, format_value
 
@@ -18,8 +18,8 @@ MAX_PATTERN_CHARACTERS = 200
 _NOTES = ("$schema", "$id", "$comment", "title", "description", "default", "examples", "format", "deprecated")
 
 
-def unknown_keywords(schema: Any, where: Where = (), *, defs: Any = None) -> Iterator[Fault]:
-    """Yield (path, sentence) for each keyword that `faults` would pass over, and for each that is malformed.
+def unknown_keywords(schema: Any, where: Where = (), *, defs: Any = None) -> Iterator[Violation]:
+    """Yield (path, sentence) for each keyword that no check would look at, and for each that is malformed.
 
     `defs` are the definitions of the whole schema, those of `schema` itself when left out.
     """
@@ -43,7 +43,7 @@ def unknown_keywords(schema: Any, where: Where = (), *, defs: Any = None) -> Ite
             yield from _inside(name, value, (*where, name), defs)
 
 
-def _inside(name: str, value: Any, where: Where, defs: Any) -> Iterator[Fault]:
+def _inside(name: str, value: Any, where: Where, defs: Any) -> Iterator[Violation]:
     if name in ("properties", "$defs"):
         for key, part in value.items():
             yield from unknown_keywords(part, (*where, key), defs=defs)
@@ -56,13 +56,13 @@ def _inside(name: str, value: Any, where: Where, defs: Any) -> Iterator[Fault]:
         yield where, f"{format_value(value)} is not in `$defs`; write #/$defs/NAME, with one of {format_names(defs)}"
 
 
-def _circular(defs: dict[str, Any], where: Where) -> Iterator[Fault]:
-    """Yield a definition that stands for itself: no value could ever be judged by it."""
+def _circular(defs: dict[str, Any], where: Where) -> Iterator[Violation]:
+    """Yield a definition that refers to itself: no value could ever be judged by it."""
     names = {name: position for position, name in enumerate(defs)}
     cycle = first_cycle([[names[ref] for ref in _same_value(part, 0) if ref in names] for part in defs.values()])
     if cycle is not None:
         name = list(defs)[cycle[0]]
-        yield (*where, "$defs", name), f"{format_name(name)} stands for itself; say what it is"
+        yield (*where, "$defs", name), f"{format_name(name)} refers to itself; say what it is"
 
 
 def _same_value(schema: Any, level: int) -> Iterator[str]:
@@ -93,10 +93,10 @@ def _pattern(value: Any) -> str | None:
     if "[" in bare or "(?" in bare or "\\" in bare:
         return "must do without look-around, named groups, back-references and `[` in a set"
     if re.search(r"\)\s*[*+{]", bare):
-        return "must not repeat a group: it could take for ever to match"
+        return "must not repeat a group: it could take forever to match"
     if len(re.findall(r"[*+]|\{\d*,(?:\d{2,})?\}", bare)) > (3 if bare.startswith("^") else 2):
         return "has too many repeats; three when it begins with ^, else two"
-    return None if compiled_pattern(value) is not None else "is no regular expression"
+    return None if compiled_pattern(value) is not None else "is not a regular expression"
 
 
 def _shape(kinds: tuple[type, ...], words: str) -> Callable[[Any], str | None]:

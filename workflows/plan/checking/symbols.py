@@ -27,14 +27,14 @@ class SymbolTable:
         self.links = [links_of(node) for node in plan.nodes]
         self.outputs = OutputTypes(plan, tools or {})
 
-    def named(self, name: str, node: Node | None, where: Where) -> Iterator[Problem]:
+    def check_name(self, name: str, node: Node | None, where: Where) -> Iterator[Problem]:
         """Yield the problem of an id that must be another node's."""
         if node is not None and name == node.id:
             yield Problem("cycle", where, f"`{name}` needs itself; name another node")
         elif name not in self.known:
             yield Problem("dangling", where, f"there is no node {format_name(name)}{self._hint(name)}")
 
-    def referenced(self, reference: Reference, node: Node | None, where: Where) -> Iterator[Problem]:
+    def check_reference(self, reference: Reference, node: Node | None, where: Where) -> Iterator[Problem]:
         """Yield the problem of a reference to nothing. `node` is who refers, None for the answer."""
         name = reference.node
         item = isinstance(node, MapNode) and name == node.as_ and "do" in where
@@ -47,7 +47,7 @@ class SymbolTable:
                 hint = self._hint(name, node.as_ if isinstance(node, MapNode) and "do" in where else None)
                 yield Problem("dangling", where, f"`${name}` refers to no node{hint}; `$${name}` writes the text")
                 return
-            yield from self.named(name, node, where)
+            yield from self.check_name(name, node, where)
         sentence = self.outputs.at(reference, node if item else None)[1]
         if sentence:
             yield Problem("path", where, sentence)
@@ -63,7 +63,7 @@ class SymbolTable:
         hint = did_you_mean(asked, declared)
         return f"the plan declares no input {format_name(asked)}{hint}; declared: {format_names(declared)}"
 
-    def quoted(self, value: object) -> str | None:
+    def format_reference(self, value: object) -> str | None:
         """Return, as it is shown, the reference that a plain value looks like where nothing binds references."""
         reference = parse_reference(value) if isinstance(value, str) else None
         known = reference is not None and (reference.node in self.known or reference.node in RESERVED_IDS)

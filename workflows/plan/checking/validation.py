@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from workflows.plan.checking.arguments import argument_problems
+from workflows.plan.checking.calls import argument_problems, model_problems, turn_problems
 from workflows.plan.checking.conditions import condition_problems
 from workflows.plan.checking.fallbacks import fallback_problems
 from workflows.plan.checking.groups import group_problems
-from workflows.plan.checking.model_calls import model_problems, turn_problems
 from workflows.plan.checking.schemas import unknown_keywords
 from workflows.plan.checking.symbols import SymbolTable
 from workflows.plan.language import dependencies
@@ -58,19 +57,19 @@ def problems_of(
 def _problems(scope: SymbolTable, models: tuple[str, ...] | None) -> Iterator[Problem]:
     plan = scope.plan
     yield from _inputs(plan)
-    sound = True
+    is_valid = True
     for index, node in enumerate(plan.nodes):
         for problem in _node(scope, node, index):
-            sound = False
+            is_valid = False
             yield problem
         yield from argument_problems(scope, node, ("nodes", index))
         yield from model_problems(node, index, models) if models is not None else ()
     for problem in _cycle(scope):
-        sound = False
+        is_valid = False
         yield problem
     if plan.answer is not None:
         yield from _answer(scope)
-    elif sound:
+    elif is_valid:
         yield from _end(plan)
     yield from _facts(scope)
     yield from fallback_problems(scope)
@@ -81,13 +80,13 @@ def _node(scope: SymbolTable, node: Node, index: int) -> Iterator[Problem]:
     where: Where = ("nodes", index)
     yield from _id(scope, node, index)
     for position, name in enumerate(node.needs):
-        yield from scope.named(name, node, (*where, "needs", position))
+        yield from scope.check_name(name, node, (*where, "needs", position))
     for field, reference in dependencies.value_references(node):
-        yield from scope.referenced(reference, node, (*where, *field))
+        yield from scope.check_reference(reference, node, (*where, *field))
     for field, text in dependencies.bound_texts(node):
         yield from _malformed(text, (*where, *field))
     yield from condition_problems(scope, node, where)
-    yield from _gathers(scope, node, where)
+    yield from _joined(scope, node, where)
     if isinstance(node, JoinNode):
         yield from _quorum(node, where)
     if isinstance(node, MapNode):
@@ -104,42 +103,44 @@ def _id(scope: SymbolTable, node: Node, index: int) -> Iterator[Problem]:
         yield Problem("reserved_id", place, f"`{node.id}` is reserved; choose another id")
     if scope.known[node.id] != index:
         first = f"first by nodes[{scope.known[node.id]}]"
-        told = f"`{node.id}` is used {scope.used[node.id]} times, {first}; give each node its own id"
-        yield Problem("duplicate_id", place, told)
+        message = f"`{node.id}` is used {scope.used[node.id]} times, {first}; give each node its own id"
+        yield Problem("duplicate_id", place, message)
 
 
 def _malformed(text: str, where: Where) -> Iterator[Problem]:
     for found in malformed_in(text) if "${" in text else ():
         yield Problem(
-            "reference", where, f"{format_value(found)} is no reference; write ${{node.path}}, or `$$` for a dollar"
+            "reference", where, f"{format_value(found)} is not a reference; write ${{node.path}}, or `$$` for a dollar"
         )
 
 
-def _gathers(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
+def _joined(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
     first: dict[str, int] = {}
     for position, name in enumerate(dependencies.inputs_of(node)):
-        yield from scope.named(name, node, (*where, "inputs", position))
+        yield from scope.check_name(name, node, (*where, "inputs", position))
         if first.setdefault(name, position) != position:
-            told = f"`{name}` is named twice; an input counts once"
-            yield Problem("arity", (*where, "inputs", position), told)
+            message = f"`{name}` is named twice; an input counts once"
+            yield Problem("arity", (*where, "inputs", position), message)
 
 
 def _quorum(node: JoinNode, where: Where) -> Iterator[Problem]:
     quorum = node.policy.quorum if isinstance(node.policy, Quorum) else None
     if isinstance(quorum, int) and quorum > len(node.inputs):
-        told = f"a quorum of {format_value(quorum)} can never be reached with {len(node.inputs)} inputs; lower it"
-        yield Problem("arity", (*where, "policy", "quorum"), told)
+        message = f"a quorum of {format_value(quorum)} can never be reached with {len(node.inputs)} inputs; lower it"
+        yield Problem("arity", (*where, "policy", "quorum"), message)
 
 
 def _map(scope: SymbolTable, node: MapNode, where: Where) -> Iterator[Problem]:
     over = parse_reference(node.over)
     if over is None:
-        yield Problem("reference", (*where, "over"), f"{format_value(node.over)} is no reference; write `$node.items`")
+        yield Problem(
+            "reference", (*where, "over"), f"{format_value(node.over)} is not a reference; write `$node.items`"
+        )
     else:
         have = scope.outputs.types_at(over)
         if have and "array" not in have:
-            told = f"{format_name(node.over)} gives {' or '.join(sorted(have))}; a map needs a list"
-            yield Problem("over", (*where, "over"), told)
+            message = f"{format_name(node.over)} gives {' or '.join(sorted(have))}; a map needs a list"
+            yield Problem("over", (*where, "over"), message)
     if node.as_ in scope.known or node.as_ in RESERVED_IDS:
         what = "is reserved" if node.as_ in RESERVED_IDS else "is a node"
         place = (*where, "as") if "as_" in node.model_fields_set else where
@@ -166,26 +167,26 @@ def _locks(node: Node, where: Where) -> Iterator[Problem]:
     names: dict[str, int] = {}
     for position, lock in enumerate(work.locks if work is not None else ()):
         if names.setdefault(lock.name, position) != position:
-            told = f"the lock {format_name(lock.name)} is named twice; a node holds it once"
-            yield Problem("locks", (*where, *inside, "locks", position), told)
+            message = f"the lock {format_name(lock.name)} is named twice; a node holds it once"
+            yield Problem("locks", (*where, *inside, "locks", position), message)
 
 
 def _on_error(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
     if isinstance(node.on_error, Instead):
         name, place = node.on_error.instead, (*where, "on_error", "instead")
         if name == node.id:
-            yield Problem("instead", place, f"`{name}` cannot stand in for itself; name another node")
+            yield Problem("instead", place, f"`{name}` cannot be its own fallback node; name another one")
         else:
-            yield from scope.named(name, node, place)
+            yield from scope.check_name(name, node, place)
     for inside, on_error in (
         ((), node.on_error),
         *([(("do",), node.do.on_error)] if isinstance(node, MapNode) else []),
     ):
-        quoted = scope.quoted(on_error.fallback) if isinstance(on_error, Fallback) else None
-        if quoted:
+        reference = scope.format_reference(on_error.fallback) if isinstance(on_error, Fallback) else None
+        if reference:
             other = "; write the value itself" if inside else "; write the value itself, or use {instead: node}"
-            told = f"a fallback is a plain value, so {quoted} would stay text{other}"
-            yield Problem("fallback", (*where, *inside, "on_error", "fallback"), told)
+            message = f"a fallback is a plain value, so {reference} would stay text{other}"
+            yield Problem("fallback", (*where, *inside, "on_error", "fallback"), message)
 
 
 def _inputs(plan: Plan) -> Iterator[Problem]:
@@ -198,19 +199,19 @@ def _inputs(plan: Plan) -> Iterator[Problem]:
 def _end(plan: Plan) -> Iterator[Problem]:
     ends = dependencies.leaves(plan)
     if len(ends) != 1:
-        told = f"say what `answer` is: {len(ends)} nodes have no consumer ({format_names(ends, 8)})"
-        yield Problem("answer", (), told)
+        message = f"say what `answer` is: {len(ends)} nodes have no consumer ({format_names(ends, 8)})"
+        yield Problem("answer", (), message)
 
 
 def _answer(scope: SymbolTable) -> Iterator[Problem]:
-    held = False
+    has_reference = False
     for place, text in dependencies.marked_texts(scope.plan.answer, ("answer",)):
         yield from _malformed(text, place)
         for reference in references_in(text):
-            held = True
-            yield from scope.referenced(reference, None, place)
-    if not held:
-        yield Problem("answer", ("answer",), "`answer` holds no reference; write `$node`")
+            has_reference = True
+            yield from scope.check_reference(reference, None, place)
+    if not has_reference:
+        yield Problem("answer", ("answer",), "`answer` has no reference; write `$node`")
 
 
 def _cycle(scope: SymbolTable) -> Iterator[Problem]:
@@ -222,14 +223,14 @@ def _cycle(scope: SymbolTable) -> Iterator[Problem]:
     ]
     count = sum(map(len, after))
     if count > MAX_EDGES:
-        told = f"{count:,} edges; at most {MAX_EDGES:,}. Put a join between nodes that all need the same"
-        yield Problem("too_many_edges", ("nodes",), told)
+        message = f"{count:,} edges; at most {MAX_EDGES:,}. Put a join between nodes that all need the same"
+        yield Problem("too_many_edges", ("nodes",), message)
         return
     path = first_cycle(after)
     if path is not None:
         names = [nodes[index].id for index in path]
-        told = f"a cycle: {format_path(names)}; take one of these edges out"
-        yield Problem("cycle", ("nodes", path[0]), told)
+        message = f"a cycle: {format_path(names)}; take one of these edges out"
+        yield Problem("cycle", ("nodes", path[0]), message)
 
 
 def _facts(scope: SymbolTable) -> Iterator[Problem]:
@@ -238,12 +239,12 @@ def _facts(scope: SymbolTable) -> Iterator[Problem]:
         if index is None:
             continue
         if len(wanted) > FACTS_A_NODE:
-            told = f"conditions test {len(wanted)} values of `{name}`; at most {FACTS_A_NODE}"
-            yield Problem("facts", ("nodes", index), told)
+            message = f"conditions test {len(wanted)} values of `{name}`; at most {FACTS_A_NODE}"
+            yield Problem("facts", ("nodes", index), message)
         on_error = scope.plan.nodes[index].on_error
         if isinstance(on_error, Fallback):
             try:
                 facts_of(on_error.fallback, wanted)
             except FactTooLarge as error:
-                told = f"a condition tests it, but {error}"
-                yield Problem("facts", ("nodes", index, "on_error", "fallback"), told)
+                message = f"a condition tests it, but {error}"
+                yield Problem("facts", ("nodes", index, "on_error", "fallback"), message)

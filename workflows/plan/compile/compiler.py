@@ -48,7 +48,7 @@ WRITE_ATTEMPTS = 2
 
 
 class PlanCompiler:
-    """Annotates one plan that has passed every check.
+    """Compiles one plan that has passed every check.
 
     `docs` is the run's folder of documents, `inputs` are the bound inputs, `goal` the run's where it is not the
     plan's. `keep` stores a fallback value and returns its digest and size.
@@ -79,7 +79,7 @@ class PlanCompiler:
         self._locks = locks_of(plan, tools, docs)
 
     def execution_plan(self, on_failure: OnFailure | None) -> ExecutionPlan:
-        """Return the execution_plan. `on_failure` of the request wins over the plan's."""
+        """Return the execution plan. `on_failure` of the request wins over the plan's."""
         links = [dependencies.links_of(node) for node in self._plan.nodes]
         specs = [self._spec(node, each) for node, each in zip(self._plan.nodes, links, strict=True)]
         for spec, rank in zip(specs, ranks(self._plan, links), strict=True):
@@ -88,8 +88,8 @@ class PlanCompiler:
                 specs[spec.instead].is_fallback = True
         self._turns(specs)
         answer = dependencies.answer_of(self._plan)
-        named = [reference.node for reference in references_in(answer)]
-        nodes = [self._index[name] for name in dict.fromkeys(named) if name in self._index]
+        names = [reference.node for reference in references_in(answer)]
+        nodes = [self._index[name] for name in dict.fromkeys(names) if name in self._index]
         whole = parse_reference(answer) if isinstance(answer, str) else None
         direct = whole is not None and not whole.path and len(nodes) == 1
         if direct:
@@ -98,7 +98,7 @@ class PlanCompiler:
         return ExecutionPlan(specs, nodes, on_failure or self._plan.on_failure or "park", groups, direct)
 
     def _turns(self, specs: list[NodeSpec]) -> None:
-        """A turn of a tool loop stands in for the turn before; of a loop that ran again only the last one does."""
+        """A turn of a tool loop is the fallback of the turn before; of a loop that ran again only the last one does."""
         for index, node in enumerate(self._plan.nodes):
             turn = dependencies.turn_of(node)
             if turn is not None:

@@ -1,7 +1,7 @@
 """The plan as the scheduler sees it: annotated nodes by index, and the edges among them.
 
-`check_plan` builds a execution_plan from a validated plan, an activity hands it over packed, and `Graph` adds what is
-derived. Nothing here changes while a run goes on.
+`check_plan` builds an execution plan from a validated plan, an activity hands it over packed, and `Graph` adds what is
+derived. Nothing here changes during a run.
 """
 
 import base64
@@ -28,11 +28,11 @@ class NodeSpec:
     """One node with its annotations. Indices are positions in the plan; times are milliseconds.
 
     `needs` must succeed, `watches` only have to end (a condition reads their status), `inputs` are those of
-    a join, or of a model that is told how they ended.
-    `fallback` is (digest, size, facts) of the value that stands in; `instead` the node that does.
+    a join, or of a model that reads how they ended.
+    `fallback` is (digest, size, facts) of the fallback value, `instead` the fallback node.
     `price` is what a million tokens of a model call may cost in millionths of a dollar, 0 where nobody knows.
-    `rank` is the longest estimated path from here to the end. `lends` says that this node runs only in place of
-    another. `attempts`, `timeout`, `locks`, `tokens` and `item_*` of a map are those of its items. `tokens` is
+    `rank` is the longest estimated path from here to the end. `is_fallback` says that this node runs only in place
+    of another. `attempts`, `timeout`, `locks`, `tokens` and `item_*` of a map are those of its items. `tokens` is
     the plan's estimate.
     """
 
@@ -96,7 +96,7 @@ class ExecutionPlan:
     direct: bool = False
 
     def pack(self) -> str:
-        """Return the execution_plan as compressed text, which `unpack` reads back."""
+        """Return the execution plan as compressed text, which `unpack` reads back."""
         rows = [
             {name: value for name in _NAMES if (value := getattr(spec, name)) != _DEFAULTS[name]} for spec in self.specs
         ]
@@ -105,13 +105,13 @@ class ExecutionPlan:
 
     @classmethod
     def unpack(cls, text: str) -> "ExecutionPlan":
-        """Return the execution_plan in `text`."""
+        """Return the execution plan in `text`."""
         rows, *rest = json.loads(zlib.decompressobj().decompress(base64.b85decode(text), MAX_UNPACKED_BYTES))
         return cls([NodeSpec(**row) for row in rows], *rest)
 
 
 def parse_execution_plan(text: str) -> ExecutionPlan | None:
-    """Return the execution_plan in a text that may be anything, None if it is none."""
+    """Return the execution plan in a text that may be anything, None if it is none."""
     try:
         found = ExecutionPlan.unpack(text)
         _SHAPE.validate_python(asdict(found))
@@ -129,7 +129,7 @@ _SHAPE = TypeAdapter(ExecutionPlan)
 
 
 class Graph:
-    """A execution_plan with its derived edges: who consumes whom, who joins whom, who belongs together."""
+    """An execution plan with its derived edges: who consumes whom, who joins whom, who belongs together."""
 
     __slots__ = (
         "answers",
@@ -194,7 +194,7 @@ class Graph:
         return sum(self.group_of.get(dep) == group for dep in self.deps[index])
 
     def behind(self, node: int) -> tuple[int, ...]:
-        """Return those that read a node's end: consumers, joins, the node it stands in for."""
+        """Return those that read a node's end: consumers, joins, the node it is the fallback of."""
         host = self.fallback_for.get(node)
         return (*self.consumers[node], *self.joins[node], *(() if host is None else (host,)))
 

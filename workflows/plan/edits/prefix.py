@@ -9,8 +9,8 @@ from workflows.plan.language.nodes import LlmNode, Node, Plan, ToolNode
 def startable(nodes: list[Node], tools: dict[str, dict[str, Any]]) -> list[Node]:
     """Return the nodes that may run before the plan is whole, with everything they need among them.
 
-    These are calls that change nothing, decided by nothing but their inputs: no writes, conditions or stand-ins. Nor
-    models that may add nodes of their own, tool loops and joiners: the plan would no longer be the one being written.
+    These are calls that change nothing and depend on nothing but their inputs: no writes, conditions or fallback nodes.
+    Models that may add nodes, which are tool loops and joiners, are left out: they would change the plan being written.
     """
     found: dict[str, Node] = {}
     for node in nodes:

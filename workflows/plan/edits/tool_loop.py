@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from workflows.plan.checking.arguments import argument_problems
+from workflows.plan.checking.calls import argument_problems
 from workflows.plan.checking.symbols import SymbolTable
 from workflows.plan.language import dependencies
 from workflows.plan.language.nodes import JoinNode, LlmNode, ModelCall, Node, Plan, ToolNode, Turn

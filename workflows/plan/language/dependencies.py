@@ -1,4 +1,4 @@
-"""Which nodes a node depends on, by explicit need, by reference, by condition, as input, as stand-in."""
+"""Which nodes a node depends on, by explicit need, by reference, by condition, as input, as fallback."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -94,20 +94,20 @@ class Links:
     """What one node depends on, each without repeats and in the order written.
 
     `needs` must succeed before it starts, `watches` only have to end, because a condition reads their status;
-    `inputs` are those of a join or a model call; `reads` are the nodes whose outputs its activity loads; `standin` runs
-    when it fails.
+    `inputs` are those of a join or a model call; `reads` are the nodes whose outputs its activity loads; `fallback`
+    runs when it fails.
     """
 
     needs: list[str]
     watches: list[str]
     inputs: list[str]
     reads: list[str]
-    standin: str | None
+    fallback: str | None
 
     @property
     def waits(self) -> list[str]:
-        """Every id whose end can hold the node up, a stand-in's included: the edges a cycle is made of."""
-        return [*self.needs, *self.watches, *self.inputs, *([self.standin] if self.standin else [])]
+        """Every id whose end can hold the node up, its fallback node's included: the edges a cycle is made of."""
+        return [*self.needs, *self.watches, *self.inputs, *([self.fallback] if self.fallback else [])]
 
 
 def links_of(node: Node) -> Links:
@@ -155,13 +155,13 @@ def fallback_of(node: Node) -> str | None:
 
 
 def waits_for(node: Node) -> list[str]:
-    """Return every id whose end can hold this node up, a stand-in's included: the edges a cycle is made of."""
+    """Return every id whose end can hold this node up, its fallback node's included: the edges a cycle is made of."""
     return links_of(node).waits
 
 
 def facts_wanted(plan: Plan) -> dict[str, list[str]]:
     """Return for each node the facts that conditions and maps read, in the order of the plan. Those of a node are also
-    its stand-in's, and every turn's of its tool loop.
+    read from its fallback node, and from every turn of its tool loop.
     """
     wanted: dict[str, list[str]] = {}
     for node in plan.nodes:
@@ -172,10 +172,10 @@ def facts_wanted(plan: Plan) -> dict[str, list[str]]:
         over = parse_reference(node.over) if isinstance(node, MapNode) else None
         if over is not None and over.node not in RESERVED_IDS:
             wanted.setdefault(over.node, []).append(length_fact(over))
-    standins = {node.id: standin for node in plan.nodes if (standin := fallback_of(node))}
+    fallbacks = {node.id: fallback for node in plan.nodes if (fallback := fallback_of(node))}
     for host, facts in [(name, list(facts)) for name, facts in wanted.items()]:
         seen: dict[str, None] = {}
-        while (host := standins.get(host, "")) and host not in seen:
+        while (host := fallbacks.get(host, "")) and host not in seen:
             seen[host] = None
             wanted.setdefault(host, []).extend(facts)
     for node in plan.nodes:
@@ -196,7 +196,7 @@ def length_fact(over: Reference) -> str:
 
 
 def leaves(plan: Plan) -> list[str]:
-    """Return the nodes nobody consumes, stand-ins left out."""
+    """Return the nodes nobody consumes, fallback nodes left out."""
     used = {name for node in plan.nodes for name in links_of(node).waits}
     return [node.id for node in plan.nodes if node.id not in used]
 

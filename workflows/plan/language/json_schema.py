@@ -1,9 +1,9 @@
 """The part of JSON Schema that plans use: checks values that may still hold references.
 
-Knows type, enum, const, anyOf, oneOf, allOf, $ref into $defs, properties, required, additionalProperties, items,
+It knows type, enum, const, anyOf, oneOf, allOf, $ref into $defs, properties, required, additionalProperties, items,
 minItems, maxItems, minLength, maxLength, pattern, minimum, maximum and their exclusive forms. `oneOf` is read as
-`anyOf`. A schema may come from anywhere: what makes no sense in it says nothing, and no schema makes a check fail
-or take long. `keywords.py` is strict where a plan brings the schema.
+`anyOf`. A schema may come from anywhere: what makes no sense in it is ignored, and no schema makes a check fail
+or take long. `checking/schemas.py` is strict about the schemas in a plan.
 """
 
 import re
@@ -16,8 +16,8 @@ from workflows.plan.language.problems import Where
 from workflows.plan.language.text import did_you_mean, format_name, format_names, format_value, nearest_or_known
 
 Schema = dict[str, Any]
-Fault = tuple[Where, str]
-OnText = Callable[[Where, str, Schema], Iterator[Fault] | None]
+Violation = tuple[Where, str]
+OnText = Callable[[Where, str, Schema], Iterator[Violation] | None]
 
 PATTERN_CHARACTERS = 500
 MAX_STEPS = 200_000
@@ -47,15 +47,15 @@ def _no_text(_where: Where, _text: str, _schema: Schema) -> None:
     return None
 
 
-def violations(value: Any, schema: Schema, where: Where = (), *, on_text: OnText = _no_text) -> Iterator[Fault]:
-    """Yield (path, sentence) for everything in `value` that breaks `schema`.
+def violations(value: Any, schema: Schema, where: Where = (), *, on_text: OnText = _no_text) -> Iterator[Violation]:
+    """Yield (path, sentence) for everything in `value` that violates `schema`.
 
     `on_text` may take over a string: it returns an iterator when the string holds references, else None.
-    A value that takes over 200,000 steps to check, or goes 100 levels deep, is a fault of its own.
+    A value that takes over 200,000 steps to check, or goes 100 levels deep, is a violation of its own.
     """
     check = _Check(definitions(schema), on_text)
     try:
-        yield from check.faults(value, schema, where, 0)
+        yield from check.violations(value, schema, where, 0)
     except _TooMuch:
         yield where, f"cannot be checked in {MAX_STEPS:,} steps; make the value or its schema simpler"
 
@@ -66,7 +66,7 @@ def definitions(schema: Any) -> dict[str, Any]:
 
 
 def resolve(schema: Any, defs: dict[str, Any]) -> Schema:
-    """Follow `$ref` into `$defs`, a bounded number of times; what is no schema says nothing."""
+    """Follow `$ref` into `$defs`, a bounded number of times; what is not a schema says nothing."""
     for _ in range(16):
         name = schema.get("$ref") if isinstance(schema, dict) else None
         if not isinstance(name, str):
@@ -119,7 +119,7 @@ class _Check:
         self._on_text = on_text
         self._steps = MAX_STEPS
 
-    def faults(self, value: Any, schema: Any, where: Where, level: int) -> Iterator[Fault]:
+    def violations(self, value: Any, schema: Any, where: Where, level: int) -> Iterator[Violation]:
         self._steps -= 1
         if self._steps < 0 or level > MAX_LEVELS:
             raise _TooMuch
@@ -132,7 +132,7 @@ class _Check:
             yield from taken
             return
         for part in _list(schema, "allOf") if "allOf" in schema else ():
-            yield from self.faults(value, part, where, level + 1)
+            yield from self.violations(value, part, where, level + 1)
         choices = choices_of(schema) if "anyOf" in schema or "oneOf" in schema else None
         wrong = self._no_choice(value, choices, where, level) if choices else None
         wrong = wrong or ((where, sentence) if (sentence := _wrong_type(value, schema)) else None)
@@ -144,13 +144,13 @@ class _Check:
             yield from self._fields(value, schema, where, level)
         elif isinstance(value, list | tuple) and isinstance(schema.get("items"), dict | bool):
             for index, item in enumerate(value):
-                yield from self.faults(item, schema["items"], (*where, index), level + 1)
+                yield from self.violations(item, schema["items"], (*where, index), level + 1)
 
-    def _no_choice(self, value: Any, choices: list[Any], where: Where, level: int) -> Fault | None:
+    def _no_choice(self, value: Any, choices: list[Any], where: Where, level: int) -> Violation | None:
         """Return what keeps a value from fitting any alternative: its type, else the first fault of the nearest."""
         tried = []
         for choice in choices:
-            tried.append(list(self.faults(value, choice, where, level + 1)))
+            tried.append(list(self.violations(value, choice, where, level + 1)))
             if not tried[-1]:
                 return None
         kinds = types_of({"anyOf": choices}, self._defs)
@@ -161,10 +161,10 @@ class _Check:
             for choice, found in zip(choices, tried, strict=True)
             if any(_is(value, kind) for kind in types_of(choice, self._defs))
         ]
-        nearest_fault: Fault = min(fitting or tried, key=len)[0]
-        return nearest_fault
+        nearest: Violation = min(fitting or tried, key=len)[0]
+        return nearest
 
-    def _fields(self, value: dict[str, Any], schema: Schema, where: Where, level: int) -> Iterator[Fault]:
+    def _fields(self, value: dict[str, Any], schema: Schema, where: Where, level: int) -> Iterator[Violation]:
         properties = _object(schema, "properties")
         for name in _list(schema, "required"):
             if isinstance(name, str) and name not in value:
@@ -172,11 +172,11 @@ class _Check:
         extra = schema.get("additionalProperties", True)
         for name, item in value.items():
             if name in properties:
-                yield from self.faults(item, properties[name], (*where, name), level + 1)
+                yield from self.violations(item, properties[name], (*where, name), level + 1)
             elif extra is False:
                 yield (*where, name), f"{format_name(name)} is unknown{nearest_or_known(name, properties)}"
             elif isinstance(extra, dict):
-                yield from self.faults(item, extra, (*where, name), level + 1)
+                yield from self.violations(item, extra, (*where, name), level + 1)
 
 
 def _wrong_type(value: Any, schema: Schema) -> str | None:

@@ -27,7 +27,7 @@ _CALL = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*\(", re.ASCII)
 def node_of(name: str, node: str, given: Arguments, tools: Tools, before: Iterable[str]) -> Node:
     """Return the node with the id `node` that a call makes.
 
-    `before` are the nodes whose results an answer takes when it names none. Raises CallFault.
+    `before` are the nodes whose results an answer takes when it names none. Raises CallError.
     """
     form = FORMS.get(name.lower())
     if form is not None:

@@ -27,7 +27,7 @@ class Arguments:
 
 
 def read_arguments(tokens: Sequence[Token]) -> Arguments:
-    """Return the arguments that the tokens of a call hold. Raises CallFault for a name given twice."""
+    """Return the arguments that the tokens of a call hold. Raises CallError for a name given twice."""
     given = Arguments()
     reader = _Reader(tokens)
     while not reader.done:

@@ -79,7 +79,7 @@ def test_a_condition_that_can_be_decided_passes(when: dict[str, Any]) -> None:
         ({"ref": "$a:status", "op": "ne", "value": "running"}, 'nodes[2].when.value: no node ends as "running"'),
         (
             {"ref": "$a:state", "op": "eq", "value": "failed"},
-            'nodes[2].when.ref: "$a:state" is no reference; write `$node.path`',
+            'nodes[2].when.ref: "$a:state" is not a reference; write `$node.path`',
         ),
         ({"or": [{"ref": "$f", "op": "gt"}]}, "nodes[2].when.or[0]: `value` is missing"),
     ],

@@ -84,7 +84,7 @@ def test_a_map_over_an_input_is_judged_with_the_list_it_gets() -> None:
     of = parse_plan(plan(each("m", "$input.deep.rows", max_items=2), inputs={"deep": {"type": "object"}}))
     assert told({"deep": {"rows": [1, 2]}}, of) == []
     assert told({"deep": {"rows": [1, 2, 3]}}, of) == ["nodes[0].over: `$input.deep.rows` has 3 items; max_items is 2"]
-    assert told({"deep": {"rows": "x"}}, of) == ["nodes[0].over: `$input.deep.rows` is no list; give one"]
+    assert told({"deep": {"rows": "x"}}, of) == ["nodes[0].over: `$input.deep.rows` is not a list; give one"]
     assert told({"deep": {}}, of)[0].startswith(
         "nodes[0].over: ${input.deep.rows} has no value: $input.deep is an empty"
     )

@@ -76,28 +76,28 @@ def test_what_the_checks_know_passes(schema: dict[str, Any]) -> None:
         ({"$ref": "T", "$defs": {"T": {}}}, "with one of T"),
         (
             {"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/A"}}},
-            '$defs"].A: `A` stands for itself; say what it is',
+            '$defs"].A: `A` refers to itself; say what it is',
         ),
         (
             {"$defs": {"A": {"anyOf": [{"$ref": "#/$defs/B"}]}, "B": {"allOf": [{"$ref": "#/$defs/A"}]}}},
-            "stands for itself",
+            "refers to itself",
         ),
         (
             {"items": {"properties": {"a": {"anyOf": [{"if": {}}]}}}},
             "items.properties.a.anyOf[0].if: schema keyword `if` is not",
         ),
         ({"pattern": "["}, "pattern: `pattern` must do without"),
-        ({"pattern": "*"}, "pattern: `pattern` is no regular expression"),
+        ({"pattern": "*"}, "pattern: `pattern` is not a regular expression"),
         ({"pattern": 5}, "is a regular expression of at most 200 characters"),
         ({"pattern": "a" * 201}, "of at most 200 characters"),
-        ({"pattern": "(a+)+$"}, "must not repeat a group: it could take for ever"),
+        ({"pattern": "(a+)+$"}, "must not repeat a group: it could take forever"),
         ({"pattern": "(a|a)*b"}, "must not repeat a group"),
         ({"pattern": "(?:a?){50}a"}, "must not repeat a group"),
         ({"pattern": "(a)\\1"}, "must do without look-around"),
         ({"pattern": "(?=a)"}, "must do without look-around"),
         ({"pattern": "a*a*a*b"}, "has too many repeats; three when it begins with ^, else two"),
         ({"pattern": "a{1,}b*c{0,99}"}, "has too many repeats"),
-        ({"pattern": "a{99999999999999}"}, "is no regular expression"),
+        ({"pattern": "a{99999999999999}"}, "is not a regular expression"),
     ],
 )
 def test_what_they_do_not_know_is_named_at_its_place(schema: Any, sentence: str) -> None:

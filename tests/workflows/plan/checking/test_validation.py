@@ -165,11 +165,11 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         "`$z` refers to no node",
     ),
     (
-        "condition that is no reference",
+        "condition that is not a reference",
         when(compare("a.count")),
         "reference",
         "nodes[1].when.ref",
-        '"a.count" is no reference; write',
+        '"a.count" is not a reference; write',
     ),
     (
         "condition of text",
@@ -185,7 +185,13 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         "nodes[0].on_error.instead",
         "no node `z`",
     ),
-    ("stand-in of itself", plan(tool(on_error={"instead": "a"})), "instead", "nodes[0].on_error.instead", "for itself"),
+    (
+        "fallback of itself",
+        plan(tool(on_error={"instead": "a"})),
+        "instead",
+        "nodes[0].on_error.instead",
+        "its own fallback node",
+    ),
     (
         "group of nobody",
         plan(tool(), groups=[["a", "z"]]),
@@ -201,10 +207,10 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         "answer.x[1]",
         "`$zz` refers to no node",
     ),
-    ("answer of text", plan(tool(), answer="a"), "answer", "answer", "holds no reference; write `$node`"),
-    ("answer of an object", plan(tool(), answer={"a": "a", "b": 7}), "answer", "answer", "holds no reference"),
-    ("answer of a dollar", plan(tool(), answer="$$a"), "answer", "answer", "holds no reference"),
-    ("answer malformed", plan(tool(), answer="$a ${a.}"), "reference", "answer", '"${a.}" is no reference'),
+    ("answer of text", plan(tool(), answer="a"), "answer", "answer", "has no reference; write `$node`"),
+    ("answer of an object", plan(tool(), answer={"a": "a", "b": 7}), "answer", "answer", "has no reference"),
+    ("answer of a dollar", plan(tool(), answer="$$a"), "answer", "answer", "has no reference"),
+    ("answer malformed", plan(tool(), answer="$a ${a.}"), "reference", "answer", '"${a.}" is not a reference'),
     (
         "answer left out",
         {"nodes": [tool(), llm("b")]},
@@ -225,7 +231,7 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         plan(llm("b", "Sum ${a b} up")),
         "reference",
         "nodes[0].prompt",
-        '"${a b}" is no reference; write ${node',
+        '"${a b}" is not a reference; write ${node',
     ),
     ("malformed unclosed", plan(llm("b", "Sum ${a.items")), "reference", "nodes[0].prompt", "`$$` for a dollar"),
     (
@@ -233,7 +239,7 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         plan(tool(), each(do={"kind": "tool", "tool": "read", "args": {"path": "${item path}"}})),
         "reference",
         "nodes[1].do.args.path",
-        '"${item path}" is no reference',
+        '"${item path}" is not a reference',
     ),
     (
         "input undeclared",
@@ -405,7 +411,7 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         plan(tool(), each(over="items of $a")),
         "reference",
         "nodes[1].over",
-        "is no reference; write `$node.items`",
+        "is not a reference; write `$node.items`",
     ),
     (
         "as of a node",
@@ -435,14 +441,14 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         plan(tool(), each(do={"kind": "llm", "prompt": "x", "context": {"over": "summarise"}})),
         "not_built",
         "nodes[1].do.context.over",
-        "a map's template cannot summarise what is too long yet; leave `over` out",
+        "a model call in a map cannot summarise long inputs yet; leave `over` out",
     ),
     (
-        "a reader with a stand-in",
+        "a reader with a fallback node",
         plan(tool(), llm("b", "$a", context={"over": "reference"}, on_error={"instead": "c"}), tool("c")),
         "instead",
         "nodes[1]",
-        "a model with `over: reference` cannot have a stand-in",
+        "a model with `over: reference` cannot have a fallback node",
     ),
     (
         "a reader without turns",
@@ -625,7 +631,7 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         plan(tool(on_error={"instead": "s"}), tool("b", on_error={"instead": "s"}), tool("s"), llm("c", "$a $b")),
         "instead",
         "nodes[1].on_error.instead",
-        "`s` already stands in for `a`; give each its own",
+        "`s` is already the fallback node of `a`; give each node its own",
     ),
     (
         "stand-in that is needed",
@@ -698,7 +704,7 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         plan(tool(), llm("b", "$a"), groups=[["a", "b"]]),
         "group",
         "groups[0][1]",
-        "`b` is of kind llm; an group",
+        "`b` is of kind llm, and a group",
     ),
 ]
 

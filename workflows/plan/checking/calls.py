@@ -1,0 +1,100 @@
+"""Whether a node's call can be made: its tool and arguments, its model, and the tools that a model may use."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from workflows.plan.checking.symbols import SymbolTable
+from workflows.plan.language import json_schema
+from workflows.plan.language.dependencies import work_of
+from workflows.plan.language.json_schema import Schema, Violation
+from workflows.plan.language.nodes import AgentCall, Instead, MapNode, ModelCall, Node, ToolCall
+from workflows.plan.language.problems import Problem, Where
+from workflows.plan.language.references import parse_reference, references_in
+from workflows.plan.language.text import format_name, nearest_or_known
+
+
+def argument_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
+    """Yield what is wrong with a tool call: an unknown tool, unknown, missing or mistyped arguments.
+
+    Nothing without a catalogue.
+    """
+    work = work_of(node)
+    if scope.tools is None or not isinstance(work, ToolCall):
+        return
+    inside: Where = (*where, "do") if isinstance(node, MapNode) else where
+    tool = scope.tools.get(work.tool)
+    if tool is None:
+        yield _unknown_tool(scope.tools, work.tool, (*inside, "tool"))
+        return
+    schema = tool.get("schema") or {}
+    defs = json_schema.definitions(schema)
+
+    def on_text(place: Where, text: str, part: Schema) -> Iterator[Violation] | None:
+        return _text_violations(scope, node, place, text, part, defs)
+
+    for place, sentence in json_schema.violations(work.args, schema, on_text=on_text):
+        at: Where = ("args", *place) if "args" in work.model_fields_set else ()
+        yield Problem("argument", (*inside, *at), f"{work.tool}: {sentence}")
+
+
+def _text_violations(
+    scope: SymbolTable, node: Node, place: Where, text: str, schema: Schema, defs: dict[str, Any]
+) -> Iterator[Violation] | None:
+    """Judge a string with references: a reference alone keeps its type, inside text it becomes text."""
+    if "$" not in text or next(references_in(text), None) is None:
+        if len(text) > json_schema.PATTERN_CHARACTERS and "pattern" in schema:
+            return json_schema.violations(text, {**schema, "pattern": None, "$defs": defs}, place)
+        return None
+    whole = parse_reference(text)
+    if whole is not None:
+        given = scope.outputs.types_at(whole, node if isinstance(node, MapNode) else None)
+    else:
+        given = frozenset(("string",))
+    wanted = json_schema.types_of(schema, defs)
+    if not given or not wanted or given & wanted or ("integer" in given and "number" in wanted):
+        return iter(())
+    what = f"{format_name(text)} gives" if whole is not None else "text with references in it is"
+    return iter([(place, f"{what} {' or '.join(sorted(given))}; wanted {' or '.join(sorted(wanted))}")])
+
+
+def model_problems(node: Node, index: int, models: tuple[str, ...]) -> Iterator[Problem]:
+    """Yield the problem of a model that no provider serves."""
+    work = work_of(node)
+    if isinstance(work, ModelCall) and work.model is not None and work.model.partition(":")[0] not in models:
+        message = f"model {format_name(work.model)} is not built yet; built: {', '.join(models)}"
+        yield Problem("model", ("nodes", index, *(("do",) if isinstance(node, MapNode) else ()), "model"), message)
+
+
+def turn_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
+    """Yield what is wrong with the tools of a model or sub-agent, and with a model's further turns."""
+    work = work_of(node)
+    inside: Where = (*where, "do") if isinstance(node, MapNode) else where
+    if isinstance(work, ModelCall):
+        yield from _turns(node, work, where, inside)
+    for position, name in enumerate((isinstance(work, ModelCall | AgentCall) and work.tools) or ()):
+        if scope.tools is not None and name not in scope.tools:
+            yield _unknown_tool(scope.tools, name, (*inside, "tools", position))
+
+
+def _unknown_tool(tools: dict[str, dict[str, Any]], name: str, where: Where) -> Problem:
+    return Problem(
+        "unknown_tool", where, f"there is no tool {format_name(name)}{nearest_or_known(name, sorted(tools))}"
+    )
+
+
+def _turns(node: Node, work: ModelCall, where: Where, inside: Where) -> Iterator[Problem]:
+    over = work.context.over
+    if isinstance(node, MapNode):
+        if work.tools:
+            message = "a model call in a map cannot use tools yet; leave `tools` out"
+            yield Problem("not_built", (*inside, "tools"), message)
+        if over != "truncate":
+            message = f"a model call in a map cannot {over} long inputs yet; leave `over` out"
+            yield Problem("not_built", (*inside, "context", "over"), message)
+    elif isinstance(node.on_error, Instead) and (work.loops or over == "summarise"):
+        has = "tools" if work.tools else f"`over: {over}`"
+        message = f"a model with {has} cannot have a fallback node; use a fallback value or skip"
+        yield Problem("instead", where, message)
+    if over == "reference" and work.max_turns < 2:
+        message = "is 1, and a model that reads on needs a turn to answer; write 2 or more"
+        yield Problem("limit", (*inside, "max_turns"), message)
