@@ -78,7 +78,7 @@ class ModelCalls:
             model="",
             goal=context.checked.goal,
             prompt=prompt.prompt,
-            template=context.binder.worded(work.prompt, node),
+            template=context.binder.with_own_values(work.prompt, node),
             inputs=context.binder.inputs(node),
             output_schema=work.output_schema,
             system=prompt.system,

@@ -23,7 +23,7 @@ from workflows.plan.language.problems import place_of
 TRIES = 2
 """Attempts that a model gets before the next of its list."""
 
-_HOPELESS = (KeyRefused, QuotaUsedUp, UnknownModel)
+_TAKEN_OVER_AT_ONCE = (KeyRefused, QuotaUsedUp, UnknownModel)
 _WIRES: Mapping[str, type[WireFormat]] = {"openai": OpenAI, "anthropic": Anthropic}
 
 
@@ -39,8 +39,8 @@ class Meter(Protocol):
         ...
 
 
-class Uncounted:
-    """A meter that keeps nothing."""
+class NoMeter:
+    """Counts nothing."""
 
     def called(self, provider: str, outcome: str, reply: ModelReply | None) -> None:
         """Do nothing."""
@@ -57,7 +57,7 @@ class Models:
     ) -> None:
         self._providers = providers
         self._settings = settings or ModelSettings()
-        self._meter = meter or Uncounted()
+        self._meter = meter or NoMeter()
         self._limiters = {name: Limiter(name) for name in providers}
 
     @classmethod
@@ -73,7 +73,7 @@ class Models:
 
     @property
     def rates(self) -> dict[str, int]:
-        """The calls a minute of each provider's queue, where somebody said how many it takes."""
+        """The calls a minute of each provider's queue, where it is configured."""
         return {llm_queue(name): calls for name, calls in self._settings.rates.items()}
 
     async def chosen(self) -> dict[Role, list[str]]:
@@ -99,7 +99,7 @@ class Models:
         for name in names[first:-1]:
             try:
                 return await self._answer(replace(request, model=name))
-            except _HOPELESS:
+            except _TAKEN_OVER_AT_ONCE:
                 continue
         return await self._answer(replace(request, model=names[-1]))
 

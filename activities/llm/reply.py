@@ -33,7 +33,7 @@ class UnreadableReply(Exception):
 
 @dataclass(frozen=True, slots=True)
 class JoinerReply:
-    """What a joiner said: `output` in the form `{answer, evidence}` of every joiner, or a delta; and what was wrong."""
+    """A joiner's reply: `output` as `{answer, evidence}`, or a `delta` to the plan; and what was left out."""
 
     output: dict[str, Any] | None = None
     delta: Delta | None = None
@@ -44,7 +44,7 @@ def read_reply(
     text: str, results: Mapping[str, Result], tools: Tools | None = None, known: Sequence[str] = ()
 ) -> JoinerReply:
     """Return what a reply says. Text that is no JSON is the answer. `known` are the nodes of the plan, which new lines
-    may refer to; without `tools` none may be added. Raises ReplyFault; nothing else.
+    may refer to; without `tools` none may be added. Raises UnreadableReply; nothing else.
     """
     try:
         data, _ = extract_json(text)
@@ -63,8 +63,8 @@ def read_reply(
     return _answer(text.strip(), (), results)
 
 
-def _delta(said: Any, reader: LineReader) -> JoinerReply:
-    fields = said if isinstance(said, dict) else {"nodes": said}
+def _delta(request: Any, reader: LineReader) -> JoinerReply:
+    fields = request if isinstance(request, dict) else {"nodes": request}
     nodes = fields.get("nodes")
     if isinstance(nodes, str):
         events = reader.feed(nodes) + reader.close()
@@ -81,12 +81,12 @@ def _delta(said: Any, reader: LineReader) -> JoinerReply:
     return JoinerReply(delta=Delta(" ".join(why.split())[:500], tuple(nodes), fields.get("answer")))
 
 
-def _answer(answer: Any, said: Any, results: Mapping[str, Result]) -> JoinerReply:
+def _answer(answer: Any, evidence_data: Any, results: Mapping[str, Result]) -> JoinerReply:
     """Return the answer with the evidence that stands, numbered by its marks; the others' marks go.
 
     Brackets that mark no entry, and what stands in code, are left as they are.
     """
-    entries = said if isinstance(said, list) else []
+    entries = evidence_data if isinstance(evidence_data, list) else []
     warnings: list[str] = []
     numbers: dict[int, str] = {}
     evidence: list[dict[str, Any]] = []
@@ -110,8 +110,8 @@ def _numbered(mark: re.Match[str], numbers: Mapping[int, str], most: int) -> str
     """Return a mark as its evidence is numbered now. One of no entry is left, unless it would name another's."""
     if mark["code"]:
         return mark[0]
-    said = int(mark["n"])
-    number = numbers.get(said, "" if 0 < said <= most else mark["n"])
+    written = int(mark["n"])
+    number = numbers.get(written, "" if 0 < written <= most else mark["n"])
     return mark[0].replace(mark["n"], number) if number else ""
 
 
@@ -156,8 +156,8 @@ def _plain(text: str) -> str:
     return " ".join(text.translate(_STRAIGHT).split()).strip("\"'. …").lower()
 
 
-def _line(said: Any) -> str:
-    return " ".join(said.split())[:1000] if isinstance(said, str) else ""
+def _line(text: Any) -> str:
+    return " ".join(text.split())[:1000] if isinstance(text, str) else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,13 +32,13 @@ LONGEST_PUT_OFF = 10.0
 """Seconds of such a wait, unless the provider's own is longer."""
 
 
-async def _unrecorded(*_: Any) -> None:
-    """There is nobody to tell."""
+async def _record_nothing(*_: Any) -> None:
+    """Record nothing."""
 
 
 @dataclass(slots=True)
 class Attempts:
-    """The attempts of the activity that runs now; `said` is its progress, for the heartbeat.
+    """The attempts of the activity that runs now; `status` says how far it is, for the heartbeat.
 
     `spent` is what calls of all its attempts used but for `open`, the last call of this one: the most that it may use
     until it ends, then what it did. `cut` is what was open when an attempt before this one was cut off; a node that
@@ -51,27 +51,27 @@ class Attempts:
     spent: Usage = NO_USAGE
     cut: Usage = NO_USAGE
     open: Usage = NO_USAGE
-    said: str = ""
+    status: str = ""
     allowed: int | None = None
     left: Mapping[str, int] = field(default_factory=dict)
-    record: Callable[..., Awaitable[None]] = _unrecorded
+    record: Callable[..., Awaitable[None]] = _record_nothing
 
     @classmethod
     def of_this_activity(cls) -> Self:
         """Read Temporal's count and the last attempt's heartbeat."""
         info = activity.info()
         if len(info.heartbeat_details) < 4:
-            return cls(info.attempt, 0, record=_recorded)
+            return cls(info.attempt, 0, record=_record_heartbeat)
         _, refused, spent, cut = info.heartbeat_details
-        return cls(info.attempt - refused, refused, Usage(*spent), Usage(*cut), record=_recorded)
+        return cls(info.attempt - refused, refused, Usage(*spent), Usage(*cut), record=_record_heartbeat)
 
     def progress(self, line: str) -> None:
         """Note how far the activity is."""
-        self.said = line[:200]
+        self.status = line[:200]
 
     def beat(self) -> tuple[str, int, Usage, Usage]:
         """Return the details of a heartbeat."""
-        return self.said, self.refused, self.spent, self.cut.plus(self.open)
+        return self.status, self.refused, self.spent, self.cut.plus(self.open)
 
     async def begin(self, sent: Usage, most: Usage) -> None:
         """A call that sends `sent` is about to go out, and uses `most` at the most: the server knows when this returns.
@@ -98,7 +98,7 @@ class Attempts:
         after = self.spent.plus(sent)
         short = [name for name, left in self.left.items() if getattr(after, name) >= left]
         if any(self.spent) and short:
-            used = ", ".join(f"{name} {_shown(name, getattr(self.spent, name), self.left[name])}" for name in short)
+            used = ", ".join(f"{name} {_used_of(name, getattr(self.spent, name), self.left[name])}" for name in short)
             raise BudgetExceeded(
                 f"the budget does not cover another attempt: earlier ones used of what was left ({used}); "
                 "raise the budget and retry the node"
@@ -129,11 +129,11 @@ class Attempts:
         return failure(error, attempt=self.own, final=final, wait=wait, spent=spent)
 
 
-def _shown(name: str, used: int, left: int) -> str:
+def _used_of(name: str, used: int, left: int) -> str:
     return f"${dollars(used):g} of ${dollars(left):g}" if name == "cost" else f"{used:,} of {left:,}"
 
 
-async def _recorded(*details: Any) -> None:
+async def _record_heartbeat(*details: Any) -> None:
     """Beat, and return when the server has it. The SDK's own heartbeat comes first: an older one may still wait there
     to be sent. A cancellation is left to it too.
     """

@@ -53,12 +53,15 @@ class Binder:
         self._values: dict[str, Any] = {}
 
     async def load(self, node: Node, address: Address) -> None:
-        """Load what the node reads and what it is told of. Raises BindError, BodyMissing, StoreUnavailable."""
+        """Load the outputs that the node reads, and how its inputs ended.
+
+        Raises BindError, BodyMissing, StoreUnavailable.
+        """
         over = _list_of(node, address)
         self._values = {name: await self.value(name) for name in dependencies.reads_of(node) if name != over}
-        told = dependencies.inputs_of(node)
-        if told:
-            self._values[node.id] = await self.settled(told)
+        inputs = dependencies.inputs_of(node)
+        if inputs:
+            self._values[node.id] = await self.settled(inputs)
         self._values |= {"input": self._checked.inputs, "goal": self._checked.goal}
         if isinstance(node, MapNode) and address.item is not None:
             self._values[node.as_] = await self._item(node, address.item, over)
@@ -95,8 +98,8 @@ class Binder:
         """Return `value` with every reference replaced. Raises BindError."""
         return bind(value, self.lookup)
 
-    def worded(self, prompt: str, node: Node) -> str:
-        """Return a prompt with what it was given in few words put in place: inputs, the goal, a map's item.
+    def with_own_values(self, prompt: str, node: Node) -> str:
+        """Return a prompt with short values of the run's own in place: inputs, the goal, a map's item.
 
         References to outputs of nodes, and to anything long, stay references. Raises BindError.
         """

@@ -27,9 +27,9 @@ class EffectLedger:
     async def enter(self, run_prefix: str, key: str, tool: str, call: Callable[[], Awaitable[Any]]) -> Any:
         """Await `call`, the one attempt at an effect that the idempotency key stands for, and return its result.
 
-        Raises UnknownOutcome without having called anything if an earlier attempt left its intent, and in place of
-        whatever leaves open if there was an effect. A ToolError says that there was none: the intent is taken back,
-        and another attempt is free to try. When this process dies, or is told to stop, the intent stays.
+        Raises UnknownOutcome without having called anything if an earlier attempt left its intent, and in place of any
+        error that leaves open whether there was an effect. A ToolError says that there was none: the intent is taken
+        back, and another attempt may try. When this process dies or is stopped, the intent stays.
         """
         intent, own = f"{digest_of(key.encode())}.intent", secrets.token_hex(8).encode()
         if await self.store.mark(run_prefix, intent, own) != own:

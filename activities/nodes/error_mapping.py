@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from temporalio.exceptions import ApplicationError
 
 from activities.providers import ProviderError
-from activities.storage.artifacts import BodyMissing, StoreUnavailable
+from activities.storage.artifacts import BodyMissing
 from activities.storage.redaction import redact
 from activities.toolbox import ToolError
 from workflows.plan.language.facts import FactTooLarge
@@ -85,6 +85,3 @@ def failure(
         non_retryable=final or not retryable(error),
         next_retry_delay=timedelta(seconds=max(after, 0.001)) if after is not None else None,
     )
-
-
-__all__ = ["NodeTimeout", "OutputRefused", "StoreUnavailable", "failure", "kind_of", "message_of", "retryable"]

@@ -178,14 +178,14 @@ class NodeRunner:
         ledger, call = EffectLedger(self.store), partial(tool.call, arguments, tool_context)
         return NodeOutput(await ledger.enter(context.run_prefix, tool_context.idempotency_key, tool.name, call))
 
-    async def _keep(self, context: NodeContext, made: NodeOutput) -> NodeReply:
-        wanted, inline = _wanted_of(context) if not made.more else ([], False)
-        reply = await keep(self.store, context.run_prefix, made.output, wanted, inline=inline)
+    async def _keep(self, context: NodeContext, output: NodeOutput) -> NodeReply:
+        wanted, inline = _wanted_of(context) if not output.more else ([], False)
+        reply = await keep(self.store, context.run_prefix, output.output, wanted, inline=inline)
         extra: dict[str, object] = {"attempt": context.attempts.own} if context.attempts.own > 1 else {}
-        if any(made.usage):
-            extra["usage"] = made.usage
-        if made.more:
-            extra["more"] = made.more
+        if any(output.usage):
+            extra["usage"] = output.usage
+        if output.more:
+            extra["more"] = output.more
         return reply.model_copy(update=extra)
 
 

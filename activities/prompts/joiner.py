@@ -1,4 +1,4 @@
-"""What a joiner is told: the goal, every result with its node and status, and how to answer or ask for more."""
+"""The prompt of a joiner: the goal, every result with its node and status, and how to answer or ask for more."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -57,7 +57,7 @@ class Replanning:
 
 
 def system(replanning: Replanning | None) -> str:
-    """Return what a joiner is told of its work; without `replanning` it must answer."""
+    """Return a joiner's system prompt; without `replanning` it must answer."""
     parts = [roles.system("joiner"), _ANSWER]
     if replanning is not None:
         tools, first = format_tools(replanning.catalogue), replanning.first
@@ -81,18 +81,18 @@ def prompt(
     request = [goal, *([asked] if asked and asked != goal else [])]
     blocks = fenced_blocks({**(given or {}), **values_or_errors(results)}, budget)
     named = ["What the goal names in brackets:", *(blocks[name] for name in given)] if given else []
-    told = format_ends(results, blocks)
-    return "\n\n".join(["The goal:", *request, *named, "The results:", *(told or ["There are none."])])
+    ends = format_ends(results, blocks)
+    return "\n\n".join(["The goal:", *request, *named, "The results:", *(ends or ["There are none."])])
 
 
 def format_objections(objections: Sequence[str]) -> str:
     """Return why the nodes that the joiner asked for could not be added."""
-    told = "\n".join(f"- {objection}" for objection in objections)
-    return f"The lines that you asked for last time cannot be added:\n{told}\nMend them, or answer."
+    lines = "\n".join(f"- {objection}" for objection in objections)
+    return f"The lines that you asked for last time cannot be added:\n{lines}\nMend them, or answer."
 
 
 def _named(reference: Reference, lookup: Callable[[str], Any], results: Mapping[str, Result]) -> str:
-    """A goal or input stands in the text. A result is only named, and a join of results is told one by one."""
+    """A goal or input stands in the text. A result is only named, and a join of results is listed one by one."""
     if reference.node in ("goal", "input"):
         return as_text(resolve(reference, lookup(reference.node)))
     return f"[{reference.node}{path_text(reference.path)}]" if reference.node in results else ""

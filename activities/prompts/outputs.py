@@ -61,8 +61,8 @@ def results_of(inputs: Mapping[str, Any], gathered: Mapping[str, Sequence[str]])
 def _ends_of(names: Sequence[str], value: Any) -> bool:
     """Whether a value tells how these nodes ended; a fallback or a stand-in may have given another."""
     ends = value if isinstance(value, list) else []
-    told = [end["id"] for end in ends if isinstance(end, dict) and set(end) == _SETTLED and end["status"] in _STATUSES]
-    return told == list(names)
+    ids = [end["id"] for end in ends if isinstance(end, dict) and set(end) == _SETTLED and end["status"] in _STATUSES]
+    return ids == list(names)
 
 
 CONTEXT_TOKENS = Context().tokens
@@ -119,7 +119,7 @@ def tokens_of(text: str) -> int:
 
 
 def untrusted_values(template: str, lookup: Callable[[str], Any]) -> dict[str, Any]:
-    """Return what a template refers to that was said by somebody else, by the name that it has in the prompt.
+    """Return what a template refers to that is not the run's own, by its name in the prompt.
 
     Raises BindError.
     """
@@ -145,7 +145,7 @@ def fill_template(template: str, lookup: Callable[[str], Any], named: Mapping[st
 
 
 def bind_goal(goal: str, lookup: Callable[[str], Any]) -> tuple[str, dict[str, str]]:
-    """Return a sub-agent's goal, and what it refers to that was said by somebody else: by the name that the goal has
+    """Return a sub-agent's goal, and what it refers to that is not the run's own: by the name that the goal has
     in brackets instead, within a prompt's budget. The name is none of the sub-agent's own nodes. Raises BindError.
     """
     named = {f"{GIVEN}{name}": value for name, value in untrusted_values(goal, lookup).items()}
@@ -167,13 +167,13 @@ def fill_prompt(
     """Return a prompt with its references filled in, with what is `given` by name with the goal in it, and with how the
     nodes of `ended` have ended.
 
-    The goal, the run's inputs, numbers and truth values stand where they are referred to. Everything else was said by
-    somebody else: its place has the reference's name in brackets, and the text follows in a fence. Raises BindError.
+    The goal, the run's inputs, numbers and truth values stand where they are referred to. Everything else comes from
+    elsewhere: its place has the reference's name in brackets, and the text follows in a fence. Raises BindError.
     """
     own, ended, given = untrusted_values(template, lookup), ended or {}, given or {}
     blocks = fenced_blocks({**given, **own, **values_or_errors(ended)}, budget)
-    told = [blocks[name] for name in (*given, *own) if name not in ended]
-    return "\n\n".join([fill_template(template, lookup, own), *told, *format_ends(ended, blocks)])
+    named = [blocks[name] for name in (*given, *own) if name not in ended]
+    return "\n\n".join([fill_template(template, lookup, own), *named, *format_ends(ended, blocks)])
 
 
 def values_or_errors(results: Mapping[str, Result]) -> dict[str, Any]:
@@ -234,12 +234,12 @@ def _parts(text: str) -> list[str]:
 
 def _summed_up(name: str, text: str, summaries: Sequence[str | None], share: int) -> str:
     """Return the summaries of a text's parts; a part without one is cut, and so is what follows the parts."""
-    told = []
+    texts = []
     for number, (part, summary) in enumerate(zip(_parts(text), summaries, strict=False), 1):
         place = f"part {number} of {name}" if len(summaries) > 1 else name
-        told.append(cut(place, part, share // len(summaries)) if summary is None else summary)
+        texts.append(cut(place, part, share // len(summaries)) if summary is None else summary)
         text = text[len(part) :]
-    return "\n\n".join([*told, *([_mark(f"{len(text):,} more characters of {name}")] if text else [])])
+    return "\n\n".join([*texts, *([_mark(f"{len(text):,} more characters of {name}")] if text else [])])
 
 
 def _name(reference: Reference) -> str:

@@ -1,4 +1,4 @@
-"""What a planner is told: how to write a plan, with which tools, and what was wrong with its last one."""
+"""The prompt of a planner: how to write a plan, with which tools, and what was wrong with its last one."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -106,8 +106,8 @@ def prompt(goal: str, given: Mapping[str, str]) -> str:
     `given` is what it names in brackets.
     """
     asked = f"Plan this goal. It may only use the tools above, whatever it says.\n\n{fenced('goal', goal)}"
-    told = [_GIVEN, *(fenced(name, text) for name, text in given.items())] if given else []
-    return "\n\n".join([asked, *told])
+    blocks = [_GIVEN, *(fenced(name, text) for name, text in given.items())] if given else []
+    return "\n\n".join([asked, *blocks])
 
 
 def fill_goal(goal: str, given: Mapping[str, str]) -> str:
@@ -116,11 +116,11 @@ def fill_goal(goal: str, given: Mapping[str, str]) -> str:
     return re.sub(rf"\[({names})\]", lambda found: given[found[1]], goal) if given else goal
 
 
-def repair_messages(said: str, problems: Sequence[str], ids: Sequence[str]) -> tuple[Message, ...]:
+def repair_messages(text: str, problems: Sequence[str], ids: Sequence[str]) -> tuple[Message, ...]:
     """Return the turns that ask for a better plan. `ids` are the draft's nodes in order, to name lines by."""
-    told = "\n".join(f"- {with_line_numbers(problem, ids)}" for problem in problems)
-    text = f"This plan cannot run:\n{told}\n\nWrite the whole plan again with these mended."
-    return Message("assistant", said or "(nothing)"), Message("user", text)
+    lines = "\n".join(f"- {with_line_numbers(problem, ids)}" for problem in problems)
+    request = f"This plan cannot run:\n{lines}\n\nWrite the whole plan again with these mended."
+    return Message("assistant", text or "(nothing)"), Message("user", request)
 
 
 def with_line_numbers(problem: str, ids: Sequence[str]) -> str:

@@ -41,12 +41,12 @@ def summary_prompt(excerpt: Excerpt, text: str, template: str, lookup: Callable[
         return f"[{reference.node}{path_text(reference.path)}]"
 
     goal, task = as_text(lookup("goal")), filled(template, write).strip()
-    told = [f"The goal:\n\n{goal}"] if goal else []
+    parts = [f"The goal:\n\n{goal}"] if goal else []
     if task != goal:
-        told.append(f"Another model works on this:\n\n{cut('the task', task, TASK_TOKENS)}")
+        parts.append(f"Another model works on this:\n\n{cut('the task', task, TASK_TOKENS)}")
     which = f"Part {excerpt.part} of {excerpt.parts} of [{excerpt.name}]" if excerpt.parts > 1 else f"[{excerpt.name}]"
-    told.append(
+    parts.append(
         f"{which} is below. Sum up in at most {max(20, excerpt.tokens // 2)} words what it says that matters for this: "
         "your summary is read in its place. Reply with the summary alone."
     )
-    return "\n\n".join([*told, fenced(excerpt.name, text)])
+    return "\n\n".join([*parts, fenced(excerpt.name, text)])

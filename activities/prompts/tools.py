@@ -20,9 +20,9 @@ def _tool(entry: dict[str, Any]) -> str:
     fields, defs = _properties(wanted), json_schema.definitions(wanted)
     required = wanted.get("required") or ()
     arguments = ", ".join(_argument(name, part, defs, required) for name, part in fields.items())
-    said = [f"  {name}: {_line(part['description'])}" for name, part in fields.items() if part.get("description")]
+    about = [f"  {name}: {_line(part['description'])}" for name, part in fields.items() if part.get("description")]
     gives = entry.get("output_schema")
-    lines = [f"{entry['name']}({arguments})", f"  {_line(entry.get('description') or '')}", *said]
+    lines = [f"{entry['name']}({arguments})", f"  {_line(entry.get('description') or '')}", *about]
     if isinstance(gives, dict):
         lines.append(f"  gives {shape(gives, json_schema.definitions(gives))}")
     return "\n".join(line for line in lines if line.strip())

@@ -52,18 +52,18 @@ class Anthropic:
             body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
         return body
 
-    def take(self, draft: ReplyBuilder, data: Any) -> bool:
+    def take(self, reply: ReplyBuilder, data: Any) -> bool:
         """Take an event by its type; unknown ones and pings are signs of life."""
         kind = data["type"]
         if kind == "message_start":
-            self._usage(draft, data["message"].get("usage") or {})
+            self._usage(reply, data["message"].get("usage") or {})
         elif kind == "content_block_start":
-            self._block(draft, data["index"], data["content_block"])
+            self._block(reply, data["index"], data["content_block"])
         elif kind == "content_block_delta":
-            self._delta(draft, data["index"], data["delta"])
+            self._delta(reply, data["index"], data["delta"])
         elif kind == "message_delta":
-            self._usage(draft, data.get("usage") or {})
-            self._stop(draft, data["delta"].get("stop_reason"))
+            self._usage(reply, data.get("usage") or {})
+            self._stop(reply, data["delta"].get("stop_reason"))
         return bool(kind == "message_stop")
 
     def _tools(self, body: dict[str, Any], request: ModelRequest) -> None:
@@ -83,47 +83,47 @@ class Anthropic:
                 for entry in entries
             ]
 
-    def take_whole(self, draft: ReplyBuilder, data: Any) -> None:
+    def take_whole(self, reply: ReplyBuilder, data: Any) -> None:
         """Take a message whose blocks are complete."""
         for index, block in enumerate(data["content"]):
-            self._block(draft, index, block)
-        self._usage(draft, data.get("usage") or {})
-        self._stop(draft, data.get("stop_reason"))
+            self._block(reply, index, block)
+        self._usage(reply, data.get("usage") or {})
+        self._stop(reply, data.get("stop_reason"))
 
-    def _block(self, draft: ReplyBuilder, index: int, block: dict[str, Any]) -> None:
+    def _block(self, reply: ReplyBuilder, index: int, block: dict[str, Any]) -> None:
         kind = block["type"]
         if kind == "text":
-            draft.add_text(block.get("text") or "")
+            reply.add_text(block.get("text") or "")
         elif kind == "tool_use":
             given = block.get("input") or {}  # complete here only when nothing is streamed
             arguments = json.dumps(given, ensure_ascii=False) if given else ""
-            draft.add_call(index, name=block["name"], call_id=block["id"], arguments=arguments)
+            reply.add_call(index, name=block["name"], call_id=block["id"], arguments=arguments)
         elif kind in ("thinking", "redacted_thinking"):
-            draft.thinking[index] = dict(block)
+            reply.thinking[index] = dict(block)
 
-    def _delta(self, draft: ReplyBuilder, index: int, delta: dict[str, Any]) -> None:
+    def _delta(self, reply: ReplyBuilder, index: int, delta: dict[str, Any]) -> None:
         kind = delta["type"]
         if kind == "text_delta":
-            draft.add_text(delta["text"])
+            reply.add_text(delta["text"])
         elif kind == "input_json_delta":
-            draft.add_call(index, arguments=delta["partial_json"])
-        elif kind in ("thinking_delta", "signature_delta") and index in draft.thinking:
+            reply.add_call(index, arguments=delta["partial_json"])
+        elif kind in ("thinking_delta", "signature_delta") and index in reply.thinking:
             name = kind.removesuffix("_delta")
-            draft.thinking[index][name] = draft.thinking[index].get(name, "") + delta[name]
-            draft.add_thought(delta.get("thinking", ""))
+            reply.thinking[index][name] = reply.thinking[index].get(name, "") + delta[name]
+            reply.add_thought(delta.get("thinking", ""))
 
-    def _stop(self, draft: ReplyBuilder, reason: str | None) -> None:
+    def _stop(self, reply: ReplyBuilder, reason: str | None) -> None:
         if reason == "refusal":
-            draft.refusal = draft.refusal or ""
+            reply.refusal = reply.refusal or ""
         if reason:
-            draft.stop = _STOPS.get(reason, "end")
+            reply.stop = _STOPS.get(reason, "end")
 
-    def _usage(self, draft: ReplyBuilder, usage: dict[str, Any]) -> None:
+    def _usage(self, reply: ReplyBuilder, usage: dict[str, Any]) -> None:
         """Cached input is input: its price is another, but it fills the context as well."""
         if isinstance(usage.get("input_tokens"), int):
             cached = [usage.get(f"cache_{what}_input_tokens") for what in ("creation", "read")]
-            draft.input_tokens = usage["input_tokens"] + sum(tokens for tokens in cached if isinstance(tokens, int))
-        draft.output_tokens = count(usage.get("output_tokens"), draft.output_tokens)
+            reply.input_tokens = usage["input_tokens"] + sum(tokens for tokens in cached if isinstance(tokens, int))
+        reply.output_tokens = count(usage.get("output_tokens"), reply.output_tokens)
 
 
 def _messages(request: ModelRequest, without: Without) -> list[dict[str, Any]]:

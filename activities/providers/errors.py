@@ -53,9 +53,9 @@ class ContextTooLong(ProviderError):
 
 
 class CallRefused(ProviderError):
-    """The server does not take the call as it is. `said` is its answer in lower case."""
+    """The server does not take the call as it is. `text` is its answer in lower case."""
 
-    said = ""
+    text = ""
 
 
 class QuotaUsedUp(ProviderError):
@@ -137,12 +137,12 @@ def error_of(server: Server, model: str, status: int, headers: Mapping[str, str]
 
     408, 409, 425, 429 and 5xx are tried again, unless the account is used up; every other status is final.
     """
-    code, message = _said(body)
+    code, message = _code_and_message(body)
     wait = retry_after(headers)
-    told = f"{code} {message}".lower()[:2000]
+    text = f"{code} {message}".lower()[:2000]
     quote = f": {quoted(message, server)}" if message else ""
     where = f"{server.provider} at {server.shown}"
-    if _used_up(status, code.lower(), told):
+    if _used_up(status, code.lower(), text):
         return QuotaUsedUp(f"{where} has no quota left for this account ({status}){quote}")
     if status in (401, 403):
         todo = f"check {server.key_variable}" if server.key else f"set {server.key_variable}"
@@ -151,27 +151,27 @@ def error_of(server: Server, model: str, status: int, headers: Mapping[str, str]
         return RateLimited(f"{where} limits the rate ({status}){quote}", retryable=True, retry_after=wait)
     if status in _RETRIED or status >= 500:
         return ServerFailed(f"{where} failed ({status}){quote}", retryable=True, retry_after=wait)
-    if status == 413 or (status in (400, 422) and _TOO_LONG.search(told)):
+    if status == 413 or (status in (400, 422) and _TOO_LONG.search(text)):
         return ContextTooLong(f"the call is too long for {model} ({status}){quote}")
-    if _NO_MODEL.search(told) or (status == 404 and model.partition(":")[2].lower() in told):
+    if _NO_MODEL.search(text) or (status == 404 and model.partition(":")[2].lower() in text):
         todo = "change SENNIT_MODEL, or `model` in the plan"
         return UnknownModel(f"{where} has no model {model.partition(':')[2]!r} ({status}); {todo}{quote}")
     if status in (404, 405) or 300 <= status < 400:
         return CallRefused(f"{where} has nothing at this address ({status}); check {server.url_variable}{quote}")
     refused = CallRefused(f"{where} refuses the call ({status}){quote}")
-    refused.said = told
+    refused.text = text
     return refused
 
 
-def _used_up(status: int, code: str, told: str) -> bool:
+def _used_up(status: int, code: str, text: str) -> bool:
     """Whether the account is empty. Of a 429 only its code says so: rate limits speak of quotas and billing too."""
     if status == 429:
         return "insufficient_quota" in code and "rate_limit" not in code
-    return status < 404 and bool(_USED_UP.search(told))
+    return status < 404 and bool(_USED_UP.search(text))
 
 
 def error_within(server: Server, model: str, data: Any) -> ProviderError:
-    """Return what an error means that came inside a stream, after its status said that all is well."""
+    """Return what an error inside a stream means, which comes after a status of 200."""
     error = data.get("error", data) if isinstance(data, dict) else {}
     kinds = [error.get(name) for name in ("code", "type")] if isinstance(error, dict) else []
     status = next((kind for kind in kinds if isinstance(kind, int) and 400 <= kind < 600), None)
@@ -188,7 +188,7 @@ def quoted(text: str, server: Server) -> str:
     return line if len(line) <= QUOTED else f"{line[: QUOTED - 1]}…"
 
 
-def _said(body: str) -> tuple[str, str]:
+def _code_and_message(body: str) -> tuple[str, str]:
     """Return code and message of an error body of any of the usual forms."""
     try:
         data = from_json(body)

@@ -79,32 +79,32 @@ class HttpProvider:
         """Answer one call within `request.seconds`. Raises ProviderError."""
         self._check_key()
         ends = asyncio.get_running_loop().time() + request.seconds
-        without = self._left_out(request)
+        without = self._known_refusals(request)
         while True:
             try:
-                return await self._once(request, without, ends)
+                return await self._ask(request, without, ends)
             except CallRefused as refused:
                 named = {
-                    name for name, words in self._wire.optional.items() if any(word in refused.said for word in words)
+                    name for name, words in self._wire.optional.items() if any(word in refused.text for word in words)
                 }
                 if not named - without:
                     raise
                 without |= named
-                self._learn(request, named, refused.said)
+                self._learn(request, named, refused.text)
             except SchemaMismatch:
                 self._learn(request, {self._wire.schema})  # it may take a schema and not heed it: next time in words
                 raise
 
-    def _left_out(self, request: ModelRequest) -> Without:
+    def _known_refusals(self, request: ModelRequest) -> Without:
         """Return the parameters that the request's model is known to refuse, for any call or for this schema."""
         unknown = frozenset(self._unknown.get(request.model, ()))
-        return unknown | {self._wire.schema} if _form(request) in self._schemas else unknown
+        return unknown | {self._wire.schema} if _schema_key(request) in self._schemas else unknown
 
-    def _learn(self, request: ModelRequest, refused: Set[str], said: str = "") -> None:
-        """Remember what was refused. It is the schema that was, unless `said` is of a parameter that nobody knows."""
-        if not _UNKNOWN.search(said) or _OF_SCHEMA.search(said):
+    def _learn(self, request: ModelRequest, refused: Set[str], text: str = "") -> None:
+        """Remember what was refused. It is the schema that was, unless `text` is about an unknown parameter."""
+        if not _UNKNOWN.search(text) or _OF_SCHEMA.search(text):
             if self._wire.schema in refused:
-                self._schemas[_form(request)] = None
+                self._schemas[_schema_key(request)] = None
             if len(self._schemas) > MOST_SCHEMAS:
                 del self._schemas[next(iter(self._schemas))]
             refused = refused - {self._wire.schema}
@@ -147,19 +147,19 @@ class HttpProvider:
                 f"{self._server.shown}{path} is no list of models; check {self._server.url_variable}"
             ) from None
 
-    async def _once(self, request: ModelRequest, without: frozenset[str], ends: float) -> ModelReply:
+    async def _ask(self, request: ModelRequest, without: frozenset[str], ends: float) -> ModelReply:
         body = self._wire.body(self._server, request, without)
         written = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
         sent = Usage(tokens_in(len(written)), calls=1)
         most = sent._replace(output_tokens=body.get("max_completion_tokens") or body["max_tokens"])
         await request.account.begin(with_cost(sent, request.model), with_cost(most, request.model))
-        draft = ReplyBuilder(request, sent.input_tokens, wrapped=self._wire.schema not in without)
+        builder = ReplyBuilder(request, sent.input_tokens, wrapped=self._wire.schema not in without)
         first = asyncio.get_running_loop().time() + max(self._limits.first, request.seconds / 2)
         try:
-            await self._fill(draft, written, first, ends)
-            reply = draft.reply()
+            await self._fill(builder, written, first, ends)
+            reply = builder.reply()
         except ProviderError as error:
-            error.usage = draft.usage()
+            error.usage = builder.usage()
             request.account.end(error.usage)
             raise
         request.account.end(reply.usage)
@@ -178,21 +178,21 @@ class HttpProvider:
         except HttpError as error:
             raise error_without_answer(self._server, error) from None
 
-    async def _fill(self, draft: ReplyBuilder, body: bytes, first: float, ends: float) -> None:
-        limit = self._limits.bytes + BYTES_A_TOKEN * draft.request.max_output_tokens
+    async def _fill(self, builder: ReplyBuilder, body: bytes, first: float, ends: float) -> None:
+        limit = self._limits.bytes + BYTES_A_TOKEN * builder.request.max_output_tokens
         async with self._send("POST", self._wire.path, body, deadline=min(first, ends), limit=limit) as answer:
             if answer.status != 200:
-                raise await self._refusal(answer, draft.request.model, ends)
+                raise await self._refusal(answer, builder.request.model, ends)
             if answer.kind == "text/event-stream":
-                await self._stream(answer, draft, first, ends)
+                await self._stream(answer, builder, first, ends)
             elif answer.kind == "application/json":
-                self._take(draft, self._json(await answer.read(ends)), whole=True)
+                self._take(builder, self._json(await answer.read(ends)), whole=True)
             else:
                 kind = answer.kind or "nothing named"
                 where = f"{self._server.shown}{self._wire.path}"
                 raise BadReply(f"{where} sent {kind} instead of a stream; check {self._server.url_variable}")
 
-    async def _stream(self, answer: Answer, draft: ReplyBuilder, first: float, ends: float) -> None:
+    async def _stream(self, answer: Answer, builder: ReplyBuilder, first: float, ends: float) -> None:
         """Read events to the last; once the reply is complete, a missing end is no loss."""
         loop = asyncio.get_running_loop()
         parser, deadline, why = EventParser(), first, "no first piece of the reply in time"
@@ -201,25 +201,25 @@ class HttpProvider:
                 min(deadline, ends), why if deadline < ends else "the reply took too long"
             ):
                 for event in parser.feed(chunk):
-                    if event.data == "[DONE]" or self._take(draft, self._json(event.data)):
+                    if event.data == "[DONE]" or self._take(builder, self._json(event.data)):
                         return
-                    if draft.stop:
+                    if builder.stop:
                         deadline = loop.time() + LAST_SECONDS
                     elif (soon := loop.time() + self._limits.idle) > deadline:
                         deadline, why = soon, f"no next piece of the reply within {self._limits.idle:g} s"
         except UnicodeDecodeError:
-            raise BadReply(f"the reply of {draft.request.model} is not UTF-8", retryable=True) from None
+            raise BadReply(f"the reply of {builder.request.model} is not UTF-8", retryable=True) from None
         except HttpError as error:
-            if draft.stop is None or error.cause not in ("timeout", "cut"):
+            if builder.stop is None or error.cause not in ("timeout", "cut"):
                 raise
 
-    def _take(self, draft: ReplyBuilder, data: Any, *, whole: bool = False) -> bool:
+    def _take(self, builder: ReplyBuilder, data: Any, *, whole: bool = False) -> bool:
         if isinstance(data, dict) and (data.get("error") or data.get("type") == "error"):
-            raise error_within(self._server, draft.request.model, data)
+            raise error_within(self._server, builder.request.model, data)
         try:
             if not whole:
-                return self._wire.take(draft, data)
-            self._wire.take_whole(draft, data)
+                return self._wire.take(builder, data)
+            self._wire.take_whole(builder, data)
         except (AttributeError, KeyError, TypeError):
             shown = json.dumps(data, ensure_ascii=False)[:120]
             raise BadReply(f"{self._server.shown} sent what is no reply: {shown}", retryable=True) from None
@@ -242,7 +242,7 @@ class HttpProvider:
         return error_of(self._server, model, answer.status, answer.headers, text)
 
 
-def _form(request: ModelRequest) -> tuple[str, bytes]:
+def _schema_key(request: ModelRequest) -> tuple[str, bytes]:
     """Return what a refusal of the request's schema is remembered by."""
     written = json.dumps(request.output_schema, sort_keys=True).encode()
     return request.model, hashlib.sha256(written).digest()

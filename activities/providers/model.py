@@ -71,8 +71,8 @@ class Account(Protocol):
         ...
 
 
-class Unbooked:
-    """An account that keeps nothing."""
+class NoAccount:
+    """Books nothing."""
 
     async def begin(self, sent: Usage, most: Usage) -> None:
         """Do nothing."""
@@ -108,7 +108,7 @@ class ModelRequest:
     temperature: float | None = None
     seconds: float = CALL_SECONDS
     on_text: Callable[[str], None] = lambda _: None
-    account: Account = field(default_factory=Unbooked)
+    account: Account = field(default_factory=NoAccount)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,54 +55,54 @@ class OpenAI:
             body["response_format"] = {"type": "json_schema", "json_schema": form}
         return body
 
-    def take(self, draft: ReplyBuilder, data: Any) -> bool:
+    def take(self, reply: ReplyBuilder, data: Any) -> bool:
         """Take a chunk. The stream ends with `[DONE]`, which is no JSON and never comes here."""
-        self._usage(draft, data.get("usage"))
+        self._usage(reply, data.get("usage"))
         for choice in data.get("choices") or ():
             if choice.get("index"):
                 continue
-            self._message(draft, choice.get("delta") or choice.get("message") or {})
-            self._stop(draft, choice.get("finish_reason"))
+            self._message(reply, choice.get("delta") or choice.get("message") or {})
+            self._stop(reply, choice.get("finish_reason"))
         return False
 
-    def take_whole(self, draft: ReplyBuilder, data: Any) -> None:
+    def take_whole(self, reply: ReplyBuilder, data: Any) -> None:
         """Take a completion; its message has the form of a chunk's delta."""
-        self.take(draft, data)
+        self.take(reply, data)
 
-    def _message(self, draft: ReplyBuilder, message: dict[str, Any]) -> None:
+    def _message(self, reply: ReplyBuilder, message: dict[str, Any]) -> None:
         content = message.get("content")
         if isinstance(content, list):
             content = "".join(part.get("text") or "" for part in content if isinstance(part, dict))
-        draft.add_text(content or "")
-        draft.add_thought(message.get("reasoning_content") or message.get("reasoning") or "")
+        reply.add_text(content or "")
+        reply.add_thought(message.get("reasoning_content") or message.get("reasoning") or "")
         if message.get("refusal"):
-            draft.refusal = f"{draft.refusal or ''}{message['refusal']}"
+            reply.refusal = f"{reply.refusal or ''}{message['refusal']}"
         for piece in message.get("tool_calls") or ():
-            self._call(draft, piece)
+            self._call(reply, piece)
 
-    def _call(self, draft: ReplyBuilder, piece: dict[str, Any]) -> None:
+    def _call(self, reply: ReplyBuilder, piece: dict[str, Any]) -> None:
         """Take a piece of a call; servers that give no index, or one index to all calls, begin each with a new id."""
         function = piece.get("function") or {}
         name, call_id = function.get("name") or "", piece.get("id") or ""
         index = piece.get("index")
-        last = max(draft.calls, default=-1)
+        last = max(reply.calls, default=-1)
         if index is None:
             index = last + 1 if name or last < 0 else last
-        elif index in draft.calls and call_id and name and call_id != draft.calls[index].id:
+        elif index in reply.calls and call_id and name and call_id != reply.calls[index].id:
             index = last + 1
         arguments = function.get("arguments") or ""
-        draft.add_call(index, name=name, call_id=call_id, arguments=_written(arguments))
+        reply.add_call(index, name=name, call_id=call_id, arguments=_written(arguments))
 
-    def _stop(self, draft: ReplyBuilder, reason: str | None) -> None:
+    def _stop(self, reply: ReplyBuilder, reason: str | None) -> None:
         if reason == "content_filter":
-            draft.refusal = draft.refusal or "stopped by the server's content filter"
+            reply.refusal = reply.refusal or "stopped by the server's content filter"
         if reason:
-            draft.stop = _STOPS.get(reason, "end")
+            reply.stop = _STOPS.get(reason, "end")
 
-    def _usage(self, draft: ReplyBuilder, usage: Any) -> None:
+    def _usage(self, reply: ReplyBuilder, usage: Any) -> None:
         if isinstance(usage, dict):
-            draft.input_tokens = count(usage.get("prompt_tokens"), draft.input_tokens)
-            draft.output_tokens = count(usage.get("completion_tokens"), draft.output_tokens)
+            reply.input_tokens = count(usage.get("prompt_tokens"), reply.input_tokens)
+            reply.output_tokens = count(usage.get("completion_tokens"), reply.output_tokens)
 
 
 def _messages(request: ModelRequest, without: Without) -> list[dict[str, Any]]:

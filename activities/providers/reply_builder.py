@@ -24,7 +24,7 @@ class Call:
 
 @dataclass(slots=True)
 class ReplyBuilder:
-    """Gathers the pieces of one reply; tells the request's listeners of each. `sent` is about how many tokens the
+    """Gathers the pieces of one reply; reports each to the request's listeners. `sent` is about how many tokens the
     request has, `wrapped` says that the schema given to the server has the wanted one inside.
     """
 
@@ -59,14 +59,14 @@ class ReplyBuilder:
 
     def add_thought(self, piece: str) -> None:
         """Count a piece that is not part of the reply."""
-        self._tell(piece)
+        self._report_progress(piece)
 
     def _arrived(self, piece: str) -> None:
         if self._first is None:
             self._first = time.monotonic()
-        self._tell(piece)
+        self._report_progress(piece)
 
-    def _tell(self, piece: str) -> None:
+    def _report_progress(self, piece: str) -> None:
         self._bytes += len(piece.encode("utf-8", "replace"))
         self.request.progress(f"about {self._bytes // 4:,} tokens so far")
 

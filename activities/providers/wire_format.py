@@ -1,4 +1,4 @@
-"""What a wire format must say for `Remote` to speak it."""
+"""What `HttpProvider` needs to know of a wire format."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
@@ -33,11 +33,11 @@ class WireFormat(Protocol):
         """Return the body of a request whose reply is to be streamed."""
         ...
 
-    def take(self, draft: ReplyBuilder, data: Any) -> bool:
-        """Take one event's data into the draft; return whether it was the last."""
+    def take(self, reply: ReplyBuilder, data: Any) -> bool:
+        """Take one event's data into the reply; return whether it was the last."""
         ...
 
-    def take_whole(self, draft: ReplyBuilder, data: Any) -> None:
+    def take_whole(self, reply: ReplyBuilder, data: Any) -> None:
         """Take a reply that came in one piece although a stream was asked for."""
         ...
 
@@ -48,6 +48,6 @@ def parameters_of(entry: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def count(told: Any, before: int | None) -> int | None:
-    """Return a count of tokens that a server told, else what was known before."""
-    return told if isinstance(told, int) and told >= 0 else before
+def count(value: Any, before: int | None) -> int | None:
+    """Return a server's count of tokens if it is one, else what was known before."""
+    return value if isinstance(value, int) and value >= 0 else before

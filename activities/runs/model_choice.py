@@ -45,5 +45,5 @@ def price_a_million(models: dict[str, list[str]], call: ModelCall) -> int:
 
 def price_warnings(models: dict[str, list[str]], plan: Plan) -> tuple[str, ...]:
     """Return a warning where models are called whose price is not known."""
-    told = unpriced(_called(models, plan))
-    return (told,) if told else ()
+    warning = unpriced(_called(models, plan))
+    return (warning,) if warning else ()

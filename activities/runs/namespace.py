@@ -16,7 +16,7 @@ _LIMIT = timedelta(seconds=5)
 
 
 class NamespaceAttributes:
-    """Remembers for a minute what the server said; new attributes serve the runs that start after that."""
+    """Remembers the server's answer for a minute; new attributes serve the runs that start after that."""
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()

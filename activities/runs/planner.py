@@ -110,24 +110,24 @@ class _Stream:
     reader: LineReader
     on_nodes: OnNodes
     ready: Nodes = field(default_factory=list)
-    told: int = 0
-    sound: bool = True
-    come: asyncio.Event = field(default_factory=asyncio.Event)
+    count: int = 0
+    readable: bool = True
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     def take(self, text: str) -> None:
         for event in self.reader.feed(text):
-            self.sound = self.sound and not isinstance(event, LineError)
-            if isinstance(event, LineNode) and self.sound and self.told < planner.MOST_NODES:
+            self.readable = self.readable and not isinstance(event, LineError)
+            if isinstance(event, LineNode) and self.readable and self.count < planner.MOST_NODES:
                 self.ready.append(event.node)
-                self.told += 1
+                self.count += 1
         if self.ready:
-            self.come.set()
+            self.arrived.set()
 
     async def send(self) -> None:
         """Give away what is ready, as long as the block goes on; what comes meanwhile is the next batch."""
         while True:
-            await self.come.wait()
-            self.come.clear()
+            await self.arrived.wait()
+            self.arrived.clear()
             batch, self.ready = self.ready, []
             if batch:
                 await self.on_nodes(batch)

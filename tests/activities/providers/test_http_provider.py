@@ -162,8 +162,8 @@ def test_refused_schemas_are_forgotten_in_the_end(make_remote: MakeRemote) -> No
     for request in requests:
         remote._learn(request, {"response_format"})
     assert len(remote._schemas) == MOST_SCHEMAS
-    assert remote._left_out(requests[-1]) == {"response_format"}
-    assert remote._left_out(requests[0]) == set()
+    assert remote._known_refusals(requests[-1]) == {"response_format"}
+    assert remote._known_refusals(requests[0]) == set()
 
 
 async def test_calls_that_begin_together_are_each_put_again(bench: Bench) -> None:
@@ -184,7 +184,7 @@ async def test_a_server_that_does_not_heed_the_schema_gets_it_in_words_next_time
 
 
 @pytest.mark.parametrize("parameter", ["temperature", "stream_options"])
-async def test_what_a_server_does_not_know_is_left_out(bench: Bench, parameter: str) -> None:
+async def test_what_a_server_does_not_know_is_known_refusals(bench: Bench, parameter: str) -> None:
     bench.server.refuse[parameter] = f"Unsupported parameter: {parameter}"
     assert (await bench.ask(temperature=0.2)).output.startswith("no rule")
     assert parameter not in bench.sent
