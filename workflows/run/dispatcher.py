@@ -94,6 +94,7 @@ class Dispatcher:
             flight.handle.cancel()
         other = Dispatcher(state, self._run, plan, self._wake, self._subagent_status, epoch=self.epoch + 1)
         other.child_defaults, other.replans = self.child_defaults, self.replans
+        other._task, other._starts, other._bytes = self._task, self._starts, self._bytes
         return other
 
     @property
@@ -143,12 +144,12 @@ class Dispatcher:
         )
         name = state.address(first) if len(units) == 1 else f"{state.address(first)}+{len(units) - 1}"
         options.setdefault("summary", self._summary(units, name, spec.summary))
+        ident = name if self.epoch == 1 else f"{name}@{self.epoch}"  # an activity id must not repeat within a run
         handle: Handle
         if kind == "agent":
             given = {**self.child_defaults, "budget": self._part(first)}
-            handle = asyncio.create_task(run_subagent(call, name, options, given, self._subagent_status))
+            handle = asyncio.create_task(run_subagent(call, name, ident, options, given, self._subagent_status))
         else:
-            ident = name if self.epoch == 1 else f"{name}@{self.epoch}"  # an id must not repeat within a run
             handle = workflow.start_activity(
                 contract.name, call, activity_id=ident, result_type=contract.gives, **as_keywords(options)
             )

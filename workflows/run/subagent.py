@@ -17,17 +17,18 @@ DEEPEST = 3
 
 
 async def run_subagent(
-    call: NodeCall, name: str, options: Options, given: dict[str, Any], subagents: SubagentStatus
+    call: NodeCall, name: str, ident: str, options: Options, given: dict[str, Any], subagents: SubagentStatus
 ) -> GroupReply:
     """Bind the goal, run the child, keep its answer as the node's output. Raises what failed of these.
 
-    The child is `<parent id>.<node>`, ends `partial` where it would park, and is asked to cancel when its parent ends.
+    The child is `<parent id>.<name>`; the activities around it have the id `ident`. It ends `partial` where it would
+    park, and is asked to cancel when its parent ends.
     Its request has the fields `given`, and no more of its budget than they leave.
     """
     if given["depth"] > DEEPEST:
         raise ApplicationError(f"sub-agents are {DEEPEST} deep already", type="TooDeep", non_retryable=True)
     prepared = await workflow.execute_activity(
-        PREPARE_AGENT.name, call, activity_id=f"{name}.goal", result_type=PREPARE_AGENT.gives, **as_keywords(options)
+        PREPARE_AGENT.name, call, activity_id=f"{ident}.goal", result_type=PREPARE_AGENT.gives, **as_keywords(options)
     )
     budget = prepared.request.get("budget")
     if given["budget"]:
@@ -49,7 +50,7 @@ async def run_subagent(
     reply: GroupReply = await workflow.execute_activity(
         AGENT.name,
         call.model_copy(update={"answer": _kept(report)}),
-        activity_id=name,
+        activity_id=ident,
         result_type=AGENT.gives,
         **as_keywords(options),
     )

@@ -16,18 +16,18 @@ from workflows.views.report import blocked_on
 ITEM_BYTES = 2_000
 MOST_VIEWS = 500
 FIRST_EVENTS = 3
-"""Of a run whose first workflow task is its first try."""
+"""The length of a history at the first workflow task, if its first try succeeds."""
 
 
 class SubagentStatus:
     """One run's place between its sub-agents and its parent. `wake` is called when there is something new.
 
     A sub-agent tells its parent when what it waits for changes, one signal at a time, so that none overtakes another;
-    a run with one under way does not continue as new. `last_reported` is the mark of the last
-    report, "" for an empty one, None when it is not known. A report to a parent that is over is dropped.
+    a run with one under way does not continue as new. `last_reported` is the mark of the last report, "" for an empty
+    one, None when it is not known. A report to a parent that is over is dropped.
 
-    What a run hears counts while that sub-agent runs: that of the node's present generation, and of the chain that was
-    started for it. It is kept before, for a reset may bring it early.
+    A report counts while its sub-agent runs: that of the node's present generation, and of the chain of runs that was
+    started for it. It is kept before that too, because a reset may bring it early.
     """
 
     def __init__(self, wake: Callable[[], None], last_reported: str = "") -> None:

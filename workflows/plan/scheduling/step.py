@@ -74,7 +74,7 @@ def _work_off(state: RunState) -> None:
 
 
 def _ungroup_idle(state: RunState) -> None:
-    """group that wait for each other, or for what will not come, would wait for ever: dissolve them."""
+    """Dissolve the groups that still wait: for each other, or for what will not come."""
     for group, waits_for in enumerate(state.gather):
         if waits_for:
             completion.ungroup(state, group)
@@ -82,7 +82,7 @@ def _ungroup_idle(state: RunState) -> None:
     _start_ready(state)
 
 
-def _begun(state: RunState, _: RunStarted) -> None:
+def _start_run(state: RunState, _: RunStarted) -> None:
     if state.begun:
         return
     state.begun = True
@@ -91,7 +91,7 @@ def _begun(state: RunState, _: RunStarted) -> None:
             admission.admit(state, node)
 
 
-def _settled(state: RunState, event: NodeEnded) -> None:
+def _end_node(state: RunState, event: NodeEnded) -> None:
     unit = event.unit
     if state.status[unit] != RUNNING or state.generation[unit] != event.generation:
         return
@@ -117,7 +117,7 @@ def _used(state: RunState, unit: int, outcome: Outcome) -> Amounts | None:
     return Amounts(usage.tokens, usage.cost, calls, int(ends))  # it is one node, however often it starts
 
 
-def _ticked(state: RunState, _: TimeAdvanced) -> None:
+def _advance_time(state: RunState, _: TimeAdvanced) -> None:
     due = sorted((at, unit) for unit, at in state.deadlines.items() if at <= state.now)
     for _at, unit in due:
         if state.deadlines.pop(unit, None) is not None and not state.ended:
@@ -134,13 +134,13 @@ def _expire(state: RunState, unit: int) -> None:
         admission.expire(state, unit)
 
 
-def _answered(state: RunState, event: GateAnswered) -> None:
+def _answer_gate(state: RunState, event: GateAnswered) -> None:
     if state.status[event.unit] == WAITING and state.spec_of(event.unit).kind == "gate":
         state.answers[event.unit] = event.value
         _go_on(state, event.unit)
 
 
-def _judged(state: RunState, event: ApprovalDecided) -> None:
+def _decide_approval(state: RunState, event: ApprovalDecided) -> None:
     if state.status[event.unit] != WAITING or state.spec_of(event.unit).kind == "gate":
         return
     if event.unit in state.expansion_requests:
@@ -160,15 +160,15 @@ def _go_on(state: RunState, node: int) -> None:
     admission.enter(state, node, state.graph.specs[node])
 
 
-def _retried(state: RunState, event: RetryRequested) -> None:
+def _retry(state: RunState, event: RetryRequested) -> None:
     retry.retry(state, event.unit)
 
 
-def _given_up(state: RunState, event: SkipRequested) -> None:
+def _skip(state: RunState, event: SkipRequested) -> None:
     retry.skip(state, event.unit)
 
 
-def _raised(state: RunState, event: BudgetRaised) -> None:
+def _raise_budget(state: RunState, event: BudgetRaised) -> None:
     if state.budget is None:
         state.budget = Budget()
     state.budget.limits |= event.limits
@@ -176,12 +176,12 @@ def _raised(state: RunState, event: BudgetRaised) -> None:
     ready.requeue_unpaid(state)
 
 
-def _charged(state: RunState, event: CostCharged) -> None:
+def _charge(state: RunState, event: CostCharged) -> None:
     if state.budget is not None:
         state.budget.spent.add(Amounts(event.usage.tokens, event.usage.cost, event.usage.calls))
 
 
-def _stopped(state: RunState, event: StopRequested) -> None:
+def _stop(state: RunState, event: StopRequested) -> None:
     termination.end(state, event.status)
 
 
@@ -225,15 +225,15 @@ def _mark_started(state: RunState, unit: int) -> None:
 
 _EARLY = (RunStarted, StopRequested, BudgetRaised, CostCharged)
 _HANDLERS: dict[type[Any], Callable[[RunState, Any], None]] = {
-    RunStarted: _begun,
-    NodeEnded: _settled,
-    TimeAdvanced: _ticked,
-    GateAnswered: _answered,
-    ApprovalDecided: _judged,
-    RetryRequested: _retried,
-    SkipRequested: _given_up,
+    RunStarted: _start_run,
+    NodeEnded: _end_node,
+    TimeAdvanced: _advance_time,
+    GateAnswered: _answer_gate,
+    ApprovalDecided: _decide_approval,
+    RetryRequested: _retry,
+    SkipRequested: _skip,
     PlanExtended: extension.extend,
-    BudgetRaised: _raised,
-    CostCharged: _charged,
-    StopRequested: _stopped,
+    BudgetRaised: _raise_budget,
+    CostCharged: _charge,
+    StopRequested: _stop,
 }
