@@ -144,7 +144,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             self._draft_attempt = draft.attempt
             self._begin(self._request, checked, more=True)
         elif draft.attempt == self._draft_attempt and self._engine.begins(found):
-            self._engine.grow(checked, more=True)
+            self._engine.grow(checked, found, more=True)
 
     @workflow.signal(name="subagent_status", description="What a sub-agent of this run waits for, from that sub-agent")
     def subagent_status(self, request: Any = None, *more: Any) -> None:

@@ -18,7 +18,7 @@ from workflows.plan.checking.validation import parse_plan, problems_of
 from workflows.plan.compile import forecast
 from workflows.plan.compile.compiler import PlanCompiler
 from workflows.plan.edits.merge import Delta, merge, same_plan
-from workflows.plan.edits.prefix import continued, startable
+from workflows.plan.edits.prefix import PlanPrefix, continued
 from workflows.plan.edits.summaries import with_summaries
 from workflows.plan.edits.tool_loop import expand_tool_calls
 from workflows.plan.language import dependencies
@@ -70,19 +70,14 @@ class PlanChecker:
             return await self._replanned(run, draft, progress)
         return await self.check_draft(run, draft, progress)
 
-    async def begin(self, run_prefix: str, digest: str, nodes: list[dict[str, Any]]) -> CheckResult | None:
-        """Check what of a plan's first nodes may run before the rest is written; None when nothing may."""
+    async def begin(
+        self, run_prefix: str, digest: str, prefix: PlanPrefix, nodes: list[dict[str, Any]]
+    ) -> CheckResult | None:
+        """Add nodes to the beginning of a plan and check what of it may run; None if no more of it may than before."""
         run = await self._run(run_prefix, digest)
-        try:
-            written = parse_plan({"nodes": nodes, "answer": None})
-        except InvalidPlan:
+        if not prefix.add(nodes, run.context.tools):
             return None
-        begun = startable(list(written.nodes), run.context.tools)
-        if not begun:
-            return None
-        ids = [f"${node.id}" for node in begun]
-        plan = written.model_copy(update={"nodes": tuple(begun), "answer": ids})
-        checked = await self._checked(run, plan)
+        checked = await self._checked(run, prefix.plan())
         return None if checked.problems else checked
 
     async def load(self, run_prefix: str, call: LoadCall) -> CheckResult:

@@ -6,7 +6,7 @@ from typing import Any
 
 from activities.runs.check import PlanChecker
 from workflows.messages.contracts import PlanDraft
-from workflows.plan.compile.graph import ExecutionPlan
+from workflows.plan.edits.prefix import PlanPrefix
 
 
 @dataclass(slots=True)
@@ -18,16 +18,10 @@ class PlanStreamer:
     run_context: str
     attempt: int
     send: Callable[[PlanDraft], Awaitable[None]]
-    _nodes: list[dict[str, Any]] = field(default_factory=list)
-    _sent: int = 0
+    _prefix: PlanPrefix = field(default_factory=PlanPrefix)
 
     async def add(self, nodes: list[dict[str, Any]]) -> None:
         """Take further nodes as the planner has written them; send when more of the plan may start."""
-        self._nodes += nodes
-        checked = await self.checker.begin(self.run_prefix, self.run_context, self._nodes)
-        if checked is None:
-            return
-        startable = len(ExecutionPlan.unpack(checked.execution_plan).specs)
-        if startable > self._sent:
-            self._sent = startable
+        checked = await self.checker.begin(self.run_prefix, self.run_context, self._prefix, nodes)
+        if checked is not None:
             await self.send(PlanDraft(attempt=self.attempt, plan=checked.plan, execution_plan=checked.execution_plan))

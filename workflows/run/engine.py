@@ -180,11 +180,14 @@ class Engine:
         own = [spec.id for spec in self.state.graph.specs]
         return len(longer.specs) > len(own) and [spec.id for spec in longer.specs[: len(own)]] == own
 
-    def grow(self, checked: CheckResult, *, more: bool = False) -> None:
-        """Go on with a longer plan, unless the run has ended. `more` says that it is not the whole yet."""
+    def grow(self, checked: CheckResult, longer: ExecutionPlan | None = None, *, more: bool = False) -> None:
+        """Go on with a longer plan, unless the run has ended; `longer` is that of `checked` where it is read already.
+
+        `more` says that it is not the whole yet.
+        """
         if self.status is not None:
             return
-        graph = Graph(ExecutionPlan.unpack(checked.execution_plan))
+        graph = Graph(longer or ExecutionPlan.unpack(checked.execution_plan))
         old, added = len(self.state.graph.specs), len(graph.specs) - len(self.state.graph.specs)
         self.plan = checked.plan
         self._dispatcher.renumber(lambda unit: renumbered(unit, old, added), checked.plan)

@@ -3,20 +3,42 @@
 from typing import Any
 
 from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import LlmNode, Node, Plan, ToolNode
+from workflows.plan.language.nodes import MAX_NODES, LlmNode, Node, Plan, ToolNode
+from workflows.plan.language.parser import parse_plan
+from workflows.plan.language.problems import InvalidPlan
 
 
-def startable(nodes: list[Node], tools: dict[str, dict[str, Any]]) -> list[Node]:
-    """Return the nodes that may run before the plan is whole, with everything they need among them.
+class PlanPrefix:
+    """The nodes of a plan that is still being written, each parsed once, and those of them that may run already.
 
     These are calls that change nothing and depend on nothing but their inputs: no writes, conditions or fallback nodes.
     Models that may add nodes, which are tool loops and joiners, are left out: they would change the plan being written.
     """
-    found: dict[str, Node] = {}
-    for node in nodes:
-        if _harmless(node, tools) and all(name in found for name in dependencies.links_of(node).waits):
-            found[node.id] = node
-    return list(found.values())
+
+    def __init__(self) -> None:
+        self.startable: dict[str, Node] = {}
+        self._count = 0
+        self._valid = True
+
+    def add(self, nodes: list[dict[str, Any]], tools: dict[str, dict[str, Any]]) -> bool:
+        """Take further nodes; return whether more of them may start. After a node that is not valid, none may."""
+        if not nodes:
+            return False
+        self._count += len(nodes)
+        before = len(self.startable)
+        try:
+            added = parse_plan({"nodes": nodes}).nodes if self._valid and self._count <= MAX_NODES else ()
+        except InvalidPlan:
+            added = ()
+        self._valid = bool(added)
+        for node in added:
+            if _harmless(node, tools) and all(name in self.startable for name in dependencies.links_of(node).waits):
+                self.startable[node.id] = node
+        return len(self.startable) > before
+
+    def plan(self) -> Plan:
+        """Return what may start as a plan."""
+        return Plan(nodes=tuple(self.startable.values()), answer=[f"${name}" for name in self.startable])
 
 
 def _harmless(node: Node, tools: dict[str, dict[str, Any]]) -> bool:
