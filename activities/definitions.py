@@ -11,11 +11,10 @@ from temporalio.exceptions import ApplicationError
 
 from activities.llm.call import ModelCalls
 from activities.llm.models import Models
-from activities.nodes.attempts import Attempts
+from activities.nodes.attempts import Attempts, beating
 from activities.nodes.binding import parse_address
 from activities.nodes.documents import DocumentRule
 from activities.nodes.group import GroupRun
-from activities.nodes.heartbeat import beating
 from activities.nodes.runner import NodeRunner
 from activities.providers.settings import ModelSettings
 from activities.runs.check import PlanChecker

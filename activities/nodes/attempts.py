@@ -10,8 +10,8 @@ after a crash knows of a call that was cut off, and charges it in full.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -25,6 +25,7 @@ from activities.providers import ProviderError
 from activities.providers.limiter import ProviderBusy
 from workflows.plan.language.limits import NO_USAGE, Usage, dollars
 
+BEAT_SECONDS = 0.5
 LONGEST_BACKOFF = 30.0
 EAGER = 16
 """Refusals after which a call waits the longer for the next try, the more there were."""
@@ -141,3 +142,19 @@ async def _record_heartbeat(*details: Any) -> None:
     this = activity.client().get_async_activity_handle(task_token=activity.info().task_token)
     with suppress(AsyncActivityCancelledError):
         await this.heartbeat(*details)
+
+
+@asynccontextmanager
+async def beating(details: Callable[[], tuple[Any, ...]]) -> AsyncIterator[None]:
+    """Heartbeat every half second with the details returned (at most 8 KB), until the block ends."""
+    task = asyncio.create_task(_beat(details))
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+async def _beat(details: Callable[[], tuple[Any, ...]]) -> None:
+    while True:
+        await asyncio.sleep(BEAT_SECONDS)
+        activity.heartbeat(*details())

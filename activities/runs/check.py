@@ -8,8 +8,7 @@ from typing import Any
 from activities.llm.models import Models
 from activities.nodes.binding import parse_address
 from activities.prompts.planner import with_line_numbers
-from activities.runs.model_choice import price_a_million, price_warnings, queue_of
-from activities.runs.model_policy import disallowed_models
+from activities.runs.model_choice import disallowed_models, price_a_million, price_warnings, queue_of
 from activities.storage.artifacts import ArtifactStore, digest_of, encode
 from activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
 from workflows.messages.contracts import CheckCall, CheckResult, LoadCall

@@ -1,5 +1,6 @@
 """Which model serves each call of a plan, on which queue, at what price. `models` are those of a run by role."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from activities.llm.call import OFFLINE
@@ -8,6 +9,7 @@ from activities.providers.prices import price_of
 from workflows.messages import queues
 from workflows.plan.language import dependencies
 from workflows.plan.language.nodes import ModelCall, Node, Plan, ToolCall
+from workflows.plan.language.text import format_name, format_names
 
 
 def queue_of(models: dict[str, list[str]], tools: dict[str, dict[str, Any]], node: Node) -> str:
@@ -47,3 +49,16 @@ def price_warnings(models: dict[str, list[str]], plan: Plan) -> tuple[str, ...]:
     """Return a warning where models are called whose price is not known."""
     warning = unpriced(_called(models, plan))
     return (warning,) if warning else ()
+
+
+def disallowed_models(nodes: Iterable[Any], models: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a problem for each node, its shape not yet known, that names a model which serves no role of the run."""
+    allowed = sorted({name for names in models.values() for name in names})
+    problems = []
+    for index, node in enumerate(nodes):
+        work = node.get("do", node) if isinstance(node, dict) else None
+        model = work.get("model") if isinstance(work, dict) else None
+        if isinstance(model, str) and model not in allowed:
+            told = f"{format_name(model)} is no model of this run ({format_names(allowed)}); leave `model` out"
+            problems.append(f"nodes[{index}].model: {told}")
+    return problems

@@ -11,7 +11,7 @@ from activities.llm.models import Models
 from activities.nodes.attempts import Attempts
 from activities.prompts import planner
 from activities.providers import Message, ModelReply, ModelRequest
-from activities.runs.model_policy import disallowed_models
+from activities.runs.model_choice import disallowed_models
 from activities.storage.artifacts import ArtifactStore, encode
 from activities.storage.run_context import ArtifactReader
 from workflows.messages.contracts import PlanCall, PlanResult

@@ -14,7 +14,7 @@ from temporalio import activity
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import CancelledError
 
-from activities.nodes import heartbeat
+from activities.nodes import attempts
 from activities.nodes.runner import NodeRunner
 from activities.storage.artifacts import StoreUnavailable
 from activities.storage.directory import DirectoryStore
@@ -227,7 +227,7 @@ async def test_binding_a_long_goal_beats(
     model_server.on(PLANNER, '1. calculate("1+1")\n2. answer($1)')
     model_server.on(JOINER, "Two.")
     beaten: list[str] = []
-    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(attempts, "BEAT_SECONDS", 0.01)
     monkeypatch.setattr(activity, "heartbeat", lambda *_: beaten.append(activity.info().activity_type))
     bind = NodeRunner.subagent_request
 
