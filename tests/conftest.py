@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import CACHED, Start, serving, starting
+from hypothesis import HealthCheck, settings
 from temporalio.client import Client
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
@@ -19,6 +20,9 @@ from workflows.messages.converter import connect
 
 for _name in [name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_", "SENNIT_MODEL"))]:
     del os.environ[_name]  # no test may spend a person's money
+
+settings.register_profile("sennit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("sennit")  # a busy machine fails no test
 
 Plan = dict[str, Any]
 CORPUS = Path(__file__).parents[1] / "examples" / "corpus"

@@ -1,32 +1,31 @@
-"""A graph node by node: boxes, edges, names."""
+"""A graph drawn node by node: boxes, edges, names."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workflows.drawing.frame import BADGE, EDGE, NOTE, SMALL, Box, Frame, frame_of
+from workflows.drawing.frame import BADGE, NOTE, PADDING, SMALL, Box, Frame, frame_of
 from workflows.drawing.layout import Layout, neighbours
-from workflows.drawing.styles import LOOKS, STIRRING, Look, Spots, stamped
+from workflows.drawing.styles import ANIMATION, STYLES, BadgePositions, Style, markers
 from workflows.drawing.text import CELL, clip, clip_name, escaped, text_at
 
-CURVED = 40
-"""More links than these get a simpler curve, for the bytes it saves."""
-COMB = 6
-"""From so many links on they are drawn as a comb, where they can be."""
+MAX_CURVES = 40
+"""More links than these get a simpler curve, which saves bytes."""
+MIN_COMB = 6
+"""The fewest links that are drawn as a comb."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What stays as it is: name, what it does, and the nodes to which it leads only by way of exception."""
+    """What never changes of a node: its name, what it does, and the nodes to which a dotted edge leads."""
 
     name: str
-    what: str = ""
+    description: str = ""
     dotted: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What changes: `note` is a few signs beside the name, `share` how much is done, `title` is told when a node is
-    pointed at."""
+    """What changes of a node: `note` stands beside the name, `share` is how much is done, `title` is its tooltip."""
 
     status: str
     note: str = ""
@@ -35,37 +34,37 @@ class Mark:
 
 
 class Diagram:
-    """A graph as far as it is drawn the same whatever has run: made once a graph, which is most of the work."""
+    """The part of a drawing that depends on the graph alone. Made once for each graph: it is most of the work."""
 
     def __init__(self, layout: Layout, nodes: Sequence[Node], *, with_badges: bool = True) -> None:
         self.layout = layout
         self.nodes = nodes
         self.with_badges = with_badges
         if layout.whole:
-            self.frame = frame_of(layout, [node.name for node in nodes], [node.what for node in nodes])
+            self.frame = frame_of(layout, [node.name for node in nodes], [node.description for node in nodes])
             self._edges = _edges(layout, self.frame.boxes, nodes, self.frame.down)
             self._names = _names(self.frame, nodes, with_badges)
 
-    def elements(self, marks: Sequence[Mark], spots: Spots, left: int, top: int) -> str:
-        """Return the graph's elements, `top` units down, and note where badges go."""
+    def elements(self, marks: Sequence[Mark], badge_positions: BadgePositions, left: int, top: int) -> str:
+        """Return the elements of the graph, moved by `left` and `top`, and add where badges go to `badge_positions`."""
         boxes = self.frame.boxes[: len(marks)]
         parts = [self._edges]
-        for status, look in LOOKS.items():
+        for status, style in STYLES.items():
             members = [(mark, box) for mark, box in zip(marks, boxes, strict=True) if mark.status == status]
             if members:
-                parts.append(_group(members, look, stirring=status == "running"))
+                parts.append(_group(members, style, animated=status == "running"))
                 own = [(box.x + left + BADGE // 2, box.y + top + box.height // 2) for _, box in members]
-                spots.setdefault(status, []).extend(own)
+                badge_positions.setdefault(status, []).extend(own)
         notes = _notes(marks, boxes) if self.frame.two_lines else ""
         return f"<g transform='translate({left} {top})'>{''.join(parts)}{self._names}{notes}</g>"
 
 
 def _edges(layout: Layout, boxes: Sequence[Box], nodes: Sequence[Node], down: bool) -> str:
-    """Return the links as curves, or as combs where many meet, with an arrow's head where they reach a node."""
+    """Return the links as curves, or as combs where many meet, with an arrowhead where they reach a node."""
     solid, rest = _combs(layout, boxes, down)
     dotted: list[str] = []
     for source, node in rest:
-        curve = _curve(boxes[source], boxes[node], down, terse=len(rest) > CURVED)
+        curve = _curve(boxes[source], boxes[node], down, terse=len(rest) > MAX_CURVES)
         exception = source < layout.count and node in nodes[source].dotted
         (dotted if exception else solid).append(curve)
     solid += [_through(boxes[cell], down) for layer in layout.layers for cell in layer if cell >= layout.count]
@@ -78,30 +77,31 @@ def _edges(layout: Layout, boxes: Sequence[Box], nodes: Sequence[Node], down: bo
         return ""
     ends = [boxes[node] for node in dict.fromkeys(node for _, node in layout.links if node < layout.count)]
     tip = f"<path d='M0 0l{'-4-8h8' if down else '-8-4v8'}z'/>"
-    heads = stamped("d" if down else "r", "fill='currentColor' fill-opacity='.6'", tip, [_entry(e, down) for e in ends])
+    heads = markers("d" if down else "r", "fill='currentColor' fill-opacity='.6'", tip, [_entry(e, down) for e in ends])
     return f"<g fill='none' stroke='currentColor' stroke-opacity='.45'>{lines}</g>{heads}"
 
 
 def _combs(layout: Layout, boxes: Sequence[Box], down: bool) -> tuple[list[str], list[tuple[int, int]]]:
-    """Return combs, and the links they leave: many links out of one cell, or into one, each the other end's only one.
+    """Return combs, and the links that are not in one.
 
-    A comb takes half the bytes of so many curves and is easier to follow.
+    A comb stands for many links out of one cell, or into one, whose other ends have no other link on that side. It
+    takes half the bytes of so many curves and is easier to follow.
     """
     above, below = neighbours(layout.links)
     drawn: dict[tuple[int, int], None] = {}
     combs = []
-    for cell, beside, others, out in [
-        *((cell, beside, above, True) for cell, beside in below.items()),
-        *((cell, beside, below, False) for cell, beside in above.items()),
+    for cell, linked, others, out in [
+        *((cell, linked, above, True) for cell, linked in below.items()),
+        *((cell, linked, below, False) for cell, linked in above.items()),
     ]:
-        if len(beside) >= COMB and all(len(others[other]) == 1 for other in beside):
-            combs.append(_comb(boxes[cell], [boxes[other] for other in beside], down, out=out))
-            drawn |= dict.fromkeys((cell, other) if out else (other, cell) for other in beside)
+        if len(linked) >= MIN_COMB and all(len(others[other]) == 1 for other in linked):
+            combs.append(_comb(boxes[cell], [boxes[other] for other in linked], down, out=out))
+            drawn |= dict.fromkeys((cell, other) if out else (other, cell) for other in linked)
     return combs, [link for link in layout.links if link not in drawn]
 
 
 def _comb(spine: Box, teeth: Sequence[Box], down: bool, *, out: bool) -> str:
-    """Return a comb: a bar across the layers' gap, a line to the one end, a tooth for each of the others."""
+    """Return a comb: a bar in the gap between the layers, a line to the one end, a tooth for each of the others."""
     ends = [(_entry if out else _exit)(box, down) for box in teeth]
     x, y = (_exit if out else _entry)(spine, down)
     half = ((ends[0][1] - y) if down else (ends[0][0] - x)) // 2
@@ -141,8 +141,8 @@ def _curve(source: Box, node: Box, down: bool, *, terse: bool) -> str:
     return f"M{x} {y}{path}".replace(" -", "-")
 
 
-def _group(members: Sequence[tuple[Mark, Box]], look: Look, *, stirring: bool) -> str:
-    """Return the boxes of one status. Those with a title are elements of their own."""
+def _group(members: Sequence[tuple[Mark, Box]], style: Style, *, animated: bool) -> str:
+    """Return the boxes of one status. A box with a title is an element of its own."""
     common = "".join(_outline(box) for mark, box in members if not mark.title)
     titled = "".join(
         f"<path d='{_outline(box)}'><title>{escaped(mark.title)}</title></path>" for mark, box in members if mark.title
@@ -153,9 +153,9 @@ def _group(members: Sequence[tuple[Mark, Box]], look: Look, *, stirring: bool) -
         if mark.share
     )
     shared = f"<path d='{common}'/>" if common else ""
-    moving = STIRRING if stirring else ""
-    bar = f"<path stroke='{look.colour}' stroke-width='4' d='{bars}'/>" if bars else ""
-    return f"<g {look.ink} {look.box}>{moving}{shared}{titled}</g>{bar}"
+    moving = ANIMATION if animated else ""
+    bar = f"<path stroke='{style.colour}' stroke-width='4' d='{bars}'/>" if bars else ""
+    return f"<g {style.ink} {style.box}>{moving}{shared}{titled}</g>{bar}"
 
 
 def _outline(box: Box) -> str:
@@ -163,24 +163,24 @@ def _outline(box: Box) -> str:
 
 
 def _names(frame: Frame, nodes: Sequence[Node], with_badges: bool) -> str:
-    """Return the texts: pointing at one points at the box below it."""
+    """Return the texts, through which the pointer reaches the boxes below."""
     names: dict[int, list[tuple[int, int, str]]] = {}
-    whats = []
+    descriptions = []
     for node, box in zip(nodes, frame.boxes, strict=False):
-        left, base = box.x + (BADGE if with_badges else EDGE), box.y + (21 if frame.two_lines else 20)
+        left, base = box.x + (BADGE if with_badges else PADDING), box.y + (21 if frame.two_lines else 20)
         names.setdefault(base if frame.down else left, []).append((left, base, clip_name(node.name, frame.name_room)))
-        if frame.two_lines and node.what:
-            room = (box.x + box.width - EDGE - left) / (CELL * SMALL)
-            whats.append(text_at(left / SMALL, (base + 19) / SMALL, clip(node.what, room)))
+        if frame.two_lines and node.description:
+            room = (box.x + box.width - PADDING - left) / (CELL * SMALL)
+            descriptions.append(text_at(left / SMALL, (base + 19) / SMALL, clip(node.description, room)))
     rows = "".join(_row(row, frame.down) for row in names.values())
-    return f"<g pointer-events='none'>{rows}{_small(whats)}</g>"
+    return f"<g pointer-events='none'>{rows}{_small(descriptions)}</g>"
 
 
 def _notes(marks: Sequence[Mark], boxes: Sequence[Box]) -> str:
     return _small(
         [
             text_at(
-                (box.x + box.width - EDGE) / SMALL, (box.y + 21) / SMALL, clip(mark.note, NOTE), " text-anchor='end'"
+                (box.x + box.width - PADDING) / SMALL, (box.y + 21) / SMALL, clip(mark.note, NOTE), " text-anchor='end'"
             )
             for mark, box in zip(marks, boxes, strict=True)
             if mark.note
@@ -193,7 +193,7 @@ def _small(texts: Sequence[str]) -> str:
 
 
 def _row(names: Sequence[tuple[int, int, str]], down: bool) -> str:
-    """Return the names of one layer; of many the common place is said once."""
+    """Return the names of one layer; many names share the coordinate they have in common."""
     if len(names) < 5:
         return "".join(text_at(*name) for name in names)
     moved = "".join(text_at(x if down else 0, 0 if down else y, name) for x, y, name in names)

@@ -1,29 +1,29 @@
-"""Where boxes and edges stand in the plane: a layout with sizes, from left to right or from top to bottom."""
+"""A layout with sizes: the boxes of all cells, in columns from left to right or in rows from top to bottom."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from workflows.drawing.layout import Layout, places
+from workflows.drawing.layout import Layout, positions
 from workflows.drawing.text import CELL, cells
 
 PAGE = 740
-"""The width that is seen at once, in units of the picture."""
+"""The width of the page, in units of the picture."""
 SMALL = 0.8
-"""How big the second line of a box is, to the first."""
-ROOMY = 16
-"""Up to so many nodes may have boxes with two lines."""
+"""The scale of the second line of a box."""
+MAX_TWO_LINE_NODES = 16
+"""The most nodes whose boxes may have two lines."""
 NOTE = 9
-"""How many small letters there are for a note beside a name."""
-_STYLES = ((True, 18), (False, 18), (False, 12), (False, 8))
-"""Whether boxes have two lines, and how many letters of a name they show; the best to read comes first."""
-_READABLE = 0.62
+"""The room for a note beside a name, in small letters."""
+_BOX_STYLES = ((True, 18), (False, 18), (False, 12), (False, 8))
+"""Whether boxes have two lines, and how many letters of a name they show, best legible first."""
+_READABLE_SCALE = 0.62
 BADGE = 34
 """The room for a badge before a name."""
-EDGE = 10
+PADDING = 10
 """The room between text and the edge of its box."""
 _GAPS = ((46, 10), (38, 18))
-"""Between layers and inside a layer; from left to right, from top to bottom."""
+"""Between layers and inside a layer; in columns, in rows."""
 _LANE = 6
 
 
@@ -39,7 +39,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Boxes of all cells; a lane's box is as long as its layer is deep. `down` tells that layers follow downwards."""
+    """The boxes of all cells; a lane's box is as long as its layer is deep. With `down` the layers are rows."""
 
     boxes: list[Box]
     width: int
@@ -49,36 +49,35 @@ class Frame:
     two_lines: bool
 
 
-def frame_of(layout: Layout, names: Sequence[str], whats: Sequence[str]) -> Frame:
-    """Return the frame in which most can be read: names are shortened and layers stacked as the page demands.
+def frame_of(layout: Layout, names: Sequence[str], descriptions: Sequence[str]) -> Frame:
+    """Return the most legible frame: names are shortened and layers become rows if the page is too narrow.
 
     It depends on the graph and its texts, never on what has run.
     """
-    for two_lines, room in _STYLES:
-        if two_lines and layout.count > ROOMY:
+    for two_lines, room in _BOX_STYLES:
+        if two_lines and layout.count > MAX_TWO_LINE_NODES:
             continue
-        sizes = [_width(name, what, room, two_lines) for name, what in zip(names, whats, strict=True)]
-        right, down = _length(layout, sizes), _breadth(layout, sizes)
-        if min(right, down) * (1 if two_lines else _READABLE) <= PAGE:  # a second line is small already
+        texts = zip(names, descriptions, strict=True)
+        sizes = [_width(name, description, room, two_lines) for name, description in texts]
+        right, down = _width_in_columns(layout, sizes), _width_in_rows(layout, sizes)
+        if min(right, down) * (1 if two_lines else _READABLE_SCALE) <= PAGE:  # a second line is small already
             break
     stacked = right > PAGE and down < 0.8 * right
-    return _placed(layout, sizes, stacked, room, two_lines)
+    return _frame(layout, sizes, stacked, room, two_lines)
 
 
-def _width(name: str, what: str, room: int, two_lines: bool) -> int:
+def _width(name: str, description: str, room: int, two_lines: bool) -> int:
     shown = min(cells(name), room) * CELL
     if two_lines:
-        shown = max(shown + (NOTE + 1) * CELL * SMALL, min(cells(what), 26) * CELL * SMALL)
-    return BADGE + ceil(shown) + EDGE
+        shown = max(shown + (NOTE + 1) * CELL * SMALL, min(cells(description), 26) * CELL * SMALL)
+    return BADGE + ceil(shown) + PADDING
 
 
-def _length(layout: Layout, sizes: Sequence[int]) -> int:
-    """How wide the layers are side by side."""
+def _width_in_columns(layout: Layout, sizes: Sequence[int]) -> int:
     return sum(_deepest(layer, sizes) + _GAPS[0][0] for layer in layout.layers) - _GAPS[0][0]
 
 
-def _breadth(layout: Layout, sizes: Sequence[int]) -> int:
-    """How wide the layers are below each other."""
+def _width_in_rows(layout: Layout, sizes: Sequence[int]) -> int:
     count = layout.count
     return max(
         (sum((sizes[cell] if cell < count else _LANE) + _GAPS[1][1] for cell in layer) for layer in layout.layers),
@@ -90,14 +89,14 @@ def _deepest(layer: Sequence[int], sizes: Sequence[int]) -> int:
     return max((sizes[cell] for cell in layer if cell < len(sizes)), default=0)
 
 
-def _placed(layout: Layout, sizes: Sequence[int], down: bool, room: int, two_lines: bool) -> Frame:
+def _frame(layout: Layout, sizes: Sequence[int], down: bool, room: int, two_lines: bool) -> Frame:
     height = 50 if two_lines else 30
-    between, beside = _GAPS[down]
+    between, linked = _GAPS[down]
     total = sum(map(len, layout.layers))
     across = [float(height if cell < layout.count else _LANE) for cell in range(total)]
     if down:
         across[: layout.count] = map(float, sizes)
-    middles = places(layout, across, beside)
+    middles = positions(layout, across, linked)
     boxes = [Box(0, 0, 0, 0)] * total
     edge = 0
     for layer in layout.layers:

@@ -1,8 +1,8 @@
-"""Where the nodes of a graph stand in a picture: in layers, in order, with lanes for edges that pass layers by.
+"""Where the nodes of a graph stand in a picture: in layers, in order, with lanes for edges that skip layers.
 
 A node's layer is the longest path to it. The order inside a layer comes from barycentre sweeps (Sugiyama, Tagawa and
-Toda 1981), places from isotonic regression. Everything depends on the graph alone, never on what has run, so that a
-picture stands still while its nodes change.
+Toda 1981), the positions from isotonic regression. Everything depends on the graph alone, never on what has run, so
+that a picture stands still while its nodes change.
 """
 
 from bisect import bisect_left, insort
@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from workflows.plan.compile.graph import Graph
 
 SWEEPS = 6
-MOST_NODES = 60
-MOST_LINKS = 240
-_STIFF = 64.0
-"""How much more a lane than a node insists on a straight line."""
+MAX_NODES = 60
+MAX_LINKS = 240
+_LANE_WEIGHT = 64.0
+"""How much more a lane than a node resists a bend."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A graph in layers. Cells below `count` are nodes; the others are lanes, where long edges pass a layer.
+    """A graph in layers. Cells below `count` are nodes; the others are lanes, where long edges cross a layer.
 
     `links` lead from cells to cells of the next layer. A graph too big to draw node by node has neither lanes nor
     links, and its layers are in plan order.
@@ -33,20 +33,20 @@ class Layout:
 
     @property
     def whole(self) -> bool:
-        """Whether every node is to be drawn."""
-        return self.count <= MOST_NODES and (bool(self.links) or len(self.layers) <= 1)
+        """Whether the graph is small enough to draw every node."""
+        return self.count <= MAX_NODES and (bool(self.links) or len(self.layers) <= 1)
 
 
-def after(graph: Graph) -> list[list[int]]:
-    """Return for each node the nodes it comes after; a stand-in comes after the one it stands in for."""
+def sources_of(graph: Graph) -> list[list[int]]:
+    """Return for each node the nodes it comes after; a fallback node comes after the node it replaces."""
     found = [[*deps, *spec.inputs] for deps, spec in zip(graph.deps, graph.specs, strict=True)]
-    for standin, host in graph.fallback_for.items():
-        found[standin].append(host)
+    for fallback, host in graph.fallback_for.items():
+        found[fallback].append(host)
     return found
 
 
 def levels(sources: Sequence[Sequence[int]]) -> list[int]:
-    """Return each node's layer: as early as the nodes it comes after allow. There is no cycle: the checker holds it."""
+    """Return each node's layer: as early as the nodes it comes after allow. Nodes of a cycle are in layer 0."""
     level = [0] * len(sources)
     missing = [len(some) for some in sources]
     targets: list[list[int]] = [[] for _ in sources]
@@ -76,10 +76,10 @@ def arrange(sources: Sequence[Sequence[int]]) -> Layout:
     """Return the layout of a graph, given for each node the nodes it comes after."""
     count, level = len(sources), levels(sources)
     layers = layered(level)
-    if count > MOST_NODES:
+    if count > MAX_NODES:
         return Layout(count, layers, [])
     links = _links(sources, level, layers)
-    if len(links) > MOST_LINKS:
+    if len(links) > MAX_LINKS:
         return Layout(count, layered(level), [])
     return Layout(count, _ordered(layers, links), links)
 
@@ -119,14 +119,14 @@ def _ordered(layers: list[list[int]], links: list[tuple[int, int]]) -> list[list
     for sweep in range(SWEEPS):
         if not fewest:
             break
-        beside = below if sweep % 2 else above
+        linked = below if sweep % 2 else above
         current = [list(layer) for layer in current]
         steps = range(len(layers) - 2, -1, -1) if sweep % 2 else range(1, len(layers))
         for number in steps:
             fixed = current[number + 1 if sweep % 2 else number - 1]
             place = {cell: position for position, cell in enumerate(fixed)}
             own = {cell: position for position, cell in enumerate(current[number])}
-            weight = {cell: _mean([place[other] for other in beside.get(cell, ())], own[cell]) for cell in own}
+            weight = {cell: _mean([place[other] for other in linked.get(cell, ())], own[cell]) for cell in own}
             current[number].sort(key=lambda cell, weight=weight, own=own: (weight[cell], own[cell]))  # type: ignore[misc]
         crossings = _crossings(current, below)
         if crossings < fewest:
@@ -135,7 +135,7 @@ def _ordered(layers: list[list[int]], links: list[tuple[int, int]]) -> list[list
 
 
 def neighbours(links: Sequence[tuple[int, int]]) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
-    """Return for each cell those linked to it in the layer before, and in the layer behind."""
+    """Return for each cell those linked to it in the layer before, and in the layer after."""
     above: dict[int, list[int]] = {}
     below: dict[int, list[int]] = {}
     for source, node in links:
@@ -144,8 +144,8 @@ def neighbours(links: Sequence[tuple[int, int]]) -> tuple[dict[int, list[int]], 
     return above, below
 
 
-def _mean(places: Sequence[float], otherwise: float) -> float:
-    return sum(places) / len(places) if places else otherwise
+def _mean(positions: Sequence[float], otherwise: float) -> float:
+    return sum(positions) / len(positions) if positions else otherwise
 
 
 def _crossings(layers: list[list[int]], below: dict[int, list[int]]) -> int:
@@ -162,11 +162,11 @@ def _crossings(layers: list[list[int]], below: dict[int, list[int]]) -> int:
     return found
 
 
-def places(layout: Layout, sizes: Sequence[float], gap: float) -> list[float]:
-    """Return where the middle of each cell stands across the layers, from 0 up; cells of a layer never overlap.
+def positions(layout: Layout, sizes: Sequence[float], gap: float) -> list[float]:
+    """Return the middle of each cell across its layer, from 0 up; cells of a layer never overlap.
 
-    `sizes` are the cells' extents across the layers, `gap` the least distance between two of them. Each cell is drawn
-    to the mean of its neighbours, as far as those beside it allow.
+    `sizes` are the extents of the cells, `gap` is the least distance between two of them. Each cell is pulled to the
+    mean of its neighbours, as far as the cells beside it allow.
     """
     middle = [0.0] * len(sizes)
     for layer in layout.layers:
@@ -181,34 +181,33 @@ def places(layout: Layout, sizes: Sequence[float], gap: float) -> list[float]:
         back = sweep % 2 == 0
         for layer in reversed(layout.layers) if back else layout.layers:
             near, far = (below, above) if back else (above, below)
-            wanted = [_wanted(cell, middle, near, far, layout.count) for cell in layer]
-            for cell, place in zip(layer, _spread(layer, wanted, sizes, gap), strict=True):
+            preferred = [_preferred(cell, middle, near, far, layout.count) for cell in layer]
+            for cell, place in zip(layer, _separated(layer, preferred, sizes, gap), strict=True):
                 middle[cell] = place
     least = min((place - size / 2 for place, size in zip(middle, sizes, strict=True)), default=0.0)
     return [place - least for place in middle]
 
 
-def _wanted(
+def _preferred(
     cell: int, middle: list[float], near: dict[int, list[int]], far: dict[int, list[int]], count: int
 ) -> tuple[float, float]:
-    """Return where a cell would like to be and how much: amid those it is linked to on the side the sweep comes from.
-
-    A lane goes straight on from a lane.
-    """
-    beside = near.get(cell) or far.get(cell) or []
-    lanes = [other for other in beside if other >= count] if cell >= count else []
-    return _mean([middle[other] for other in lanes or beside], middle[cell]), _STIFF if lanes else 1.0
+    """Return the preferred middle of a cell, amid the cells it is linked to, and its weight. Lanes go straight on."""
+    linked = near.get(cell) or far.get(cell) or []
+    lanes = [other for other in linked if other >= count] if cell >= count else []
+    return _mean([middle[other] for other in lanes or linked], middle[cell]), _LANE_WEIGHT if lanes else 1.0
 
 
-def _spread(layer: list[int], wanted: list[tuple[float, float]], sizes: Sequence[float], gap: float) -> list[float]:
-    """Return the places nearest to the wanted ones, by least squares, that keep order and distance."""
+def _separated(
+    layer: list[int], preferred: list[tuple[float, float]], sizes: Sequence[float], gap: float
+) -> list[float]:
+    """Return the positions nearest to the preferred ones, by least squares, that keep order and distance."""
     offsets: list[float] = []
     edge = 0.0
     for cell in layer:
         offsets.append(edge + sizes[cell] / 2)
         edge += sizes[cell] + gap
     blocks: list[tuple[float, float, int]] = []  # weighted sum, weight, length
-    for (place, weight), offset in zip(wanted, offsets, strict=True):
+    for (place, weight), offset in zip(preferred, offsets, strict=True):
         total, length = (place - offset) * weight, 1
         while blocks and blocks[-1][0] / blocks[-1][1] > total / weight:
             before = blocks.pop()

@@ -1,4 +1,4 @@
-"""How each status looks: a colour, a kind of outline, and a badge whose shape tells it without colour.
+"""How each status looks: a colour, a kind of outline, and a badge that differs in shape, not only in colour.
 
 The colours are mid-tones with at least 3:1 contrast on white and on black, apart from each other for the colour-blind
 (after Okabe and Ito 2008).
@@ -14,7 +14,7 @@ _DASHED = "fill-opacity='0' stroke-width='1.2' stroke-dasharray='7 5'"
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Style:
     """`box` are the attributes of the outline; `badge` are paths around the origin in the status's colour."""
 
     colour: str
@@ -27,57 +27,57 @@ class Look:
         return f"fill='{self.colour}' stroke='{self.colour}'"
 
 
-LOOKS = {
-    "succeeded": Look(
+STYLES = {
+    "succeeded": Style(
         _GREEN,
         "fill-opacity='.14' stroke-width='1.5'",
         f"<path stroke-width='17' d='M0 0h0'/><path {_ON} d='M-4 0l3 3 5-6'/>",
     ),
-    "running": Look(
+    "running": Style(
         _BLUE,
         "fill-opacity='.2' stroke-width='2.5' stroke-dasharray='10 6'",
         "<path stroke-width='17' d='M0 0h0'/><path fill='#fff' stroke='none' d='M-3-5l8 5-8 5z'/>",
     ),
-    "waiting": Look(
+    "waiting": Style(
         _AMBER,
         "fill-opacity='.22' stroke-width='3.5'",
         f"<path d='M-10 0l10-10 10 10-10 10z'/><path {_ON} d='M0-5v5m0 4v0'/>",
     ),
-    "failed": Look(
+    "failed": Style(
         _RED,
         "fill-opacity='.22' stroke-width='3.5'",
         f"<path stroke-width='16' {_SQUARE} d='M0 0h0'/><path {_ON} d='M-4-4l8 8m0-8l-8 8'/>",
     ),
-    "pending": Look(_GREY, "fill-opacity='.05' stroke-width='1.2'", "<path stroke-width='5' d='M0 0h0'/>"),
-    "blocked": Look(
+    "pending": Style(_GREY, "fill-opacity='.05' stroke-width='1.2'", "<path stroke-width='5' d='M0 0h0'/>"),
+    "blocked": Style(
         _GREY,
         "fill-opacity='0' stroke-width='2' stroke-dasharray='1 5'",
         f"<path stroke-width='16' d='M0 0h0'/><path {_ON} d='M-4 0h8'/>",
     ),
-    "skipped": Look(_GREY, _DASHED, "<path fill='none' stroke-width='2' d='M-5-4l4 4-4 4m6-8l4 4-4 4'/>"),
-    "cancelled": Look(_GREY, _DASHED, f"<path stroke-width='10' {_SQUARE} d='M0 0h0'/>"),
-    "planned": Look(_GREY, "fill-opacity='.1' stroke-width='1.5'"),
+    "skipped": Style(_GREY, _DASHED, "<path fill='none' stroke-width='2' d='M-5-4l4 4-4 4m6-8l4 4-4 4'/>"),
+    "cancelled": Style(_GREY, _DASHED, f"<path stroke-width='10' {_SQUARE} d='M0 0h0'/>"),
+    "planned": Style(_GREY, "fill-opacity='.1' stroke-width='1.5'"),
 }
 """In the order in which they are counted."""
 
-STIRRING = "<animate attributeName='stroke-dashoffset' values='16;0' dur='1s' repeatCount='indefinite'/>"
-"""Put among running boxes: their outline moves."""
+ANIMATION = "<animate attributeName='stroke-dashoffset' values='16;0' dur='1s' repeatCount='indefinite'/>"
+"""Makes the outline of running boxes move."""
 
-Spots = dict[str, list[tuple[int, int]]]
+BadgePositions = dict[str, list[tuple[int, int]]]
 
 
-def badges(spots: Mapping[str, Sequence[tuple[int, int]]]) -> str:
-    """Return each status's badge, defined once, and put at all of its spots as a marker at the corners of a line."""
+def badges(badge_positions: Mapping[str, Sequence[tuple[int, int]]]) -> str:
+    """Return the badge of each status, defined once and placed as a marker at the corners of a line."""
     return "".join(
-        stamped(f"w{number}", look.ink, look.badge, spots[status])
-        for number, (status, look) in enumerate(LOOKS.items())
-        if look.badge and status in spots
+        markers(f"w{number}", style.ink, style.badge, badge_positions[status])
+        for number, (status, style) in enumerate(STYLES.items())
+        if style.badge and status in badge_positions
     )
 
 
-def stamped(name: str, ink: str, shape: str, spots: Sequence[tuple[int, int]]) -> str:
-    """Return a shape put at every spot: a few bytes each."""
-    line = "".join(f"L{x} {y}" for x, y in spots)
+def markers(name: str, ink: str, shape: str, badge_positions: Sequence[tuple[int, int]]) -> str:
+    """Return a shape placed at every position; each takes a few bytes."""
+    line = "".join(f"L{x} {y}" for x, y in badge_positions)
     return (
         f"<marker id='{name}' overflow='visible' {ink}>{shape}</marker>"
         f"<path fill='none' marker-mid='url(#{name})' d='M0 0{line}h0'/>"

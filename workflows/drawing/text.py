@@ -1,7 +1,7 @@
-"""Text in a picture: made harmless, measured without a font, clipped to its room.
+"""Text in a picture: measured without a font and clipped to its room.
 
-The font is monospace, so a letter's width is known. Signs that monospace fonts lack come from another one; text with
-such signs is told its width, and so cannot run into its neighbour whatever the font.
+The font is monospace, so the width of a letter is known. Characters that monospace fonts lack come from another font;
+text with such characters gets an explicit width, so that it never runs into its neighbour.
 """
 
 import re
@@ -36,15 +36,15 @@ def cells(text: str) -> float:
     return float(len(text)) if text.isascii() else sum(map(_cell, text))
 
 
-def _cell(sign: str) -> float:
-    code = ord(sign)
-    if code < _FAMILIAR or sign == "…":
+def _cell(char: str) -> float:
+    code = ord(char)
+    if code < _FAMILIAR or char == "…":
         return 1.0
-    if unicodedata.category(sign) in ("Mn", "Me"):
+    if unicodedata.category(char) in ("Mn", "Me"):
         return 0.0
-    if code >= 0x1F000 and unicodedata.category(sign) == "So":
+    if code >= 0x1F000 and unicodedata.category(char) == "So":
         return 2.2
-    return 1.7 if unicodedata.east_asian_width(sign) in ("W", "F") else 1.0
+    return 1.7 if unicodedata.east_asian_width(char) in ("W", "F") else 1.0
 
 
 def clip(text: str, room: float) -> str:
@@ -52,8 +52,8 @@ def clip(text: str, room: float) -> str:
     if cells(text) <= room:
         return text
     used, kept = 1.0, 0
-    for sign in text:
-        used += _cell(sign)
+    for char in text:
+        used += _cell(char)
         if used > room:
             break
         kept += 1
@@ -75,7 +75,7 @@ def escaped(text: str) -> str:
 
 def text_at(x: float, y: float, text: str, attributes: str = "") -> str:
     """Return a text element that is as wide as `cells` says."""
-    if not all(ord(sign) < _FAMILIAR or sign == "…" for sign in text):
+    if not all(ord(char) < _FAMILIAR or char == "…" for char in text):
         attributes += f" textLength='{cells(text) * CELL:.0f}' lengthAdjust='spacingAndGlyphs'"
     place = "".join(f" {axis}='{value:.0f}'" for axis, value in (("x", x), ("y", y)) if round(value))
     return f"<text{place}{attributes}>{escaped(text)}</text>"

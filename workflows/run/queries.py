@@ -14,7 +14,7 @@ from workflows.plan.language.limits import NO_USAGE, Usage
 from workflows.plan.scheduling.budget import ledger
 from workflows.run.engine import Engine
 from workflows.run.setup import RunSetup
-from workflows.views.report import blocked_on, counts, error_of, shown_units, view_of
+from workflows.views.report import blocked_on, counts, error_of, view_of, visible_units
 
 PAGE_BYTES = 200_000
 
@@ -86,7 +86,7 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
     state = engine.state
     start, limit = _page(request)
     agents = engine.subagents.lines(state, view.id)
-    units = shown_units(state)
+    units = visible_units(state)
     nodes: list[NodeView] = []
     size = 0
     for unit in units[start : start + limit]:

@@ -16,7 +16,7 @@ from workflows.messages.result import RunStatus
 from workflows.messages.views import SubagentView
 from workflows.plan.language.limits import Usage, dollars
 from workflows.plan.scheduling.state import FAILED, SUCCEEDED, RunState
-from workflows.views.report import blocked_on, shown_units
+from workflows.views.report import blocked_on, visible_units
 
 EVERY = timedelta(seconds=10)
 KEYS: dict[str, SearchAttributeKey[Any]] = {
@@ -106,7 +106,7 @@ class SearchAttributes:
 
 def progress(state: RunState) -> dict[str, Value]:
     """Return the numbers of nodes: all, succeeded, failed. A map's items count as the board shows them."""
-    ended = [state.status[unit] for unit in shown_units(state)]
+    ended = [state.status[unit] for unit in visible_units(state)]
     return {
         "SennitNodesTotal": len(ended),
         "SennitNodesDone": ended.count(SUCCEEDED),

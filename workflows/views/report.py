@@ -16,11 +16,20 @@ from workflows.plan.scheduling.state import SHOWN, WAITING, RunState
 from workflows.plan.scheduling.termination import blocking_failures
 
 REPORT_BYTES = 700_000
-SHORT_ERROR = 300
+ERROR_CHARACTERS = 300
 SUMMARY_CHARACTERS = 16_000
-"""What all summaries of a report share, since it is kept in the history: 100 nodes have theirs whole, 500 have 32
-characters each, and with less than `LEAST_SUMMARY` each there are none."""
+"""What all summaries of a report share, since the history keeps it: 100 nodes have theirs whole, 500 have 32 characters
+each, and below `LEAST_SUMMARY` characters there are none."""
 LEAST_SUMMARY = 16
+_EXAMPLES: dict[str, JsonValue] = {
+    "integer": 1,
+    "number": 1.5,
+    "boolean": True,
+    "array": [],
+    "object": {},
+    "null": None,
+}
+MAX_BLOCKED = 20
 
 
 def kind_of(state: RunState, unit: int) -> str:
@@ -34,17 +43,11 @@ def error_of(state: RunState, unit: int) -> str | None:
     note = state.notes.get(unit)
     if note is None or SHOWN[state.status[unit]] not in ("failed", "skipped", "cancelled"):
         return None
-    text = f"{note[0]}: {note[1]}"
-    return text if len(text) <= SHORT_ERROR else text[: SHORT_ERROR - 1] + "…"
+    return _cut(f"{note[0]}: {note[1]}", ERROR_CHARACTERS)
 
 
-def line_of(state: RunState, unit: int, room: int) -> NodeLine:
-    """Return a unit's line of the report, with at most `room` characters of what it does."""
-    fields = _fields(state, unit)
-    what = "" if state.is_item(unit) else state.spec_of(unit).summary
-    if what and room >= LEAST_SUMMARY:
-        fields["summary"] = what if len(what) <= room else what[: room - 1] + "…"
-    return NodeLine(**fields)
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _fields(state: RunState, unit: int) -> dict[str, object]:
@@ -59,23 +62,24 @@ def _fields(state: RunState, unit: int) -> dict[str, object]:
 
 
 def view_of(state: RunState, unit: int, reply: NodeReply | None, agent: str = "") -> NodeView:
-    """Return a unit with its sentence, what it needs, and the preview of its output while this run remembers it.
-    `agent` tells of a sub-agent that runs.
+    """Return a unit with its summary, what it needs, and the preview of its output while this run remembers it.
+
+    `agent` describes a running sub-agent.
     """
     spec = state.spec_of(unit)
     needs = (*spec.inputs, *state.graph.deps[state.node_of(unit)])
-    shown = SHOWN[state.status[unit]]
+    is_running = SHOWN[state.status[unit]] == "running"
     return NodeView(
         **_fields(state, unit),
         summary=spec.summary,
         needs=tuple(state.path(node) for node in needs),
-        preview=reply.preview if reply is not None and shown != "running" else agent,  # a turn is no output
+        preview=reply.preview if reply is not None and not is_running else agent,  # a turn is no output
         ref=state.digest[unit],
     )
 
 
-def shown_units(state: RunState) -> list[int]:
-    """Return the units people see, in plan order with each map's items behind it; replaced items are left out."""
+def visible_units(state: RunState) -> list[int]:
+    """Return the units people see, in plan order with each map's items after it; without replaced items."""
     units: list[int] = []
     for node in range(len(state.graph.specs)):
         units.append(node)
@@ -87,10 +91,11 @@ def report_lines(state: RunState) -> tuple[tuple[NodeLine, ...], int]:
     """Return the lines for the report and how many were left out to keep it below a payload's size."""
     lines: list[NodeLine] = []
     size = 0
-    units = shown_units(state)
+    units = visible_units(state)
     room = SUMMARY_CHARACTERS // len(state.graph.specs)
     for unit in units:
-        line = line_of(state, unit, room)
+        summary = "" if state.is_item(unit) or room < LEAST_SUMMARY else _cut(state.spec_of(unit).summary, room)
+        line = NodeLine(**_fields(state, unit), summary=summary)
         size += 150 + len((line.error or "").encode()) + len(line.summary.encode())
         if size > REPORT_BYTES:
             break
@@ -99,52 +104,55 @@ def report_lines(state: RunState) -> tuple[tuple[NodeLine, ...], int]:
 
 
 def counts(state: RunState) -> dict[str, int]:
-    """Return how many shown units have each status, in a fixed order."""
+    """Return how many visible units have each status, in a fixed order."""
     found = dict.fromkeys(dict.fromkeys(SHOWN), 0)
-    for unit in shown_units(state):
+    for unit in visible_units(state):
         found[SHOWN[state.status[unit]]] += 1
     return {status: count for status, count in found.items() if count}
 
 
-def blocked_on(state: RunState, run: str, below: Mapping[int, SubagentView]) -> tuple[BlockedOn, ...]:
+def blocked_on(state: RunState, run: str, children: Mapping[int, SubagentView]) -> tuple[BlockedOn, ...]:
     """Return what waits for a person: gates, approvals, failed nodes of a parked run, and what sub-agents wait for."""
     waiting = [unit for unit, status in enumerate(state.status) if status == WAITING]
-    found = [_waiting(state, unit, run) for unit in waiting[:20]]
+    found = [_waiting(state, unit, run) for unit in waiting[:MAX_BLOCKED]]
     if state.parked:
-        found += [_failed(state, unit, run) for unit in blocking_failures(state)[:20]]
-        found += [_short(state, state.budget, run)] if state.waiting_budget and state.budget is not None else []
-    passed_on = [(view.name, item) for view in below.values() for item in view.blocked][:MOST_PASSED_ON]
+        found += [_failed(state, unit, run) for unit in blocking_failures(state)[:MAX_BLOCKED]]
+        found += [_budget(state, state.budget, run)] if state.waiting_budget and state.budget is not None else []
+    passed_on = [(view.name, item) for view in children.values() for item in view.blocked][:MOST_PASSED_ON]
     return (*found, *(item.model_copy(update={"node": f"{name}.{item.node}"}) for name, item in passed_on))
 
 
 def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
     spec, path = state.spec_of(unit), state.path(unit)
-    wish = state.expansion_requests.get(unit)
+    request = state.expansion_requests.get(unit)
     if spec.kind == "gate":
-        sample: JsonValue = _sample(spec.schema)
-        given = sample if isinstance(sample, str) else json.dumps(sample)
-        command = shlex.join(["sennit", "answer", run, path, given])
-        example: dict[str, JsonValue] = {"node": path, "value": sample}
+        value: JsonValue = _example_value(spec.schema)
+        text = value if isinstance(value, str) else json.dumps(value)
         return BlockedOn(
-            node=path, why="gate", question=spec.question, update="answer", example=example, command=command
+            node=path,
+            why="gate",
+            question=spec.question,
+            update="answer",
+            example={"node": path, "value": value},
+            command=shlex.join(["sennit", "answer", run, path, text]),
         )
     return BlockedOn(
         node=path,
-        why="replan" if wish is not None else "approval",
-        question=_wished(wish) if wish is not None else f"may this run? {spec.summary}",
+        why="approval" if request is None else "replan",
+        question=f"may this run? {spec.summary}" if request is None else _replan_question(request),
         update="approve",
         example={"node": path},
         command=shlex.join(["sennit", "approve", run, path]),
     )
 
 
-def _wished(wish: ExpansionRequest) -> str:
-    """Return what a person is asked about a replan. How many nodes and why come first: boards cut long questions."""
-    count = f"{wish.nodes:,} more nodes" if wish.nodes != 1 else "1 more node"
-    cost = f", about {wish.tokens:,} tokens" if wish.tokens else ""
-    left = wish.nodes - len(wish.shown)
-    names = "; ".join([*wish.shown, *([f"and {left:,} more"] if left > 0 else [])])
-    return f"may it add {count}{cost}? {wish.why}: {names}"
+def _replan_question(request: ExpansionRequest) -> str:
+    """Return what a person is asked about a replan. The number of nodes comes first: boards cut long questions."""
+    count = f"{request.nodes:,} more nodes" if request.nodes != 1 else "1 more node"
+    cost = f", about {request.tokens:,} tokens" if request.tokens else ""
+    left = request.nodes - len(request.shown)
+    names = "; ".join([*request.shown, *([f"and {left:,} more"] if left > 0 else [])])
+    return f"may it add {count}{cost}? {request.why}: {names}"
 
 
 def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
@@ -165,13 +173,17 @@ def _spent(budget: Budget, names: Iterable[str]) -> str:
     return f"the budget is spent ({', '.join(parts)})"
 
 
-def _short(state: RunState, budget: Budget, run: str) -> BlockedOn:
-    """What the budget does not reach for; the example doubles the limits that are in the way."""
-    limits = Limits(**worded(_doubled(budget))).model_dump(exclude_none=True)
+def _budget(state: RunState, budget: Budget, run: str) -> BlockedOn:
+    """Return what waits for more budget; the example doubles the limits that are in the way."""
+    names = budget.short() or list(budget.limits)
+    doubled = {name: 2 * max(budget.limits[name], getattr(budget.spent, name)) for name in names}
+    limits = Limits(**worded(doubled)).model_dump(exclude_none=True)
+    count = len(state.waiting_budget)
+    ready = f"{count} nodes are ready and wait" if count != 1 else "1 node is ready and waits"
     return BlockedOn(
         node="",
         why="budget",
-        question=f"{_spent(budget, budget.short() or budget.limits)}; {_ready(len(state.waiting_budget))}",
+        question=f"{_spent(budget, names)}; {ready}",
         update="raise_budget",
         example=limits,
         command=shlex.join(
@@ -180,38 +192,21 @@ def _short(state: RunState, budget: Budget, run: str) -> BlockedOn:
     )
 
 
-def _ready(count: int) -> str:
-    return f"{count} nodes are ready and wait" if count != 1 else "1 node is ready and waits"
-
-
-def _doubled(budget: Budget) -> dict[str, int]:
-    names = budget.short() or list(budget.limits)
-    return {name: 2 * max(budget.limits[name], getattr(budget.spent, name)) for name in names}
-
-
-def _sample(schema: dict[str, JsonValue] | None) -> JsonValue:
-    """Return a value of the right type for an example."""
+def _example_value(schema: dict[str, JsonValue] | None) -> JsonValue:
+    """Return a value that fits the schema of a gate."""
     if not schema:
         return "yes"
     choices = schema.get("enum")
     if isinstance(choices, list) and choices:
         return choices[0]
-    samples: dict[str, JsonValue] = {
-        "integer": 1,
-        "number": 1.5,
-        "boolean": True,
-        "array": [],
-        "object": {},
-        "null": None,
-    }
     kind = schema.get("type")
-    return samples.get(kind, "yes") if isinstance(kind, str) else "yes"
+    return _EXAMPLES.get(kind, "yes") if isinstance(kind, str) else "yes"
 
 
 def report_of(state: RunState, status: RunStatus, found: Conclusion, unanswered: str) -> RunReport:
     """Return the report of an ended run, but for what only the workflow knows: ids, usage, warnings.
 
-    `unanswered` says why the answer could not be put together, if so.
+    `unanswered` says why the answer could not be put together, if it could not.
     """
     lines, left_out = report_lines(state)
     failed = [f"{line.id}: {line.error}" for line in lines if line.status == "failed"]

@@ -31,7 +31,7 @@ def test_an_attribute_of_another_type_is_named() -> None:
 def test_what_was_done_is_told() -> None:
     assert setup.attribute_lines("agents", {"SennitTokens": "Double"})[0] == "created in agents: SennitTokens (Double)"
     assert "already in" not in " ".join(setup.attribute_lines("agents", KINDS))
-    assert [line[:30] for line in setup.attribute_lines("agents", {})] == ["already in agents: SennitStatus,"]
+    assert [line[:32] for line in setup.attribute_lines("agents", {})] == ["already in agents: SennitStatus,"]
 
 
 def test_views_are_links_only_where_the_web_ui_is_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from starter.plans.yaml_text import BadSyntax, YamlText
@@ -60,8 +60,7 @@ def test_each_part_knows_its_line() -> None:
     assert text.hint(("nodes", 0, "id")) == ""
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
-@given(st.text(st.characters(), max_size=60) | st.text("{}[]:,-&*!|>'\"%@ \n\tab01.~?#", max_size=40))
+@given(st.text(max_size=60) | st.text("{}[]:,-&*!|>'\"%@ \n\tab01.~?#", max_size=40))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         data = YamlText(text).data

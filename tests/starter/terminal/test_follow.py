@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from doubles.followed import NEVER_ENDING, make_gate, make_node, make_run, make_view
 
 from starter.client.errors import Unreachable
 from starter.client.outcome import RunOutcome
@@ -67,14 +68,14 @@ class Scripted:
         return self.lines.pop(0) if self.lines else None
 
 
-async def test_a_run_is_shown_until_it_is_over(make_run: Make, make_view: Make, make_node: Make) -> None:
+async def test_a_run_is_shown_until_it_is_over() -> None:
     screen = Seen()
     ending = await Follower(make_run(make_view(make_node("a"))), screen).follow()
     assert isinstance(ending, RunOutcome)
     assert screen.log == ["show running", "finished done"]
 
 
-async def test_on_a_pipe_a_blocked_run_is_left_at_once(make_run: Make, make_view: Make, make_gate: Make) -> None:
+async def test_on_a_pipe_a_blocked_run_is_left_at_once() -> None:
     screen = Seen()
     blocked = make_view(status="blocked", blocked=[make_gate("a")])
     left = await Follower(make_run(blocked, takes=["answer"]), screen).follow()
@@ -82,23 +83,21 @@ async def test_on_a_pipe_a_blocked_run_is_left_at_once(make_run: Make, make_view
     assert screen.log == ["show blocked", "blocked a"]
 
 
-async def test_on_a_pipe_a_gate_beside_running_nodes_is_only_told(
-    make_run: Make, make_view: Make, make_gate: Make
-) -> None:
+async def test_on_a_pipe_a_gate_beside_running_nodes_is_only_told() -> None:
     screen = Seen()
     run = make_run(make_view(blocked=[make_gate("a")]), make_view())
     assert isinstance(await Follower(run, screen).follow(), RunOutcome)
     assert screen.log.count("blocked a") == 1
 
 
-async def test_with_wait_a_blocked_run_is_waited_for(make_run: Make, make_view: Make, make_gate: Make) -> None:
+async def test_with_wait_a_blocked_run_is_waited_for() -> None:
     screen = Seen()
     run = make_run(*[make_view(status="blocked", blocked=[make_gate("a")])] * 3)
     assert isinstance(await Follower(run, screen, wait=True).follow(), RunOutcome)
     assert screen.log.count("blocked a") == 1
 
 
-async def test_a_person_is_asked_and_what_they_type_is_sent(make_run: Make, make_view: Make, make_gate: Make) -> None:
+async def test_a_person_is_asked_and_what_they_type_is_sent() -> None:
     screen, person = Seen(), Scripted("yes")
     run = make_run(make_view(status="blocked", blocked=[make_gate("a")]), takes=["answer"])
     assert isinstance(await Follower(run, screen, person.ask).follow(), RunOutcome)
@@ -107,7 +106,7 @@ async def test_a_person_is_asked_and_what_they_type_is_sent(make_run: Make, make
     assert screen.log.index("paused") < screen.log.index("notice answer was applied") < screen.log.index("back")
 
 
-async def test_a_refused_answer_is_told_and_asked_for_again(make_run: Make, make_view: Make, make_gate: Make) -> None:
+async def test_a_refused_answer_is_told_and_asked_for_again() -> None:
     screen, person = Seen(), Scripted("x", "y", "n no")
     run = make_run(make_view(status="blocked", blocked=[make_gate("a", "approve")]), takes=["reject"])
     assert isinstance(await Follower(run, screen, person.ask).follow(), RunOutcome)
@@ -116,13 +115,13 @@ async def test_a_refused_answer_is_told_and_asked_for_again(make_run: Make, make
     assert len(person.asked) == 3
 
 
-async def test_who_types_nothing_leaves_the_run_blocked(make_run: Make, make_view: Make, make_gate: Make) -> None:
+async def test_who_types_nothing_leaves_the_run_blocked() -> None:
     blocked = make_view(status="blocked", blocked=[make_gate("a")])
     left = await Follower(make_run(blocked, takes=["answer"]), Seen(), Scripted().ask).follow()
     assert left == OpenRun(blocked, blocked=True)
 
 
-async def test_a_question_somebody_else_settled_is_withdrawn(make_run: Make, make_view: Make, make_gate: Make) -> None:
+async def test_a_question_somebody_else_settled_is_withdrawn() -> None:
     screen, person = Seen(), Scripted(silent=True)
     blocked = make_view(status="blocked", blocked=[make_gate("a")])
     ending = await Follower(make_run(*[blocked] * 3, make_view()), screen, person.ask).follow()
@@ -131,35 +130,31 @@ async def test_a_question_somebody_else_settled_is_withdrawn(make_run: Make, mak
     assert screen.log.index("back") < screen.log.index("show running")
 
 
-async def test_a_run_that_blocks_again_asks_again(make_run: Make, make_view: Make, make_gate: Make) -> None:
+async def test_a_run_that_blocks_again_asks_again() -> None:
     blocked = make_view(status="blocked", blocked=[make_gate("a", "retry_node")])
     run = make_run(blocked, takes=["retry_node"], updates=3)
     assert isinstance(await Follower(run, Seen(), Scripted("r", "r", "r").ask).follow(), RunOutcome)
     assert len(run.updates) == 3
 
 
-async def test_patience_has_an_end_and_the_run_goes_on(
-    make_run: Make, make_view: Make, never_ending: RunOutcome
-) -> None:
-    run = make_run(make_view(), end=never_ending)
+async def test_patience_has_an_end_and_the_run_goes_on() -> None:
+    run = make_run(make_view(), end=NEVER_ENDING)
     left = await Follower(run, Seen()).follow(0.05)
     assert left == OpenRun(make_view())
     assert not run.over.is_set()
 
 
-async def test_patience_also_ends_a_question(make_run: Make, make_view: Make, make_gate: Make) -> None:
+async def test_patience_also_ends_a_question() -> None:
     run = make_run(make_view(status="blocked", blocked=[make_gate("a")]), takes=["answer"])
     assert isinstance(await Follower(run, Seen(), Scripted(silent=True).ask).follow(0.05), OpenRun)
 
 
-async def test_a_server_that_stays_away_ends_the_watching(make_run: Make, make_view: Make) -> None:
+async def test_a_server_that_stays_away_ends_the_watching() -> None:
     with pytest.raises(Unreachable, match="gone"):
         await Follower(make_run(make_view(), gone=Unreachable("gone")), Seen()).follow()
 
 
-async def test_a_run_too_quick_to_be_seen_is_looked_at_once_more(
-    make_run: Make, make_view: Make, make_node: Make
-) -> None:
+async def test_a_run_too_quick_to_be_seen_is_looked_at_once_more() -> None:
     screen = Seen()
     run = make_run(last=make_view(make_node("a", "succeeded"), status="cancelled"))
     ending = await Follower(run, screen).follow()

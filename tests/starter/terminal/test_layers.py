@@ -1,20 +1,19 @@
 """Nodes arranged for a screen."""
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
+from doubles.followed import make_node
 from hypothesis import given
 from hypothesis import strategies as st
 
 from starter.terminal.layers import Band, bands_of, bar_of, layers_of
 from workflows.messages.views import NodeView
 
-Make = Callable[..., Any]
 STATUSES = ("pending", "running", "waiting", "succeeded", "failed", "skipped", "cancelled")
 
 
-def chain(make_node: Make, length: int, at: int) -> list[NodeView]:
+def chain(length: int, at: int) -> list[NodeView]:
     states = ["succeeded"] * at + ["running"] + ["pending"] * (length - at - 1)
     return [make_node(f"n{n}", states[n], needs=(f"n{n - 1}",) if n else ()) for n in range(length)]
 
@@ -23,29 +22,29 @@ def shown(bands: list[Band]) -> list[tuple[str, list[str]]]:
     return [(band.name, [node.id for node in band.nodes]) for band in bands]
 
 
-def test_a_node_is_a_layer_below_the_last_it_needs(make_node: Make) -> None:
+def test_a_node_is_a_layer_below_the_last_it_needs() -> None:
     nodes = [make_node("d", needs=("c", "a")), make_node("a"), make_node("c", needs=("b",)), make_node("b")]
     assert [[node.id for node in layer] for layer in layers_of(nodes)] == [["a", "b"], ["c"], ["d"]]
 
 
-def test_needs_nobody_shows_count_for_nothing(make_node: Make) -> None:
+def test_needs_nobody_shows_count_for_nothing() -> None:
     assert len(layers_of([make_node("a", needs=("gone", "a"))])) == 1
     assert layers_of([make_node("a", needs=("b",)), make_node("b", needs=("a",))]), "not even a cycle holds it up"
 
 
-def test_what_fits_is_listed_whole(make_node: Make) -> None:
-    bands = bands_of(chain(make_node, 3, 1), 3)
+def test_what_fits_is_listed_whole() -> None:
+    bands = bands_of(chain(3, 1), 3)
     assert shown(bands) == [("1", ["n0"]), ("2", ["n1"]), ("3", ["n2"])]
     assert not any(band.folded for band in bands)
 
 
-def test_a_long_chain_is_what_was_what_runs_and_what_comes(make_node: Make) -> None:
-    bands = bands_of(chain(make_node, 3000, 1000), 10)
+def test_a_long_chain_is_what_was_what_runs_and_what_comes() -> None:
+    bands = bands_of(chain(3000, 1000), 10)
     assert shown(bands) == [("1-1000", []), ("1001", ["n1000"]), ("1002-3000", [])]
     assert [sum(band.counts.values()) for band in bands] == [1000, 1, 1999]
 
 
-def test_of_a_wide_layer_failures_come_before_what_waits_and_runs(make_node: Make) -> None:
+def test_of_a_wide_layer_failures_come_before_what_waits_and_runs() -> None:
     nodes = [make_node(f"n{n}", "running") for n in range(50)]
     nodes[40], nodes[45] = make_node("f", "failed"), make_node("w", "waiting")
     assert shown(bands_of(nodes, 4)) == [("1", ["n0", "f", "w"])]

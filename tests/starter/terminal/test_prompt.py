@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from doubles.followed import make_gate
 
 from starter.client.errors import Refused
 from starter.terminal.console import Terminal
@@ -49,14 +50,14 @@ def test_a_spent_budget_is_raised_as_proposed_or_not() -> None:
         ("retry_node", "f", ("finish", {})),
     ],
 )
-def test_a_line_stands_for_an_update(make_gate: Make, update: str, line: str, expected: Any) -> None:
+def test_a_line_stands_for_an_update(update: str, line: str, expected: Any) -> None:
     assert decision(make_gate("n7", update), line) == expected
 
 
 @pytest.mark.parametrize(
     ("update", "line"), [("answer", " "), ("approve", ""), ("approve", "maybe"), ("retry_node", "y")]
 )
-def test_a_line_that_stands_for_none_is_refused_with_what_would(make_gate: Make, update: str, line: str) -> None:
+def test_a_line_that_stands_for_none_is_refused_with_what_would(update: str, line: str) -> None:
     with pytest.raises(Refused, match="Ctrl-D leaves the run waiting"):
         decision(make_gate("n7", update), line)
 
@@ -81,7 +82,7 @@ def test_a_value_is_json_where_it_is_json_and_text_where_text_is_expected(text: 
     assert value_of(text, example) == value
 
 
-def test_a_question_cannot_steer_the_terminal(make_gate: Callable[..., BlockedOn]) -> None:
+def test_a_question_cannot_steer_the_terminal() -> None:
     assert "\x1b" not in question(make_gate("n7\x1b[2J"))
 
 

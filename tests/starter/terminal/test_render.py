@@ -1,9 +1,9 @@
 """A run as text, on narrow and wide terminals."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from doubles.followed import make_node, make_report, make_view
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -22,7 +22,7 @@ from starter.terminal.render import (
 )
 from workflows.messages.contracts import Evidence
 from workflows.messages.result import NodeLine, RunReport, UsageReport
-from workflows.messages.views import BlockedOn, NodeView, RunView
+from workflows.messages.views import BlockedOn
 
 LONG = 'n2 search "' + "length of the Nile " * 12 + '" <- n1,n3'
 
@@ -41,7 +41,7 @@ def test_counts_read_well(counts: dict[str, int], text: str) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 200])
-def test_every_line_of_a_view_fits_the_terminal(width: int, make_node: Callable[..., NodeView], make_view: Any) -> None:
+def test_every_line_of_a_view_fits_the_terminal(width: int) -> None:
     nodes = [make_node(f"n{n}", "succeeded", summary=LONG.replace("n2", f"n{n}"), duration_ms=230) for n in range(12)]
     nodes.append(make_node("m", "failed", attempts=4, duration_ms=1, error="長さ" * 200))
     text = view_text(make_view(*nodes).model_copy(update={"goal": "g" * 300}), width)
@@ -49,12 +49,12 @@ def test_every_line_of_a_view_fits_the_terminal(width: int, make_node: Callable[
     assert "… <- n1,n3" in text or width == 200
 
 
-def test_a_node_is_a_line_with_its_state_time_tries_and_what_it_does(make_node: Callable[..., NodeView]) -> None:
+def test_a_node_is_a_line_with_its_state_time_tries_and_what_it_does() -> None:
     line = node_line(make_node("n2", "succeeded", summary="n2 search x <- n1", attempts=3, duration_ms=1500), 80, 4)
     assert line == "n2   succeeded     1.5 s x3  search x <- n1"
 
 
-def test_a_failed_node_tells_why_instead_of_what(make_node: Callable[..., NodeView]) -> None:
+def test_a_failed_node_tells_why_instead_of_what() -> None:
     assert "ToolFailed: gone" in node_line(make_node("n2", "failed", error="ToolFailed: gone"), 80)
 
 
@@ -126,7 +126,7 @@ def test_a_run_without_model_calls_says_nothing_of_tokens() -> None:
     assert usage_text(UsageReport(calls=1)) == "1 model call, 0 tokens"
 
 
-def test_a_budget_is_shown_by_its_limits(make_view: Any) -> None:
+def test_a_budget_is_shown_by_its_limits() -> None:
     ledger = {
         "tokens": {"limit": 1000, "spent": 900, "reserved": 200},
         "cost": {"limit": 0.5, "spent": 0.0125, "reserved": 0.0},
@@ -146,7 +146,7 @@ def test_a_block_shows_question_and_command_with_the_flags_to_reach_the_server()
     ]
 
 
-def test_a_report_is_shown_with_nodes_and_answer(make_report: Callable[..., RunReport]) -> None:
+def test_a_report_is_shown_with_nodes_and_answer() -> None:
     nodes = (NodeLine(id="n1", kind="tool", status="succeeded", attempts=1, duration_ms=20),)
     text = report_text(make_report(nodes=nodes, nodes_left_out=1200), 80)
     assert text.splitlines() == [
@@ -158,8 +158,6 @@ def test_a_report_is_shown_with_nodes_and_answer(make_report: Callable[..., RunR
     ]
 
 
-def test_an_open_run_has_the_form_of_a_report(
-    make_view: Callable[..., RunView], make_node: Callable[..., NodeView]
-) -> None:
+def test_an_open_run_has_the_form_of_a_report() -> None:
     report = report_of(make_view(make_node("n1", "running"), status="blocked"), "http://ui")
     assert (report.status, report.ui_url, [node.id for node in report.nodes]) == ("blocked", "http://ui", ["n1"])

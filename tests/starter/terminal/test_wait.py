@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from doubles.followed import NEVER_ENDING, make_gate, make_report, make_run, make_view
 
 from starter.client.errors import Exit, Unreachable
 from starter.client.outcome import RunOutcome
@@ -15,9 +16,7 @@ Make = Callable[..., Any]
 
 
 @pytest.mark.parametrize(("status", "code"), [("done", 0), ("partial", 3), ("failed", 1), ("cancelled", 1)])
-async def test_the_answer_is_on_stdout_and_the_rest_on_stderr(
-    make_terminal: Make, make_run: Make, make_view: Make, make_report: Make, status: str, code: int
-) -> None:
+async def test_the_answer_is_on_stdout_and_the_rest_on_stderr(make_terminal: Make, status: Any, code: int) -> None:
     terminal = make_terminal()
     run = make_run(make_view(), end=RunOutcome(make_report(status)))
     assert await wait_for_run(run, terminal) == code
@@ -25,9 +24,7 @@ async def test_the_answer_is_on_stdout_and_the_rest_on_stderr(
     assert terminal.err.getvalue().splitlines()[:2] == ["run run-1", "ui  http://localhost:8233/r"]
 
 
-async def test_a_refused_run_exits_2_with_its_problems(
-    make_terminal: Make, make_run: Make, make_view: Make, make_report: Make
-) -> None:
+async def test_a_refused_run_exits_2_with_its_problems(make_terminal: Make) -> None:
     terminal = make_terminal()
     end = RunOutcome(make_report("failed", answer=None, problem="nodes[0]: no"), "InvalidPlan")
     assert await wait_for_run(make_run(make_view(), end=end), terminal) == Exit.USAGE
@@ -36,15 +33,13 @@ async def test_a_refused_run_exits_2_with_its_problems(
 
 
 @pytest.mark.parametrize(("output", "written"), [("none", ""), ("text", "42\n")])
-async def test_output_none_leaves_stdout_empty(
-    make_terminal: Make, make_run: Make, make_view: Make, output: str, written: str
-) -> None:
+async def test_output_none_leaves_stdout_empty(make_terminal: Make, output: str, written: str) -> None:
     terminal = make_terminal(output)
     await wait_for_run(make_run(make_view()), terminal)
     assert terminal.out.getvalue() == written
 
 
-async def test_json_is_the_report(make_terminal: Make, make_run: Make, make_view: Make, make_report: Make) -> None:
+async def test_json_is_the_report(make_terminal: Make) -> None:
     terminal = make_terminal("json")
     report = make_report(ui_url="http://ui", answer={"a": [1]})
     await wait_for_run(make_run(make_view(), end=RunOutcome(report)), terminal)
@@ -52,16 +47,14 @@ async def test_json_is_the_report(make_terminal: Make, make_run: Make, make_view
     assert terminal.out.getvalue().count("\n") == 1
 
 
-async def test_jsonl_ends_with_the_report(make_terminal: Make, make_run: Make, make_view: Make) -> None:
+async def test_jsonl_ends_with_the_report(make_terminal: Make) -> None:
     terminal = make_terminal("jsonl")
     assert await wait_for_run(make_run(make_view()), terminal) == Exit.ANSWER
     events = [json.loads(line) for line in terminal.out.getvalue().splitlines()]
     assert [event["event"] for event in events] == ["run_started", "finished"]
 
 
-async def test_a_blocked_run_on_a_pipe_shows_question_and_commands_and_exits_4(
-    make_terminal: Make, make_run: Make, make_view: Make, make_gate: Make
-) -> None:
+async def test_a_blocked_run_on_a_pipe_shows_question_and_commands_and_exits_4(make_terminal: Make) -> None:
     terminal = make_terminal("json", flags=" --address h:1")
     run = make_run(make_view(status="blocked", blocked=[make_gate("a")]), takes=["answer"])
     assert await wait_for_run(run, terminal) == Exit.OPEN
@@ -71,21 +64,17 @@ async def test_a_blocked_run_on_a_pipe_shows_question_and_commands_and_exits_4(
     assert json.loads(terminal.out.getvalue())["status"] == "blocked"
 
 
-async def test_the_end_of_patience_exits_4_also_before_anything_was_seen(
-    make_terminal: Make, make_run: Make, make_view: Make, never_ending: RunOutcome
-) -> None:
+async def test_the_end_of_patience_exits_4_also_before_anything_was_seen(make_terminal: Make) -> None:
     for views in ((), (make_view(),)):
         terminal = make_terminal("json")
-        assert await wait_for_run(make_run(*views, end=never_ending), terminal, limit=0.05) == Exit.OPEN
+        assert await wait_for_run(make_run(*views, end=NEVER_ENDING), terminal, limit=0.05) == Exit.OPEN
         assert json.loads(terminal.out.getvalue())["status"] == "running"
         assert "cancel it: sennit cancel run-1" in terminal.err.getvalue()
 
 
-async def test_an_interrupt_says_how_to_come_back(
-    make_terminal: Make, make_run: Make, make_view: Make, never_ending: RunOutcome
-) -> None:
+async def test_an_interrupt_says_how_to_come_back(make_terminal: Make) -> None:
     terminal = make_terminal()
-    run = make_run(make_view(), end=never_ending)
+    run = make_run(make_view(), end=NEVER_ENDING)
     watching = asyncio.create_task(wait_for_run(run, terminal))
     while "run-1" not in terminal.err.getvalue():
         await asyncio.sleep(0)
@@ -97,7 +86,7 @@ async def test_an_interrupt_says_how_to_come_back(
     )
 
 
-async def test_a_lost_server_says_how_to_come_back(make_terminal: Make, make_run: Make, make_view: Make) -> None:
+async def test_a_lost_server_says_how_to_come_back(make_terminal: Make) -> None:
     terminal = make_terminal()
     with pytest.raises(Unreachable):
         await wait_for_run(make_run(make_view(), gone=Unreachable("gone")), terminal)
@@ -113,7 +102,7 @@ async def test_a_lost_server_says_how_to_come_back(make_terminal: Make, make_run
         ("none", lambda out: out == ""),
     ],
 )
-def test_a_detached_start_gives_the_id(make_terminal: Make, make_run: Make, output: str, check: Any) -> None:
+def test_a_detached_start_gives_the_id(make_terminal: Make, output: str, check: Any) -> None:
     terminal = make_terminal(output)
     assert detach(make_run(), terminal) == Exit.ANSWER
     assert check(terminal.out.getvalue())

@@ -6,11 +6,11 @@ from doubles.plan.play import Play, join, node
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflows.drawing.layout import MOST_LINKS, MOST_NODES, Layout, after, arrange, layered, levels, places
+from workflows.drawing.layout import MAX_LINKS, MAX_NODES, Layout, arrange, layered, levels, positions, sources_of
 
 
 @st.composite
-def sources(draw: st.DrawFn, most: int = MOST_NODES) -> list[list[int]]:
+def sources(draw: st.DrawFn, most: int = MAX_NODES) -> list[list[int]]:
     """For each node the nodes it comes after."""
     count = draw(st.integers(1, most))
     return [draw(st.lists(st.integers(0, node - 1), max_size=3)) if node else [] for node in range(count)]
@@ -50,7 +50,7 @@ def test_links_lead_from_layer_to_layer_and_leave_no_edge_out(graph: list[list[i
 def test_cells_of_a_layer_keep_their_distance(graph: list[list[int]]) -> None:
     layout = arrange(graph)
     sizes = [30.0 if cell < layout.count else 6.0 for cell in range(sum(map(len, layout.layers)))]
-    middles = places(layout, sizes, 10)
+    middles = positions(layout, sizes, 10)
     assert min(middle - size / 2 for middle, size in zip(middles, sizes, strict=True)) == 0
     for layer in layout.layers:
         for one, other in pairwise(layer):
@@ -74,14 +74,14 @@ def test_long_edges_into_one_node_share_a_lane() -> None:
 
 def test_a_stand_in_comes_after_the_one_it_stands_in_for() -> None:
     play = Play(node("a", instead="z"), join("j", "a"), node("z", is_fallback=True), answer="j")
-    assert after(play.graph) == [[], [0], [0]]
+    assert sources_of(play.graph) == [[], [0], [0]]
 
 
 def test_too_much_to_draw_is_left_in_layers() -> None:
-    many = arrange([[] for _ in range(MOST_NODES + 1)])
+    many = arrange([[] for _ in range(MAX_NODES + 1)])
     assert not many.whole
-    assert many.layers == [list(range(MOST_NODES + 1))]
-    dense = arrange([list(range(node)) for node in range(MOST_NODES)])
+    assert many.layers == [list(range(MAX_NODES + 1))]
+    dense = arrange([list(range(node)) for node in range(MAX_NODES)])
     assert not dense.whole
-    assert len(dense.layers) == MOST_NODES
-    assert len(arrange([[node - 1] if node else [] for node in range(MOST_NODES)]).links) == MOST_NODES - 1 < MOST_LINKS
+    assert len(dense.layers) == MAX_NODES
+    assert len(arrange([[node - 1] if node else [] for node in range(MAX_NODES)]).links) == MAX_NODES - 1 < MAX_LINKS

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from workflows.drawing.diagram import Diagram, Mark, Node
 from workflows.drawing.layout import arrange
 from workflows.drawing.picture import picture
-from workflows.drawing.styles import LOOKS
+from workflows.drawing.styles import STYLES
 
-STATUSES = [status for status in LOOKS if status != "planned"]
+STATUSES = [status for status in STYLES if status != "planned"]
 TEXTS = st.text(max_size=50).map(lambda text: " ".join("".join(c for c in text if c.isprintable()).split()))
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,39}", fullmatch=True)
 
@@ -58,8 +58,8 @@ def test_the_same_run_gives_the_same_picture(drawn: tuple[Diagram, list[Mark]]) 
 
 
 def test_a_status_shows_without_its_colour() -> None:
-    shapes = {status: re.sub("#[0-9A-F]{6}", "", look.box + look.badge) for status, look in LOOKS.items()}
-    assert len(set(shapes.values())) == len(LOOKS)
+    shapes = {status: re.sub("#[0-9A-F]{6}", "", style.box + style.badge) for status, style in STYLES.items()}
+    assert len(set(shapes.values())) == len(STYLES)
 
 
 def test_titles_and_progress_of_a_map() -> None:

@@ -27,14 +27,14 @@ from workflows.plan.scheduling.state import (
     WAITING,
     RunState,
 )
-from workflows.views.board import _STEPS, MOST_SENT, USUAL_SENT, board, prose, sent
+from workflows.views.board import _DETAILS, MAX_BYTES, USUAL_BYTES, board, prose, sent_bytes
 
 RUN = "agent-which-is-longer-1a2b3c4d"
 HOSTILE = (
     "</title></svg></div><script>alert(1)</script> **b** `c` | [x](javascript:alert(1)) https://evil.example "
     "{runId} $x$ \u202eRTL שלום 漢字 👩\u200d👧 Z\u0338\u0322\u031b\u0358 \x00\ud800 1/2 -- "
 )
-USUAL_BYTES = 6 * 1024
+USUAL_TEXT = 6 * 1024
 
 
 def shown(play: Play, **fields: Any) -> str:
@@ -98,8 +98,8 @@ def test_what_is_too_long_to_paste_is_named() -> None:
     play = Play(gate("ok", question="which?", schema={"enum": ["é" * 100_000]}))
     play.begin()
     text = shown(play)
-    assert "`answer` with what query `plan` tells: it is too long to show here" in text
-    assert sent(text) < USUAL_SENT
+    assert "`answer` with the example in the query `plan`: it is too long to show here" in text
+    assert sent_bytes(text) < USUAL_BYTES
 
 
 def test_rows_that_need_a_look_come_first() -> None:
@@ -171,7 +171,7 @@ def test_what_sub_agents_wait_for_makes_no_board_too_long() -> None:
     names = [f"n{number}" for number in range(20)]
     for run in (RUN, HOSTILE.replace("\ud800", "") * 9):
         text = shown(play, blocked_children=below(*names, run=run, question=HOSTILE * 900))
-        assert sent(text) <= MOST_SENT
+        assert sent_bytes(text) <= MAX_BYTES
         assert not re.search(r"[<>{}]", re.sub(r"\]\(namespaces/\S+\)", "", outside(text)))
 
 
@@ -203,7 +203,7 @@ def test_whatever_a_run_holds_the_board_is_whole(execution_plan: Any, chance: ra
     fill(state, chance, texts)
     text = board(state, run=chance.choice([RUN, HOSTILE.replace("\ud800", "")]), title=chance.choice(texts))
     assert drawing(text).clashes() == []
-    assert sent(text) <= MOST_SENT
+    assert sent_bytes(text) <= MAX_BYTES
     assert "\n\n" not in text[text.index("<div>") : text.index("</div>")]
     assert not re.search(r"[<>{}]", re.sub(r"\]\(namespaces/\S+\)", "", outside(text)))
 
@@ -240,7 +240,7 @@ def layers(count: int, width: int) -> Play:
 
 
 @pytest.mark.parametrize("reach", [1, 2, 3, 6])
-def test_no_board_is_too_long_to_be_sent(reach: int) -> None:
+def test_no_board_is_too_long_to_be_sent_bytes(reach: int) -> None:
     chance = random.Random(reach)
     names = [f"{'n' * 36}_{index}" for index in range(60)]
     nodes = [
@@ -251,7 +251,7 @@ def test_no_board_is_too_long_to_be_sent(reach: int) -> None:
     fill(play.state, chance, ["漢" * 100_000])
     play.state.parked = True
     text = shown(play, title="漢" * 100_000)
-    assert sent(text) <= MOST_SENT
+    assert sent_bytes(text) <= MAX_BYTES
     assert drawing(text).clashes() == []
 
 
@@ -259,7 +259,7 @@ def test_layers_stand_for_nodes_when_a_board_would_be_too_long(monkeypatch: pyte
     play = layers(40, 5)
     play.begin()
     assert len(drawing(shown(play)).boxes) == 40
-    monkeypatch.setattr("workflows.views.board._STEPS", _STEPS[-1:])
+    monkeypatch.setattr("workflows.views.board._DETAILS", _DETAILS[-1:])
     assert drawing(shown(play)).texts[-2].text == "layer 8: n36…n39"
 
 
@@ -270,7 +270,7 @@ def test_usual_boards_take_at_most_six_kilobytes(play: Play) -> None:
         if play.state.status[unit] == RUNNING:
             play.ok(play.state.path(unit))
     text = shown(play)
-    assert len(text.encode()) <= USUAL_BYTES
+    assert len(text.encode()) <= USUAL_TEXT
     assert drawing(text).clashes() == []
 
 

@@ -1,0 +1,86 @@
+"""Progress as lines and as events."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from doubles.followed import make_gate, make_node, make_report, make_run, make_view, settled
+
+from starter.terminal.lines import Changes, Events, Lines
+from workflows.messages.result import NodeLine
+
+Make = Callable[..., Any]
+
+
+def test_each_change_of_a_node_is_told_once() -> None:
+    changes = Changes()
+    assert [n.id for n in changes.since([make_node("a", "running"), make_node("b")])] == ["a"]
+    assert changes.since([make_node("a", "running"), make_node("b")]) == []
+    assert [n.id for n in changes.since([make_node("a", "running", attempts=2), make_node("b", "skipped")])] == [
+        "a",
+        "b",
+    ]
+    ended = changes.since([settled("a", attempts=2, summary="a s"), settled("b", "skipped"), settled("c")])
+    assert [(n.id, n.status, n.summary) for n in ended] == [("a", "succeeded", 'a search "a"'), ("c", "succeeded", "")]
+
+
+def test_a_pipe_gets_the_run_first_and_then_a_line_a_change(make_terminal: Make) -> None:
+    terminal = make_terminal()
+    lines = Lines(terminal)
+    lines.started(make_run())
+    lines.show(make_view(make_node("a", "running", attempts=1), make_node("b")))
+    lines.show(make_view(make_node("a", "failed", attempts=1, error="gone\x1b[2J"), make_node("b")))
+    lines.finished(make_report("partial", nodes=(settled("a", "failed", attempts=1, error="gone"), settled("b"))))
+    assert (
+        terminal.err.getvalue().splitlines()
+        == [
+            "run run-1",
+            "ui  http://localhost:8233/r",
+            'a  running                 search "a"',
+            "a  failed                  gone",
+            'b  succeeded               search "b"',
+            "partial · 2 of 2 nodes, 1 failed",
+            "  a failed: gone",
+        ]
+        or terminal.err.getvalue()
+    )
+    assert terminal.out.getvalue() == ""
+
+
+def test_a_big_map_is_told_by_what_went_wrong_in_it(make_terminal: Make) -> None:
+    terminal = make_terminal()
+    lines = Lines(terminal)
+    big = [make_node(f"big[{n}]", "running", attempts=1) for n in range(30)]
+    lines.show(make_view(*big, make_node("small[0]", "running", attempts=1)))
+    ended = [settled(f"big[{n}]", "failed" if n == 7 else "succeeded") for n in range(30)]
+    lines.finished(make_report("partial", nodes=tuple(ended)))
+    assert [line.split()[:2] for line in terminal.err.getvalue().splitlines()[:2]] == [
+        ["small[0]", "running"],
+        ["big[7]", "failed"],
+    ]
+
+
+def test_quiet_says_only_what_must_be_read(make_terminal: Make) -> None:
+    terminal = make_terminal(quiet=True)
+    lines = Lines(terminal)
+    lines.started(make_run())
+    lines.show(make_view(make_node("a", "running")))
+    lines.blocked(make_gate("a"))
+    lines.finished(make_report("failed", problem="no budget"))
+    assert terminal.err.getvalue().splitlines() == ["a: a?", "    sennit answer run-1 a", "  no budget"]
+
+
+def test_events_are_one_json_object_a_line_and_end_with_the_report(make_terminal: Make) -> None:
+    terminal = make_terminal("jsonl")
+    events = Events(terminal)
+    events.started(make_run())
+    events.show(make_view(make_node("a", "running"), make_node("b")))
+    events.blocked(make_gate("a"))
+    events.finished(make_report(nodes=(NodeLine(id="a", kind="tool", status="succeeded"),)))
+    written = [json.loads(line) for line in terminal.out.getvalue().splitlines()]
+    assert [each["event"] for each in written] == ["run_started", "node", "blocked", "node", "finished"]
+    assert written[0]["id"] == "run-1"
+    assert (written[1]["node"]["status"], written[3]["node"]["status"]) == ("running", "succeeded")
+    assert written[2]["example"] == {"node": "a", "value": "yes"}
+    assert written[4]["report"]["answer"] == "42"
+    assert terminal.err.getvalue().splitlines()[:1] == ["run run-1"]
