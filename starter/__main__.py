@@ -47,7 +47,7 @@ def _run(argv: Sequence[str]) -> int:
             raise Refused(f"`sennit {args.command}` is not built yet")
         return int(asyncio.run(importlib.import_module(f"starter.commands.{args.module}").run(args, terminal)))
     except CliError as error:
-        terminal.notice(str(error) if error.bare else f"sennit: {error}")
+        terminal.notice(str(error) if error.prefixed else f"sennit: {error}")
         return error.code
     except KeyboardInterrupt:
         return Exit.INTERRUPTED

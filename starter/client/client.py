@@ -59,7 +59,7 @@ class Sennit:
         """Start a run of `goal`, or of `plan` (plain JSON data), and return it. `title` names a run without a goal.
 
         With `id` at most one run is started, however often this is called: a run of that id that goes on is joined,
-        and one that is over is returned as it ended, unless `again` starts it anew. Raises Refused for a request that
+        and one that is over is returned as it ended, unless `again` starts a new one. Raises Refused for a request that
         the run would refuse by its form, another CliError if the server does not take it.
         """
         folder = docs_folder(docs, must_exist=self.server.is_local) if docs else None

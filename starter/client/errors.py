@@ -26,10 +26,13 @@ def exit_of(status: RunStatus) -> Exit:
 
 
 class CliError(Exception):
-    """Ends a command with `code`; the message says what happened and what to do. A `bare` one names its own origin."""
+    """Ends a command with `code`; the message says what happened and what to do.
+
+    A `prefixed` message starts with its own origin, such as a file.
+    """
 
     code: ClassVar[Exit] = Exit.FAILED
-    bare: ClassVar[bool] = False
+    prefixed: ClassVar[bool] = False
 
 
 class Refused(CliError):

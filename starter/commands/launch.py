@@ -13,6 +13,7 @@ from starter.client.errors import Exit, Refused, Unreachable
 from starter.client.local import has_local_runs, join_local_stack
 from starter.client.request import docs_folder
 from starter.terminal.console import Terminal
+from starter.terminal.prompt import value_of
 from starter.terminal.wait import detach, wait_for_run
 from workflows.plan.language.limits import Limits, parse_duration
 from workflows.plan.language.nodes import MAX_NODES
@@ -124,14 +125,8 @@ def read_limits(text: str) -> dict[str, Any]:
             raise ValueError(f"{part[:40]!r} is not a limit; write for example {LIMITS_EXAMPLE}")
         if name in given:
             raise ValueError(f"the limit `{name[:40]}` is given twice")
-        given[name] = _number(value)
+        given[name] = value_of(value) if value != "null" else value
     try:
         return Limits.model_validate(given).model_dump(mode="json", exclude_none=True)
     except ValidationError as error:
         raise ValueError(f"{describe_errors(error, Limits.model_fields)}; write for example {LIMITS_EXAMPLE}") from None
-
-
-def _number(text: str) -> int | float | str:
-    if re.fullmatch(r"-?\d{1,40}", text, re.ASCII):
-        return int(text)
-    return float(text) if re.fullmatch(r"-?\d{0,18}\.\d{1,18}", text, re.ASCII) else text

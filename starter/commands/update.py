@@ -64,7 +64,7 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         fields["value"] = value_of(args.value, await _expected_value(found, args.node))
     message = await found.update(args.name, **fields)
     if terminal.output in ("json", "jsonl"):
-        terminal.answer_json({"run": found.id, "update": args.name, "said": message})
+        terminal.answer_json({"run": found.id, "update": args.name, "message": message})
     else:
         terminal.answer(clean(message))
     return Exit.ANSWER

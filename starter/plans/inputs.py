@@ -1,13 +1,20 @@
 """`--input name=value`: values read by the type that the plan declares for them."""
 
-import json
-from collections.abc import Callable, Iterable, Mapping
-from math import isfinite
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from starter.client.errors import Refused
+from starter.terminal.prompt import value_of
 from workflows.plan.language.nodes import InputSpec
 from workflows.plan.language.text import did_you_mean
+
+_KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "integer": (int, "a whole number"),
+    "number": ((int, float), "a number"),
+    "boolean": (bool, "true or false"),
+    "array": (list, 'a JSON list such as ["a", "b"]'),
+    "object": (dict, 'a JSON object such as {"a": 1}'),
+}
 
 
 def read_inputs(words: Iterable[str], declared: Mapping[str, InputSpec]) -> dict[str, Any]:
@@ -17,8 +24,11 @@ def read_inputs(words: Iterable[str], declared: Mapping[str, InputSpec]) -> dict
         name, equals, text = word.partition("=")
         if not equals:
             raise Refused(f"--input {word[:60]}: write it as name=value")
+        if not declared:
+            raise Refused(f"--input {name[:60]}: the plan declares no inputs")
         if name not in declared:
-            raise Refused(f"--input {name[:60]}: {_unknown(name, declared)}")
+            hint = f"{did_you_mean(name, declared)} (declared: {', '.join(declared)})"
+            raise Refused(f"--input {name[:60]}: the plan declares no such input{hint}")
         if name in found:
             raise Refused(f"--input {name}: given twice")
         found[name] = read_value(name, text, declared[name].type)
@@ -33,43 +43,8 @@ def read_value(name: str, text: str, kind: str) -> Any:
     """Return `text` as a value of the JSON type `kind`; raises Refused."""
     if kind == "string":
         return text
-    fits, shape = _KINDS[kind]
-    try:
-        value = json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        value = _NOTHING
-    if isinstance(value, float) and not isfinite(value):
-        value = _NOTHING
-    if not fits(value):
-        raise Refused(f"--input {name}: {text[:60]!r} is not {shape}")
+    types, description = _KINDS[kind]
+    value = value_of(text)
+    if not isinstance(value, types) or isinstance(value, bool) != (kind == "boolean"):
+        raise Refused(f"--input {name}: {text[:60]!r} is not {description}")
     return value
-
-
-_NOTHING = object()
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-_KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
-    "integer": (_is_integer, "a whole number"),
-    "number": (_is_number, "a number"),
-    "boolean": (lambda value: isinstance(value, bool), "true or false"),
-    "array": (lambda value: isinstance(value, list), 'a JSON list such as ["a", "b"]'),
-    "object": (lambda value: isinstance(value, dict), 'a JSON object such as {"a": 1}'),
-}
-
-
-def _unknown(name: str, declared: Mapping[str, InputSpec]) -> str:
-    if not declared:
-        return "the plan declares no inputs"
-    return f"the plan declares no such input{did_you_mean(name, declared)} (declared: {', '.join(declared)})"

@@ -27,7 +27,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class BadPlan(Refused):
     """A plan file with problems. The message has one line for each, `file:line: what is wrong`."""
 
-    bare = True
+    prefixed = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ def blocked_lines(item: BlockedOn, flags: str = "") -> list[str]:
 
 
 def answer_text(report: RunReport, width: int | None = None) -> str:
-    """Return the answer with its sources below; JSON where the answer is not text. Wrapped only if `width` is given."""
+    """Return the answer with its sources below; JSON if the answer is not text. Wrapped only if `width` is given."""
     if report.answer is None:
         return ""
     answer = report.answer if isinstance(report.answer, str) else as_json(report.answer, indent=2)

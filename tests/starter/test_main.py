@@ -29,7 +29,7 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("argv", "told"),
+    ("argv", "message"),
     [
         (["ask", ""], "sennit: the goal is empty"),
         (["ask", "x" * 40_000], "sennit: the goal is 40,000 bytes; at most 32,768"),
@@ -51,11 +51,11 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ],
 )
 def test_what_the_client_can_see_is_refused_with_2_before_anything_starts(
-    argv: list[str], told: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(argv) == Exit.USAGE
     captured = capsys.readouterr()
-    assert captured.err.startswith(told)
+    assert captured.err.startswith(message)
     assert captured.out == ""
     assert not (tmp_path / "state").exists()
 
@@ -88,14 +88,14 @@ def test_a_plan_is_read_from_standard_input(
 
 
 @pytest.mark.parametrize(
-    ("body", "told"), [(b"\xff", "not UTF-8"), (b" \n", "is empty"), (b"x" * 40_000, "at most 32,768")]
+    ("body", "message"), [(b"\xff", "not UTF-8"), (b" \n", "is empty"), (b"x" * 40_000, "at most 32,768")]
 )
 def test_a_goal_on_standard_input_is_bounded_text(
-    body: bytes, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    body: bytes, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(body)))
     assert main(["ask", "-"]) == Exit.USAGE
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def sennit(*argv: str, **more: Any) -> subprocess.CompletedProcess[str]:

@@ -71,8 +71,8 @@ def found(request: pytest.FixtureRequest) -> Found:
 
 def report(done: CompletedProcess[str]) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 async def moments(person: CliUser, run: str) -> dict[str, int]:
@@ -88,17 +88,17 @@ def check_course(events: dict[str, int]) -> None:
 async def test_a_goal_is_answered_with_evidence_after_a_failure_and_a_replan(found: Found) -> None:
     person, model = found
     before = len(model.asked(GOAL))
-    told = report(person.sennit("ask", GOAL, "--output", "json"))
-    assert (told["status"], told["answer"]) == ("done", "The Nile [1], by 250 km [2].")
-    assert [(piece["node"], piece["source"], piece["quote"]) for piece in told["evidence"]] == [
+    result = report(person.sennit("ask", GOAL, "--output", "json"))
+    assert (result["status"], result["answer"]) == ("done", "The Nile [1], by 250 km [2].")
+    assert [(piece["node"], piece["source"], piece["quote"]) for piece in result["evidence"]] == [
         ("n1", "rivers/nile.md", NILE),
         ("n5", "rivers/amazon.md", AMAZON),
     ]
-    ended = {line["id"]: line["status"] for line in told["nodes"]}
+    ended = {line["id"]: line["status"] for line in result["nodes"]}
     assert ended.pop("n3") == "failed"
     assert ended == dict.fromkeys(("n1", "n2", "n4", "n5", "n6"), "succeeded")
-    assert told["usage"]["calls"] == len(model.asked(GOAL)) - before == 3
-    check_course(await moments(person, told["id"]))
+    assert result["usage"]["calls"] == len(model.asked(GOAL)) - before == 3
+    check_course(await moments(person, result["id"]))
 
 
 def test_a_large_replan_waits_for_approval(found: Found) -> None:
@@ -119,15 +119,15 @@ def test_a_large_replan_waits_for_approval(found: Found) -> None:
 async def test_so_it_is_in_a_sub_agent(found: Found, tmp_path: Path) -> None:
     person, _ = found
     (tmp_path / "plan.json").write_text(json.dumps(AS_AGENT))
-    told = report(person.sennit("run", str(tmp_path / "plan.json"), "--output", "json"))
-    assert (told["status"], told["answer"]) == ("done", "The Nile [1], by 250 km [2].")
-    assert [(piece["node"], piece["source"]) for piece in told["evidence"]] == [
+    result = report(person.sennit("run", str(tmp_path / "plan.json"), "--output", "json"))
+    assert (result["status"], result["answer"]) == ("done", "The Nile [1], by 250 km [2].")
+    assert [(piece["node"], piece["source"]) for piece in result["evidence"]] == [
         ("sub.n1", "rivers/nile.md"),
         ("sub.n5", "rivers/amazon.md"),
     ]
-    assert told["usage"]["calls"] == 3
-    check_course(await moments(person, f"{told['id']}.sub"))
-    shown = person.sennit("status", f"{told['id']}.sub")
+    assert result["usage"]["calls"] == 3
+    check_course(await moments(person, f"{result['id']}.sub"))
+    shown = person.sennit("status", f"{result['id']}.sub")
     assert shown.returncode == 0
     assert '[1] rivers/nile.md: "The Nile is about 6,650 kilometres long"' in shown.stdout
     assert person.leaks(KEY) == []

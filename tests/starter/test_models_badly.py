@@ -56,13 +56,13 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
 
 
 def closing(done: CompletedProcess[str]) -> str:
-    """Return what was told after the run had ended; there is no traceback anywhere."""
+    """Return what was written after the run had ended; there is no traceback anywhere."""
     assert "Traceback" not in done.stdout + done.stderr
     return re.split(r"^failed.*\n", done.stderr, flags=re.MULTILINE)[-1]
 
 
 @pytest.mark.parametrize(
-    ("goal", "told"),
+    ("goal", "message"),
     [
         ("Prose?", "the reply holds no plan; write numbered calls"),
         ("Cycle?", "nodes[0]: a cycle: n1 needs n2 needs n1; take one of these edges out"),
@@ -71,11 +71,11 @@ def closing(done: CompletedProcess[str]) -> str:
         ("Many?", "the plan has 501 nodes; at most 60 are planned for one goal"),
     ],
 )
-def test_a_planner_that_does_not_learn_ends_the_run_with_a_sentence(found: Found, goal: str, told: str) -> None:
+def test_a_planner_that_does_not_learn_ends_the_run_with_a_sentence(found: Found, goal: str, message: str) -> None:
     person, model = found
     done = person.sennit("ask", goal)
     assert (done.returncode, done.stdout) == (1, "")
-    assert closing(done).startswith(f"  PlannerFailed: the planner wrote no plan that can run: {told}")
+    assert closing(done).startswith(f"  PlannerFailed: the planner wrote no plan that can run: {message}")
     assert 2 <= len(model.asked(goal)) <= 3
 
 
@@ -127,7 +127,7 @@ def asks_one(place: Path, model: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("model", "told"),
+    ("model", "message"),
     [
         (
             "openai:gpt-99",
@@ -136,10 +136,10 @@ def asks_one(place: Path, model: str) -> str:
         ("anthropic:any", r"ServerUnreachable: anthropic at \S+ cannot be reached: .*; check ANTHROPIC_BASE_URL"),
     ],
 )
-def test_a_model_that_is_not_there_is_named(found: Found, tmp_path: Path, model: str, told: str) -> None:
+def test_a_model_that_is_not_there_is_named(found: Found, tmp_path: Path, model: str, message: str) -> None:
     done = found[0].sennit("run", asks_one(tmp_path, model), "--on-failure", "fail")
     assert (done.returncode, done.stdout) == (1, "")
-    assert re.match(rf"  n1: {told}", closing(done))
+    assert re.match(rf"  n1: {message}", closing(done))
 
 
 def test_keys_that_are_wrong_or_missing_are_named_and_not_shown(lost: CliUser, tmp_path: Path) -> None:

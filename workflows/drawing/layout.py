@@ -191,7 +191,7 @@ def positions(layout: Layout, sizes: Sequence[float], gap: float) -> list[float]
 def _preferred(
     cell: int, middle: list[float], near: dict[int, list[int]], far: dict[int, list[int]], count: int
 ) -> tuple[float, float]:
-    """Return the preferred middle of a cell, amid the cells it is linked to, and its weight. Lanes go straight on."""
+    """Return the preferred middle of a cell, between the cells it is linked to, and its weight; lanes go straight."""
     linked = near.get(cell) or far.get(cell) or []
     lanes = [other for other in linked if other >= count] if cell >= count else []
     return _mean([middle[other] for other in lanes or linked], middle[cell]), _LANE_WEIGHT if lanes else 1.0

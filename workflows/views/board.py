@@ -142,7 +142,7 @@ def _questions(blocked: Sequence[BlockedOn], most: int) -> list[str]:
 
 
 def _diagram_of(graph: Graph) -> Diagram:
-    """Return the graph's diagram, made anew if nodes have been added."""
+    """Return the graph's diagram, made again if nodes were added."""
     known: Diagram | None = graph.sketch
     if known is None or known.layout.count != len(graph.specs):
         nodes = [

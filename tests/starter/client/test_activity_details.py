@@ -49,7 +49,7 @@ class Working:
 
 @pytest.fixture
 async def begin(client: Client) -> AsyncIterator[Callable[[str], Awaitable[RunView]]]:
-    """Start a run that behaves as told; returns a view in which its node n1 runs."""
+    """Start a run that behaves like this; returns a view in which its node n1 runs."""
     started = []
 
     async def begin(how: str) -> RunView:
@@ -65,9 +65,9 @@ async def begin(client: Client) -> AsyncIterator[Callable[[str], Awaitable[RunVi
             await handle.terminate()
 
 
-async def seen(client: Client, view: RunView, told: str) -> NodeView:
+async def seen(client: Client, view: RunView, message: str) -> NodeView:
     async with asyncio.timeout(20):
-        while told not in (node := (await activity_details(client, view)).nodes[0]).preview:
+        while message not in (node := (await activity_details(client, view)).nodes[0]).preview:
             await asyncio.sleep(0.1)
     return node
 

@@ -204,17 +204,17 @@ async def test_without_a_worker_a_run_is_silent_but_its_end_is_known(
         await run.view()
     with pytest.raises(NoAnswer, match="no worker took the update"):
         await run.update("answer", node="n1", value="x")
-    said: list[str] = []
-    async for _ in run.watch(on_silence=lambda text: _end(said, text, sennit)):
+    messages: list[str] = []
+    async for _ in run.watch(on_silence=lambda text: _end(messages, text, sennit)):
         raise AssertionError
-    assert said
+    assert messages
     assert (await run.result()).status == "failed"
 
 
 _ENDERS: set[asyncio.Task[None]] = set()
 
 
-def _end(said: list[str], text: str, sennit: Sennit) -> None:
-    if not said:
+def _end(messages: list[str], text: str, sennit: Sennit) -> None:
+    if not messages:
         _ENDERS.add(asyncio.create_task(sennit.client.get_workflow_handle("alone").terminate(reason="enough")))
-    said.append(text)
+    messages.append(text)

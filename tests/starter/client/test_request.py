@@ -42,7 +42,7 @@ def test_durations_and_tools_travel_as_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({}, "a run needs a `goal` or a `plan`"),
         ({"goal": "x" * 40_000}, "goal is 40000 bytes"),
@@ -55,8 +55,8 @@ def test_durations_and_tools_travel_as_json() -> None:
         ({"goal": "x", "inputs": {"a": "x" * 600_000}}, "the inputs are 600,008 bytes"),
     ],
 )
-def test_what_the_run_would_refuse_is_refused_here(fields: dict[str, Any], told: str) -> None:
-    with pytest.raises(Refused, match=told):
+def test_what_the_run_would_refuse_is_refused_here(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(Refused, match=message):
         build_request(**fields)
 
 
@@ -67,11 +67,11 @@ def test_a_plan_too_big_to_travel_is_refused_with_its_size_and_the_hint_map() ->
 
 
 @pytest.mark.parametrize(
-    ("goal", "told"),
+    ("goal", "message"),
     [("", "empty"), (" \n", "empty"), ("ä" * 17_000, "34,000 bytes; at most 32,768"), ("\udcff", "not UTF-8")],
 )
-def test_a_goal_is_bounded_text(goal: str, told: str) -> None:
-    with pytest.raises(Refused, match=told):
+def test_a_goal_is_bounded_text(goal: str, message: str) -> None:
+    with pytest.raises(Refused, match=message):
         checked_goal(goal)
 
 

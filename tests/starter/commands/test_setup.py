@@ -83,8 +83,8 @@ async def test_a_provider_is_capped_for_all_workers_together_and_let_go(
         terminal = make_terminal("text")
         await setup.run(parse(["setup", "--address", server_address, "--rates", text]), terminal)
         assert await rate() == expected
-        said = "at most 90 calls a minute" if expected else "no cap"
-        assert f"sennit.llm.anthropic: {said}, of all workers together" in terminal.out.getvalue()
+        text = "at most 90 calls a minute" if expected else "no cap"
+        assert f"sennit.llm.anthropic: {text}, of all workers together" in terminal.out.getvalue()
 
 
 @pytest.mark.server

@@ -25,9 +25,9 @@ def test_fields_are_read_by_the_type_of_the_update(name: str, words: list[str], 
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [(["n7"], "write a field as name=value"), (["node=a", "node=b"], "given twice"), (["{"], "not JSON")],
 )
-def test_fields_of_another_form_are_refused(words: list[str], told: str) -> None:
-    with pytest.raises(Refused, match=told):
+def test_fields_of_another_form_are_refused(words: list[str], message: str) -> None:
+    with pytest.raises(Refused, match=message):
         read_fields("answer", words)

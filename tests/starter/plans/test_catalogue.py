@@ -21,7 +21,7 @@ async def test_the_childs_json_is_the_catalogue() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "message"),
     [
         ("import sys; sys.exit('sennit worker: no module \\x1b[31mmytools')", "no module mytools"),
         ("import sys; sys.exit(3)", "it ended with code 3"),
@@ -29,8 +29,8 @@ async def test_the_childs_json_is_the_catalogue() -> None:
         ("print('[]')", "wrote to standard output"),
     ],
 )
-async def test_what_is_wrong_with_the_tools_is_told(code: str, told: str) -> None:
-    with pytest.raises(Refused, match=told):
+async def test_what_is_wrong_with_the_tools_is_told(code: str, message: str) -> None:
+    with pytest.raises(Refused, match=message):
         await read_catalogue(child(code))
 
 

@@ -55,7 +55,7 @@ def test_defaults_stand_in_and_only_what_was_given_travels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ([], "the plan needs city: add --input city=STRING"),
         (["city"], "write it as name=value"),
@@ -63,8 +63,8 @@ def test_defaults_stand_in_and_only_what_was_given_travels() -> None:
         (["city=a", "city=b"], "given twice"),
     ],
 )
-def test_wrong_inputs_are_refused_before_the_run(words: list[str], told: str) -> None:
-    with pytest.raises(Refused, match=told):
+def test_wrong_inputs_are_refused_before_the_run(words: list[str], message: str) -> None:
+    with pytest.raises(Refused, match=message):
         read_inputs(words, SPECS)
 
 

@@ -53,7 +53,7 @@ def test_yaml_and_json_of_one_plan_are_the_same_data(plan_of: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "told"),
+    ("old", "new", "line", "message"),
     [
         ("kind: llm", "kind: llm\n  priority: 9", 6, "at most 5"),
         ("prompt: How", "promt: How", 6, "did you mean `prompt`"),
@@ -67,9 +67,9 @@ def test_yaml_and_json_of_one_plan_are_the_same_data(plan_of: Any) -> None:
         ("  kind: llm", "  kind: loop", 5, "not built yet"),
     ],
 )
-def test_every_problem_names_its_line(plan_of: Any, old: str, new: str, line: int, told: str) -> None:
-    said = problem_of(plan_of, GOOD.replace(old, new))
-    assert any(part.startswith(f"plan.yaml:{line}: ") and told in part for part in said.splitlines()), said
+def test_every_problem_names_its_line(plan_of: Any, old: str, new: str, line: int, message: str) -> None:
+    text = problem_of(plan_of, GOOD.replace(old, new))
+    assert any(part.startswith(f"plan.yaml:{line}: ") and message in part for part in text.splitlines()), text
 
 
 def test_a_problem_of_an_argument_names_its_line_when_the_tools_are_known(plan_of: Any) -> None:
@@ -111,14 +111,14 @@ def test_json_that_is_no_plan_data_is_refused(plan_of: Any, text: str, problem: 
 
 @pytest.mark.parametrize(("text", "kind"), [("- a", "a list"), ("just text", "text"), ("~", "nothing")])
 def test_a_yaml_plan_is_an_object(plan_of: Any, text: str, kind: str) -> None:
-    said = problem_of(plan_of, text)
-    assert said == f"plan.yaml:1: a plan is an object with `nodes`, not {kind}"
+    text = problem_of(plan_of, text)
+    assert text == f"plan.yaml:1: a plan is an object with `nodes`, not {kind}"
 
 
 def test_a_word_read_as_true_is_explained_where_it_does_not_fit(plan_of: Any) -> None:
-    said = problem_of(plan_of, GOOD.replace("prompt: How long is $a", "prompt: yes"))
-    assert "plan.yaml:6: " in said
-    assert "YAML reads `yes` as true: to mean the word, write 'yes'" in said
+    text = problem_of(plan_of, GOOD.replace("prompt: How long is $a", "prompt: yes"))
+    assert "plan.yaml:6: " in text
+    assert "YAML reads `yes` as true: to mean the word, write 'yes'" in text
 
 
 def test_an_alias_bomb_is_a_sentence(plan_of: Any) -> None:
@@ -135,18 +135,18 @@ def test_a_huge_file_is_refused_before_it_is_read(plan_of: Any) -> None:
 
 def test_ten_thousand_and_one_nodes_are_refused_clearly(plan_of: Any) -> None:
     nodes = "\n".join(f"- {{id: n{number}, kind: tool, tool: search}}" for number in range(10_001))
-    said = problem_of(plan_of, f"goal: x\nnodes:\n{nodes}")
-    assert said.startswith("plan.yaml:3: ")
-    assert "10001" in said.replace(",", "")
-    assert len(said) < 200
+    text = problem_of(plan_of, f"goal: x\nnodes:\n{nodes}")
+    assert text.startswith("plan.yaml:3: ")
+    assert "10001" in text.replace(",", "")
+    assert len(text) < 200
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [(b"\xff\xfea", "plan.yaml:1: not UTF-8"), (b"a: 1\nb: \xff", "plan.yaml:2: not UTF-8")],
 )
-def test_a_file_in_another_encoding_is_named(plan_of: Any, body: bytes, told: str) -> None:
-    assert problem_of(plan_of, body).startswith(told)
+def test_a_file_in_another_encoding_is_named(plan_of: Any, body: bytes, message: str) -> None:
+    assert problem_of(plan_of, body).startswith(message)
 
 
 def test_a_byte_order_mark_does_no_harm(plan_of: Any) -> None:
@@ -167,5 +167,5 @@ def test_standard_input_may_be_either_form(monkeypatch: pytest.MonkeyPatch, text
 
 
 def test_escapes_in_a_plan_do_not_reach_the_terminal(plan_of: Any) -> None:
-    said = problem_of(plan_of, '{"nodes": [{"id": "\\u001b[31m", "kind": "tool", "tool": "x"}]}', "p.json")
-    assert "\x1b" not in said
+    text = problem_of(plan_of, '{"nodes": [{"id": "\\u001b[31m", "kind": "tool", "tool": "x"}]}', "p.json")
+    assert "\x1b" not in text

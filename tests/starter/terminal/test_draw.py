@@ -87,8 +87,8 @@ def test_an_svg_file_has_every_node_with_what_it_does() -> None:
     text = svg(PLAN)
     drawing = Drawing(text)
     assert drawing.clashes() == []
-    told = [area.text for area in drawing.texts]
-    assert {"a", "both", "join quorum 60%", 'calculate "1 < 2"'} < set(told)
+    texts = [area.text for area in drawing.texts]
+    assert {"a", "both", "join quorum 60%", 'calculate "1 < 2"'} < set(texts)
     assert len(drawing.boxes) == len(PLAN.nodes)
     assert text.count("stroke-dasharray='2 5'") == 1
     assert text.startswith("<svg ")

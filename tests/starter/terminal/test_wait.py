@@ -58,9 +58,9 @@ async def test_a_blocked_run_on_a_pipe_shows_question_and_commands_and_exits_4(m
     terminal = make_terminal("json", flags=" --address h:1")
     run = make_run(make_view(status="blocked", blocked=[make_gate("a")]), takes=["answer"])
     assert await wait_for_run(run, terminal) == Exit.OPEN
-    said = terminal.err.getvalue()
+    text = terminal.err.getvalue()
     for line in ("a: a?", "    sennit answer run-1 a --address h:1", "  watch it:  sennit watch run-1 --address h:1"):
-        assert line in said.splitlines()
+        assert line in text.splitlines()
     assert json.loads(terminal.out.getvalue())["status"] == "blocked"
 
 

@@ -86,9 +86,9 @@ def test_layers_stand_for_nodes_in_a_big_graph() -> None:
         picture(Diagram(arrange(graph), [Node(f"n{n}") for n in range(400)]), marks, counts=counted(marks))
     )
     assert drawing.clashes() == []
-    told = [area.text for area in drawing.texts]
-    assert "layers 1-2: n0…n39" in told
-    assert "50 waiting" in told
+    texts = [area.text for area in drawing.texts]
+    assert "layers 1-2: n0…n39" in texts
+    assert "50 waiting" in texts
 
 
 def test_counts_of_three_digits_are_exact() -> None:

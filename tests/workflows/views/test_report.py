@@ -33,12 +33,12 @@ async def test_a_report_says_what_its_nodes_did(start: Start) -> None:
     }
 
 
-@pytest.mark.parametrize(("characters", "told"), [(32, {"a count 3", 'm map nap "$ite…'}), (30, {""})])
+@pytest.mark.parametrize(("characters", "expected"), [(32, {"a count 3", 'm map nap "$ite…'}), (30, {""})])
 async def test_many_nodes_share_the_room_for_it(
-    start: Start, monkeypatch: pytest.MonkeyPatch, characters: int, told: set[str]
+    start: Start, monkeypatch: pytest.MonkeyPatch, characters: int, expected: set[str]
 ) -> None:
     monkeypatch.setattr(reporting, "SUMMARY_CHARACTERS", characters)
-    assert set((await summaries(start)).values()) - {""} == told - {""}
+    assert set((await summaries(start)).values()) - {""} == expected - {""}
 
 
 async def test_a_timer_says_what_ends_with_it(start: Start) -> None:
@@ -46,12 +46,12 @@ async def test_a_timer_says_what_ends_with_it(start: Start) -> None:
              {"id": "j", "kind": "join", "inputs": ["slow"], "policy": "settled", "deadline": "300ms"}]  # fmt: skip
     handle = await start(plan={"nodes": nodes, "answer": {"a": "$a", "j": "$j"}})
     await until(handle, lambda view: view["status"] == "blocked")
-    told = [
+    expected = [
         default().payload_converter.from_payload(event.user_metadata.summary)
         async for event in handle.fetch_history_events()
         if event.HasField("timer_started_event_attributes")
     ]
-    assert list(dict.fromkeys(told)) == ["j ends waiting", "the parked run ends"]
+    assert list(dict.fromkeys(expected)) == ["j ends waiting", "the parked run ends"]
 
 
 def test_what_is_too_long_to_be_passed_on_is_only_named() -> None:
