@@ -1,7 +1,7 @@
-"""The local stack for the commands: joined or started, served in the foreground, stopped."""
+"""The local stack as a server for clients: joined, or started if it does not run."""
 
 from starter.client.connection import TemporalServer, local_server
-from starter.client.errors import CliError, Exit, Refused, Unreachable
+from starter.client.errors import Refused, Unreachable
 from starter.dev.failures import LocalStackFailed, WrongSettings
 from starter.dev.messages import Say, to_stderr
 from starter.dev.stack import LocalStack
@@ -28,22 +28,3 @@ async def join_local_stack(
 def has_local_runs() -> bool:
     """Return whether a local stack was ever started with this state directory, so that it may hold runs."""
     return StateDir.find().database.exists()
-
-
-async def serve_local_stack(say: Say) -> Exit:
-    """Run server and workers in this process until it is interrupted. Raises CliError if they cannot run."""
-    try:
-        await LocalStack(say=say).serve()
-    except LocalStackFailed as failure:
-        raise CliError(str(failure)) from None
-    return Exit.ANSWER
-
-
-async def stop_local_stack(say: Say) -> Exit:
-    """Stop the stack in the background; its runs stay in the database and go on at the next start."""
-    try:
-        stopped = await LocalStack(say=say).stop()
-    except LocalStackFailed as failure:
-        raise CliError(str(failure)) from None
-    say("the local stack is stopped; its runs go on at the next start" if stopped else "no local stack is running")
-    return Exit.ANSWER

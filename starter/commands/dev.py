@@ -2,9 +2,10 @@
 
 import argparse
 
-from starter.client.errors import Exit
-from starter.client.local import serve_local_stack, stop_local_stack
+from starter.client.errors import CliError, Exit
 from starter.commands.command_line import Parser
+from starter.dev.failures import LocalStackFailed
+from starter.dev.stack import LocalStack
 from starter.terminal.console import Terminal
 
 
@@ -14,5 +15,18 @@ def add_arguments(parser: Parser) -> None:
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Run server and workers until interrupted; with --stop, stop those in the background."""
-    return await (stop_local_stack(terminal.say) if args.stop else serve_local_stack(terminal.say))
+    """Run server and workers until interrupted; with --stop, stop those in the background.
+
+    The runs of a stopped stack stay in its database and go on at the next start.
+    """
+    stack = LocalStack(say=terminal.say)
+    try:
+        if not args.stop:
+            await stack.serve()
+        elif await stack.stop():
+            terminal.say("the local stack is stopped; its runs go on at the next start")
+        else:
+            terminal.say("no local stack is running")
+    except LocalStackFailed as failure:
+        raise CliError(str(failure)) from None
+    return Exit.ANSWER

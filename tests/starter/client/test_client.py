@@ -134,26 +134,11 @@ async def test_a_run_that_continued_as_new_is_one_run(sennit: Sennit) -> None:
     assert (await waiter).answer == {"n1": "x"}
 
 
-@pytest.mark.parametrize(("goal", "status", "code"), [("fail", "failed", 1), ("partial", "partial", 3)])
-async def test_a_run_without_a_whole_answer_returns_its_report(
-    sennit: Sennit, goal: str, status: str, code: int
-) -> None:
-    run = await sennit.start(goal=goal)
-    assert ((await run.result()).status, (await run.outcome()).code) == (status, code)
-
-
 async def test_a_refused_plan_is_raised_with_its_problems_and_exits_2(sennit: Sennit) -> None:
     run = await sennit.start(goal="refuse")
     with pytest.raises(Refused, match=r"nodes\[0\]: no\nnodes\[1\]: no"):
         await run.result()
     assert (await run.outcome()).code == 2
-
-
-async def test_a_terminated_run_failed_with_the_reason(sennit: Sennit) -> None:
-    run = await sennit.start(goal="wait")
-    await sennit.client.get_workflow_handle(run.id).terminate(reason="enough")
-    report = await run.result()
-    assert (report.status, report.problem) == ("failed", "the run was terminated: enough")
 
 
 async def test_updates_are_refused_with_the_reason(sennit: Sennit) -> None:

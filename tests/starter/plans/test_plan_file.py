@@ -60,7 +60,7 @@ def test_yaml_and_json_of_one_plan_are_the_same_data(plan_of: Any) -> None:
         ("  prompt: How long is $a\n", "", 4, "`prompt` is missing"),
         ("id: b", "id: 7b", 4, "is not an id"),
         ("is $a", "is $c", 6, "refers to no node"),
-        ("answer: $b", "answer: b", 7, "holds no reference"),
+        ("answer: $b", "answer: b", 7, "has no reference"),
         ("goal: Which is longer?", "goal: 7", 1, "string"),
         ("- id: b", "- id: a", 4, "used 2 times"),
         ("  kind: llm", "  kind: llm\n  timeout: soon", 6, "is not a duration"),

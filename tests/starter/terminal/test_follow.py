@@ -5,10 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
-from doubles.followed import NEVER_ENDING, make_gate, make_node, make_run, make_view
+from doubles.followed import make_gate, make_node, make_run, make_view
 
-from starter.client.errors import Unreachable
 from starter.client.outcome import RunOutcome
 from starter.terminal.follow import Follower, OpenRun
 from workflows.messages.result import RunReport
@@ -75,14 +73,6 @@ async def test_a_run_is_shown_until_it_is_over() -> None:
     assert screen.log == ["show running", "finished done"]
 
 
-async def test_on_a_pipe_a_blocked_run_is_left_at_once() -> None:
-    screen = Seen()
-    blocked = make_view(status="blocked", blocked=[make_gate("a")])
-    left = await Follower(make_run(blocked, takes=["answer"]), screen).follow()
-    assert left == OpenRun(blocked, blocked=True)
-    assert screen.log == ["show blocked", "blocked a"]
-
-
 async def test_on_a_pipe_a_gate_beside_running_nodes_is_only_told() -> None:
     screen = Seen()
     run = make_run(make_view(blocked=[make_gate("a")]), make_view())
@@ -137,21 +127,9 @@ async def test_a_run_that_blocks_again_asks_again() -> None:
     assert len(run.updates) == 3
 
 
-async def test_patience_has_an_end_and_the_run_goes_on() -> None:
-    run = make_run(make_view(), end=NEVER_ENDING)
-    left = await Follower(run, Seen()).follow(0.05)
-    assert left == OpenRun(make_view())
-    assert not run.over.is_set()
-
-
 async def test_patience_also_ends_a_question() -> None:
     run = make_run(make_view(status="blocked", blocked=[make_gate("a")]), takes=["answer"])
     assert isinstance(await Follower(run, Seen(), Scripted(silent=True).ask).follow(0.05), OpenRun)
-
-
-async def test_a_server_that_stays_away_ends_the_watching() -> None:
-    with pytest.raises(Unreachable, match="gone"):
-        await Follower(make_run(make_view(), gone=Unreachable("gone")), Seen()).follow()
 
 
 async def test_a_run_too_quick_to_be_seen_is_looked_at_once_more() -> None:

@@ -57,11 +57,6 @@ def test_cells_of_a_layer_keep_their_distance(graph: list[list[int]]) -> None:
             assert middles[other] - middles[one] >= (sizes[one] + sizes[other]) / 2 + 10 - 1e-6
 
 
-@given(sources())
-def test_the_same_graph_has_the_same_layout(graph: list[list[int]]) -> None:
-    assert arrange(graph) == arrange([list(some) for some in graph])
-
-
 def test_crossings_are_taken_out() -> None:
     assert arrange([[], [], [], [2], [1], [0]]).layers == [[0, 1, 2], [5, 4, 3]]
 
