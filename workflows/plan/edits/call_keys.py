@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workflows.plan.language import dependencies
+from workflows.plan.language.dag import topological_order
 from workflows.plan.language.nodes import Node, Plan, ToolNode
 from workflows.plan.language.references import renamed
 
@@ -18,16 +19,11 @@ def call_keys(plan: Plan) -> dict[str, str]:
     names, and so on, and of the node's ordinal among those that do the same, in plan order: a call planned twice is
     meant twice.
     """
-    nodes = {node.id: node for node in plan.nodes}
+    place = {node.id: position for position, node in enumerate(plan.nodes)}
     digests: dict[str, str] = {}
-    stack = [node.id for node in reversed(plan.nodes)]
-    while stack:
-        node = nodes[stack[-1]]
-        behind = [name for name in _sources(node) if name in nodes and name not in digests]
-        if behind and node.id not in digests:
-            stack += behind
-        elif stack.pop() not in digests:
-            digests[node.id] = _digest(node, digests)
+    for position in topological_order([[place[name] for name in _sources(node)] for node in plan.nodes]):
+        node = plan.nodes[position]
+        digests[node.id] = _digest(node, digests)
     seen: Counter[str] = Counter()
     keys = {}
     for node in plan.nodes:
@@ -47,6 +43,6 @@ def _digest(node: Node, digests: Mapping[str, str]) -> str:
         written: dict[str, Any] = {"tool": node.tool, "args": node.args}
     else:
         written = node.model_dump(mode="json", by_alias=True, exclude={"id", "needs", "on_error"})
-        written["inputs"] = [digests.get(name, name) for name in dependencies.inputs_of(node)]
+        written["inputs"] = [digests[name] for name in dependencies.inputs_of(node)]
     text = json.dumps(renamed(written, digests), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:40]
