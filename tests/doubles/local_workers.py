@@ -19,7 +19,8 @@ from workflows.agent_run import AgentRun
 from workflows.messages import queues
 
 CACHED = 200
-Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
+Handle = WorkflowHandle[Any, Any]
+Start = Callable[..., Awaitable[Handle]]
 BEAT = timedelta(milliseconds=500)
 SLOWEST_STOP = 60.0  # seconds: workers that wait for ever fail their test instead of holding up all others
 

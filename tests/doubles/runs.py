@@ -29,6 +29,13 @@ async def until(handle: WorkflowHandle[Any, Any], holds: Callable[[View], bool],
         raise TimeoutError(f"the run never got there; last seen: {view}") from None
 
 
+async def happens(holds: Callable[[], bool], *, limit: float = LONGEST) -> None:
+    """Wait until the condition holds."""
+    async with asyncio.timeout(limit):
+        while not holds():
+            await asyncio.sleep(0.02)
+
+
 async def insist(handle: WorkflowHandle[Any, Any], name: str, given: Any) -> str:
     """Send an update until the run is ready for it.
 

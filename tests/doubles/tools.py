@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import time
 from pathlib import Path
 from typing import Any, Literal
 
@@ -158,24 +157,16 @@ async def fetch(args: Source, context: ToolContext) -> Rest:
     return Rest(value=(context.cache / args.file).read_text())
 
 
-class Span(BaseModel):
-    start: float
-    end: float
-
-
 @tool(effect="read", resource="thing:{value}")
-async def span(args: Nap, context: ToolContext) -> Span:
-    """Sleep, and return from when to when by the machine's one monotonic clock."""
-    log_call(context)
-    start = time.monotonic()
-    await asyncio.sleep(args.seconds)
-    return Span(start=start, end=time.monotonic())
+async def inspect(args: Nap, context: ToolContext) -> Rest:
+    """Sleep, while the thing that the value names must not change."""
+    return await nap(args, context)
 
 
 @tool(effect="write", resource="thing:{value}")
-async def change(args: Nap, context: ToolContext) -> Span:
-    """Do as `span`, as a write of the thing that the value names."""
-    return await span(args, context)
+async def change(args: Nap, context: ToolContext) -> Rest:
+    """Sleep, as a write of the thing that the value names."""
+    return await nap(args, context)
 
 
 class Watched(Frozen):

@@ -1,34 +1,32 @@
 """Runs that may spend only so much: they stop where they should, say so, and go on when the limit is raised."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from doubles.local_workers import remembered_or_not
+from doubles.local_workers import Start, remembered_or_not
 from doubles.model_rules import Reply
 from doubles.models import ModelServer
 from doubles.runs import call, until
-from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
+from temporalio.client import WorkflowUpdateFailedError
 
 pytestmark = [pytest.mark.server, remembered_or_not]
-Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
 
 TEXT = "The Nile is about 6,650 kilometres long. " * 6
 
 
-def models(count: int) -> list[dict[str, Any]]:
-    """Return so many model calls side by side, of some 140 tokens each by the offline model's count."""
-    prompt = f"Find the length of the Nile in the passages, in km. {TEXT}"
-    return [{"id": f"n{index}", "kind": "llm", "prompt": f"{prompt} {index}"} for index in range(count)]
-
-
 async def test_a_thousand_tokens_stop_fifty_calls_and_a_higher_limit_goes_on(start: Start) -> None:
-    handle = await start(plan={"nodes": models(50), "answer": "$n0"}, budget={"tokens": 1000})
+    """Each call takes some 140 tokens by the offline model's count."""
+    prompt = f"Find the length of the Nile in the passages, in km. {TEXT}"
+    nodes = [{"id": f"n{index}", "kind": "llm", "prompt": f"{prompt} {index}"} for index in range(50)]
+    handle = await start(plan={"nodes": nodes, "answer": "$n0"}, budget={"tokens": 1000})
     view = await until(handle, lambda view: view["status"] == "blocked")
     ledger = view["budget"]["tokens"]
     done = view["counts"]["succeeded"]
     assert 1000 <= ledger["spent"] < 1000 + 2 * ledger["spent"] / done, "at most one call too many"
     assert ledger["reserved"] == 0
+    costs = await handle.query("costs")
+    assert [row["calls"] for row in costs["nodes"]] == [1] * done
+    assert costs["budget"]["tokens"] == ledger
     [blocked] = view["blocked"]
     assert (blocked["why"], blocked["update"]) == ("budget", "raise_budget")
     assert f"{50 - done} nodes are ready and wait" in blocked["question"]
@@ -50,33 +48,20 @@ async def test_dollars_bound_the_first_wave_too(begin: Start, model_server: Mode
     assert len(model_server.asked) == 7, "one call too many at most"
 
 
-async def test_costs_say_what_each_node_used(start: Start) -> None:
-    handle = await start(plan={"nodes": models(3), "answer": "$n0"}, budget={"calls": 2})
-    await until(handle, lambda view: view["status"] == "blocked")
-    costs = await handle.query("costs")
-    assert [row["calls"] for row in costs["nodes"]] == [1, 1]
-    assert costs["budget"]["calls"] == {"limit": 2, "spent": 2, "reserved": 0}
-    await handle.execute_update("finish")
-    report = await handle.result()
-    assert (report["status"], report["problem"]) == ("partial", "the budget is spent (calls 2 of 2)")
-
-
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
+async def test_a_raise_that_is_none_is_refused(start: Start) -> None:
+    handle = await start(plan={"nodes": [call("a", "hang", args={"name": "budget"})]}, budget={"tokens": 1000})
+    await until(handle, lambda view: view["counts"].get("running") == 1)
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({}, "name at least one limit"),
         ({"tokens": 10}, "that is no higher limit: tokens is 1000 already"),
         ({"tokens": -1}, "`tokens`: "),
         ({"time": "5m"}, "`time`"),
         ({"token": 1}, "unknown field `token`; did you mean `tokens`?"),
-    ],
-)
-async def test_a_raise_that_is_none_is_refused(start: Start, given: dict[str, Any], why: str) -> None:
-    handle = await start(plan={"nodes": [call("a", "hang", args={"name": "budget"})]}, budget={"tokens": 1000})
-    await until(handle, lambda view: view["counts"].get("running") == 1)
-    with pytest.raises(WorkflowUpdateFailedError) as refused:
-        await handle.execute_update("raise_budget", given)
-    assert why in str(refused.value.cause)
+    ]
+    for given, why in wrong:
+        with pytest.raises(WorkflowUpdateFailedError) as refused:
+            await handle.execute_update("raise_budget", given)
+        assert why in str(refused.value.cause)
     await handle.execute_update("finish")
 
 

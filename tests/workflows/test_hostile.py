@@ -1,68 +1,64 @@
 """Tools that return or raise what JSON, a payload or a failure can hardly carry: the node pays, never the run."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from doubles.local_workers import Start
 from doubles.runs import call
-from temporalio.client import WorkflowHandle
 
 pytestmark = pytest.mark.server
-Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
-
-
-def odd(kind: str, **fields: Any) -> dict[str, Any]:
-    return call("a", "odd", args={"kind": kind}, **fields)
+LOST = {
+    "deep": "",
+    "surrogate": "",
+    "huge number": "",
+    "infinite": "",
+    "not json": "",
+    "surrogate error": "ToolError: half a pair:",
+    "long error": "ToolError: xxxx",
+}
+KEPT: dict[str, Any] = {"none": None, "keys": {"1": "a"}, "quotes": 'a"b\\c\u2028\u0000'}
 
 
 @pytest.mark.parametrize("shape", ["answer", "inner", "group"])
-@pytest.mark.parametrize(
-    ("kind", "error"),
-    [
-        ("deep", ""),
-        ("surrogate", ""),
-        ("huge number", ""),
-        ("infinite", ""),
-        ("not json", ""),
-        ("surrogate error", "ToolError: half a pair:"),
-        ("long error", "ToolError: xxxx"),
-    ],
-)
-async def test_an_output_that_cannot_be_kept_fails_its_node_in_words(
-    start: Start, kind: str, error: str, shape: str
-) -> None:
-    nodes, groups = [odd(kind)], []
-    if shape != "answer":
-        nodes += [call("b", args={"value": "$a"}), call("c", args={"value": 1})]
-        nodes += [{"id": "j", "kind": "join", "inputs": ["b", "c"], "policy": "settled"}]
-        groups = [["a", "b"]] if shape == "group" else []
-    handle = await start(plan={"nodes": nodes, "groups": groups}, on_failure="partial")
-    report = await handle.result()
-    line = report["nodes"][0]
-    assert line["status"] == "failed"
-    assert line["error"].startswith(error)
-    assert len(line["error"]) <= 400
-    assert (await handle.query("plan"))["nodes"][0]["error"] == line["error"]
+async def test_an_output_that_cannot_be_kept_fails_its_node_with_a_short_reason(start: Start, shape: str) -> None:
+    nodes: list[dict[str, Any]] = []
+    for number, kind in enumerate(LOST):
+        nodes.append(call(f"a{number}", "odd", args={"kind": kind}))
+        if shape != "answer":
+            nodes += [call(f"b{number}", args={"value": f"$a{number}"}), call(f"c{number}", args={"value": 1})]
+            nodes.append({"id": f"j{number}", "kind": "join", "inputs": [f"b{number}", f"c{number}"]})
+            nodes[-1]["policy"] = "settled"
+    ends = [f"${'a' if shape == 'answer' else 'j'}{number}" for number in range(len(LOST))]
+    groups = [[f"a{number}", f"b{number}"] for number in range(len(LOST))] if shape == "group" else []
+    handle = await start(plan={"nodes": nodes, "answer": ends, "groups": groups}, on_failure="partial")
+    lines = {line["id"]: line for line in (await handle.result())["nodes"]}
+    shown = {line["id"]: line for line in (await handle.query("plan"))["nodes"]}
+    for number, (kind, error) in enumerate(LOST.items()):
+        line = lines[f"a{number}"]
+        assert (line["status"], line["error"][: len(error)]) == ("failed", error), kind
+        assert len(line["error"]) <= 400, kind
+        assert shown[f"a{number}"]["error"] == line["error"], kind
 
 
-@pytest.mark.parametrize(("kind", "value"), [("none", None), ("keys", {"1": "a"}), ("quotes", 'a"b\\c\u2028\u0000')])
-async def test_an_unusual_output_that_is_json_is_kept(start: Start, kind: str, value: Any) -> None:
-    nodes = [odd(kind), call("b", args={"value": "$a"})]
-    report = await (await start(plan={"nodes": nodes, "answer": ["$a", "$b.value"]})).result()
-    assert (report["status"], report["answer"]) == ("done", [value, value])
+async def test_an_unusual_output_that_is_json_is_kept(start: Start) -> None:
+    nodes = [call(kind, "odd", args={"kind": kind}) for kind in KEPT]
+    nodes += [call(f"{kind}_read", args={"value": f"${kind}"}) for kind in KEPT]
+    answer = {kind: [f"${kind}", f"${kind}_read.value"] for kind in KEPT}
+    report = await (await start(plan={"nodes": nodes, "answer": answer})).result()
+    assert (report["status"], report["answer"]) == ("done", {kind: [value, value] for kind, value in KEPT.items()})
 
 
-@pytest.mark.parametrize("depth", [120, 121, 198, 199, 201, 254])
-async def test_a_deep_output_is_kept_up_to_a_depth_that_every_reader_can_read(start: Start, depth: int) -> None:
-    wrapped: Any = "$a"
+async def test_a_deep_output_is_kept_up_to_a_depth_that_every_reader_can_read(start: Start) -> None:
+    depths = (120, 121, 198, 199, 201, 254)
+    nodes = [call(f"a{depth}", "odd", args={"kind": "deep", "depth": depth}) for depth in depths]
+    nodes += [call(f"b{depth}", args={"value": f"$a{depth}"}) for depth in depths]
+    wrapped: Any = "$a120"
     for _ in range(50):
         wrapped = [wrapped]
-    nodes = [call("a", "odd", args={"kind": "deep", "depth": depth}), call("b", args={"value": "$a"})]
-    for answer in ("$a", wrapped):
-        handle = await start(plan={"nodes": nodes, "answer": answer}, on_failure="partial")
-        report = await handle.result()
-        line = report["nodes"][0]
-        assert line["status"] == ("succeeded" if depth <= 120 else "failed")
-        if depth > 120:
-            sentence = "the output is nested more than 120 levels deep. Return it flatter, or as text"
-            assert line["error"] == f"OutputRefused: {sentence}"
+    for answer in ([f"$a{depth}" for depth in depths], wrapped):
+        report = await (await start(plan={"nodes": nodes, "answer": answer}, on_failure="partial")).result()
+        for line, depth in zip(report["nodes"], depths, strict=False):
+            assert line["status"] == ("succeeded" if depth <= 120 else "failed"), depth
+            if depth > 120:
+                sentence = "the output is nested more than 120 levels deep. Return it flatter, or as text"
+                assert line["error"] == f"OutputRefused: {sentence}"

@@ -70,7 +70,7 @@ async def listed(handle: Handle, status: str, blocked: str | None) -> None:
 async def test_a_question_below_is_shown_above_until_it_is_settled(
     client: Client, begin: Start, model_server: ModelServer
 ) -> None:
-    model_server.on(PLANNER, '1. note(text="x")\n2. span(seconds=3, value=$1)\n3. answer($1, $2)')
+    model_server.on(PLANNER, '1. note(text="x")\n2. nap(seconds=3, value=$1)\n3. answer($1, $2)')
     model_server.on(JOINER, "Written.")
     handle = await begin(plan={"nodes": [agent()], "answer": "$sub"})
     child = f"{handle.id}.sub"
