@@ -21,7 +21,7 @@ from activities.prompts.outputs import (
 from activities.providers import Message, ModelReply, ModelRequest, ToolRequest
 from activities.storage.run_context import ArtifactReader, RunContext
 from activities.toolbox.read_output import offered
-from workflows.plan.edits.tool_loop import READER, last_turn, told
+from workflows.plan.edits.tool_loop import READER, call_results, last_turn
 from workflows.plan.language.nodes import Excerpt, ModelCall
 from workflows.plan.language.references import as_text, parse_reference
 
@@ -124,7 +124,7 @@ class ModelCalls:
         if work.turn is None or not work.turn.transcript:
             return []
         body = await self.library.value(context.run_prefix, work.turn.transcript)
-        results = told(work.turn, body["calls"], await _settled_results(context, work.turn.results))
+        results = call_results(work.turn, body["calls"], await _settled_results(context, work.turn.results))
         answers = [Message("tool", fenced(node, text), call_id=name) for name, node, text in results]
         return [_message(item) for item in body["messages"]] + answers
 

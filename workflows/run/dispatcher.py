@@ -15,7 +15,7 @@ from temporalio import workflow
 from workflows.messages.activity_options import as_keywords, node_options
 from workflows.messages.contracts import AGENT, GATE, GROUP, JOIN, LLM, MAP, TOOL, Call, GroupReply, NodeCall, NodeReply
 from workflows.plan.compile.graph import NodeSpec
-from workflows.plan.language.limits import worded
+from workflows.plan.language.limits import limit_fields
 from workflows.plan.scheduling.events import NodeEnded, Outcome
 from workflows.plan.scheduling.state import ENDED, RUNNING, SHOWN, SUCCEEDED, RunState
 from workflows.run.outcomes import ends_of
@@ -165,7 +165,7 @@ class Dispatcher:
         budget = self._state.budget
         if budget is None:
             return None
-        return worded(budget.share(unit, self._sharers(unit)))
+        return limit_fields(budget.share(unit, self._sharers(unit)))
 
     def _sharers(self, unit: int) -> int:
         """Return how many sub-agents the rest of the budget is for: this one, and those that have no part of it yet."""

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from workflows.messages.contracts import Conclusion, NodeReply
 from workflows.messages.result import NodeLine, RunReport, RunStatus
 from workflows.messages.views import MOST_PASSED_ON, BlockedOn, NodeView, SubagentView
-from workflows.plan.language.limits import Limits, worded
+from workflows.plan.language.limits import Limits, limit_fields
 from workflows.plan.scheduling.budget import Budget, ledger
 from workflows.plan.scheduling.events import ExpansionRequest
 from workflows.plan.scheduling.state import SHOWN, WAITING, RunState
@@ -177,7 +177,7 @@ def _budget(state: RunState, budget: Budget, run: str) -> BlockedOn:
     """Return what waits for more budget; the example doubles the limits that are in the way."""
     names = budget.short() or list(budget.limits)
     doubled = {name: 2 * max(budget.limits[name], getattr(budget.spent, name)) for name in names}
-    limits = Limits(**worded(doubled)).model_dump(exclude_none=True)
+    limits = Limits(**limit_fields(doubled)).model_dump(exclude_none=True)
     count = len(state.waiting_budget)
     ready = f"{count} nodes are ready and wait" if count != 1 else "1 node is ready and waits"
     return BlockedOn(

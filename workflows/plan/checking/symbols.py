@@ -64,7 +64,7 @@ class SymbolTable:
         return f"the plan declares no input {format_name(asked)}{hint}; declared: {format_names(declared)}"
 
     def format_reference(self, value: object) -> str | None:
-        """Return, as it is shown, the reference that a plain value looks like where nothing binds references."""
+        """Return the reference that a plain value looks like, in backticks, for places where nothing is bound."""
         reference = parse_reference(value) if isinstance(value, str) else None
         known = reference is not None and (reference.node in self.known or reference.node in RESERVED_IDS)
         return format_name(str(value)) if known else None

@@ -27,8 +27,8 @@ class Delta:
     @classmethod
     def of(cls, wish: Any) -> Self:
         """Return the delta in a joiner's output, `{replan: {why, nodes, answer}}`; an empty one if there is none."""
-        said = wish.get("replan") if isinstance(wish, dict) else None
-        fields = said if isinstance(said, dict) else {}
+        replan = wish.get("replan") if isinstance(wish, dict) else None
+        fields = replan if isinstance(replan, dict) else {}
         nodes = fields.get("nodes")
         listed = nodes if isinstance(nodes, list) else []
         return cls(

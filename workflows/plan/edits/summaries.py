@@ -6,14 +6,14 @@ up, and for whom, is the same excerpt.
 
 from collections.abc import Sequence
 
-from workflows.plan.edits.tool_loop import followed, host_of, stem_of
+from workflows.plan.edits.tool_loop import host_of, stem_of, with_next_turn
 from workflows.plan.language.nodes import Estimate, Excerpt, JoinNode, LlmNode, Node, Plan, Turn
 
 
 def with_summaries(plan: Plan, name: str, generation: int, excerpts: Sequence[Excerpt]) -> Plan:
     """Return the plan with the summaries that the model call `name` wants, and the turn that reads them.
 
-    One that fails ends no run: the turn is told how each of them ended.
+    A summary that fails does not end the run: the turn reads how each of them ended.
     """
     node = host_of(plan, name)
     there = {other.excerpt: other.id for other in plan.nodes if isinstance(other, LlmNode) and other.excerpt}
@@ -25,7 +25,7 @@ def with_summaries(plan: Plan, name: str, generation: int, excerpts: Sequence[Ex
             made.append(_summary(there[excerpt], node, excerpt))
     ends = JoinNode(id=f"{stem}_s", kind="join", inputs=tuple(there[each] for each in excerpts), policy="settled")
     turn = Turn(number=1, node=name, summaries=f"${ends.id}")
-    return followed(plan, node, [*made, ends], stem, turn)
+    return with_next_turn(plan, node, [*made, ends], stem, turn)
 
 
 def _summary(name: str, node: LlmNode, excerpt: Excerpt) -> LlmNode:

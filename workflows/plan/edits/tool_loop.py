@@ -16,7 +16,7 @@ from workflows.plan.language import dependencies
 from workflows.plan.language.nodes import JoinNode, LlmNode, ModelCall, Node, Plan, ToolNode, Turn
 
 MAX_CALLS = 32
-"""Calls that one turn may make; the others are refused, and the model is told so."""
+"""Calls that one turn may make; the others are refused, and the model reads that they were."""
 RESULT_CHARACTERS = 20_000
 LONGEST_STEM = 31
 """With the number of a turn and of a call behind it, it is still an id."""
@@ -35,7 +35,7 @@ def expand_tool_calls(
 ) -> Plan:
     """Return the plan with the calls that the turn `name` asks for, and the turn that follows them.
 
-    `calls` are `{id, name, arguments}`. What cannot be called is not: the next turn is told why. `transcript` names
+    `calls` are `{id, name, arguments}`. What cannot be called is not: the next turn reads why. `transcript` names
     what was said, the calls included. `outputs` are references to what the model may read on in, by the names that it
     knows them by; without any it cannot.
     """
@@ -64,7 +64,7 @@ def expand_tool_calls(
         refused=refused,
         summaries=node.turn.summaries if node.turn is not None else "",
     )
-    return followed(plan, node, made, f"{stem}{number + 1}", turn)
+    return with_next_turn(plan, node, made, f"{stem}{number + 1}", turn)
 
 
 def host_of(plan: Plan, name: str) -> LlmNode:
@@ -75,7 +75,7 @@ def host_of(plan: Plan, name: str) -> LlmNode:
     return node
 
 
-def followed(plan: Plan, node: LlmNode, made: Sequence[Node], name: str, turn: Turn) -> Plan:
+def with_next_turn(plan: Plan, node: LlmNode, made: Sequence[Node], name: str, turn: Turn) -> Plan:
     """Return the plan with the nodes that were made, and then the next turn of `node` under that name."""
     following = node.model_copy(update={"id": name, "turn": turn, "needs": (), "when": None})
     answer = plan.answer if plan.answer is not None else dependencies.answer_of(plan)
@@ -129,7 +129,7 @@ def last_turn(work: ModelCall) -> bool:
     return not work.loops or (work.turn.number if work.turn is not None else 1) >= work.max_turns
 
 
-def told(turn: Turn, calls: list[dict[str, Any]], results: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+def call_results(turn: Turn, calls: list[dict[str, Any]], results: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     """Return (call id, node, text) for each call of the turn before: what came of it, or why it was not made."""
     left = iter(results)
     found = []

@@ -101,10 +101,10 @@ def micro_dollars(usd: float) -> int:
     return round(usd * 1_000_000)
 
 
-def worded(amounts: dict[str, int]) -> dict[str, Any]:
+def limit_fields(amounts: dict[str, int]) -> dict[str, Any]:
     """Return amounts as fields of `Limits`: what `amounts` makes of them again."""
-    return {name if name != "cost" else "cost_usd": shown(name, amount) for name, amount in amounts.items()}
+    return {name if name != "cost" else "cost_usd": format_amount(name, amount) for name, amount in amounts.items()}
 
 
-def shown(name: str, amount: int) -> int | float:
+def format_amount(name: str, amount: int) -> int | float:
     return dollars(amount) if name == "cost" else amount

@@ -1,7 +1,7 @@
 """The plan language: one discriminated union on `kind`, for planners, people and patterns alike.
 
 Every type is frozen and refuses unknown fields. Limits that a single value can break live in the types; those
-that need the whole plan or the tool catalogue live in `validate.py`.
+that need the whole plan or the tool catalogue live in `checking/`.
 """
 
 import re
@@ -102,7 +102,7 @@ OnError = Annotated[
 class Turn(Frozen):
     """A further turn of a model that has called tools or waits for summaries; written by the engine, never by people.
 
-    Its output stands for that of `node`, the turn before. `transcript` is the digest of what was said so far,
+    Its output replaces that of `node`, the turn before. `transcript` is the digest of the conversation so far,
     `results` a reference to the results of the calls in it, and `refused` says why others were not made, by call id.
     `summaries` is a reference to the ends of the nodes that sum up what is too long for the prompt.
     """
@@ -204,7 +204,7 @@ class ToolNode(Placed, ToolCall):
 
 
 class LlmNode(Placed, ModelCall):
-    """A model call as a node. It is told how each of its `inputs` ended, with value or error, as by a settled join."""
+    """A model call as a node. It reads how each of its `inputs` ended, with value or error, as from a settled join."""
 
     inputs: tuple[NodeId, ...] = Field(default=(), max_length=MAX_NODES)
 

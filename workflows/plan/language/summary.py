@@ -65,11 +65,11 @@ def _what(node: Node) -> str:
 
 def _arguments(args: dict[str, Any]) -> str:
     """The first argument speaks for itself; the rest are named."""
-    shown = [
+    parts = [
         _text(value, 150) if index == 0 else f"{name}={value[:30] if isinstance(value, str) else _text(value, 30)}"[:30]
         for index, (name, value) in enumerate(islice(args.items(), 10))
     ]
-    return " ".join(shown)
+    return " ".join(parts)
 
 
 def _text(value: Any, most: int) -> str:

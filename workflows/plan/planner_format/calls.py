@@ -125,15 +125,15 @@ def _join(node: str, given: Arguments, tools: Tools, before: Iterable[str]) -> N
 
 
 def _answer(node: str, given: Arguments, _tools: Tools, before: Iterable[str]) -> Node:
-    """The end: a joiner that is told how each of its inputs ended, so that a failed one is not fatal."""
+    """The end: a joiner that reads how each of its inputs ended, so that a failed one is not fatal."""
     fields = _fields(given, tuple(given.by_name))
     kept = {name: fields.pop(name) for name in ("model", "output_schema", *COMMON) if name in fields}
     texts = [text for text in _texts([given.ordered, fields]) if parse_reference(text) is None]
     inputs = _named_in([given.ordered, fields]) or list(before)
     if not inputs:
         raise CallError("there is no result to answer from; write the calls before it")
-    told = " ".join(rewrite(text, _spoken) for text in texts).strip() or "$goal"
-    return {"id": node, "kind": "llm", "role": "joiner", "prompt": told, "inputs": inputs, **_common(kept)}
+    prompt = " ".join(rewrite(text, _spoken) for text in texts).strip() or "$goal"
+    return {"id": node, "kind": "llm", "role": "joiner", "prompt": prompt, "inputs": inputs, **_common(kept)}
 
 
 def _spoken(reference: Reference) -> str | None:

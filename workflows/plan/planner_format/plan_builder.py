@@ -50,7 +50,7 @@ class NumberedCall:
 
 
 class PlanBuilder:
-    """The plan under construction. `last` is the highest number so far, `events` are what has not been told yet;
+    """The plan under construction. `last` is the highest number so far, `events` are those that nobody has read yet;
     `known` and `gathered` as in `LineReader`.
     """
 
@@ -153,11 +153,11 @@ class PlanBuilder:
         self._add(made, [reference.node for reference in references_in([given.ordered, given.by_name])])
 
     def _add(self, made: Node, used: Iterable[str]) -> None:
-        """Take a node that uses these; one that is told how others ended is the answer."""
-        told = made.get("inputs", ()) if made["kind"] == "llm" else ()
-        for name in (*(name for name in used if name not in self._known), *told):
+        """Take a node that uses these; one that reads how others ended is the answer."""
+        inputs = made.get("inputs", ()) if made["kind"] == "llm" else ()
+        for name in (*(name for name in used if name not in self._known), *inputs):
             self._loose.pop(name, None)
-        if told:
+        if inputs:
             self.answer = made["id"]
         self._loose[made["id"]] = None
         self.nodes.append(made)

@@ -8,7 +8,7 @@ stalls a run, and it overshoots by one call at most.
 from dataclasses import astuple, dataclass, field, fields, replace
 from typing import Any
 
-from workflows.plan.language.limits import shown
+from workflows.plan.language.limits import format_amount
 
 GUESSED_TOKENS = 1_000
 """What a model call is expected to take before the run has seen one, where the plan gives no estimate."""
@@ -121,9 +121,9 @@ def ledger(budget: Budget | None) -> dict[str, dict[str, Any]]:
 def _row(budget: Budget, name: str) -> dict[str, Any]:
     limit = budget.limits.get(name)
     return {
-        "limit": shown(name, limit) if limit is not None else None,
-        "spent": shown(name, getattr(budget.spent, name)),
-        "reserved": shown(name, getattr(budget.held, name)),
+        "limit": format_amount(name, limit) if limit is not None else None,
+        "spent": format_amount(name, getattr(budget.spent, name)),
+        "reserved": format_amount(name, getattr(budget.held, name)),
     }
 
 

@@ -76,7 +76,7 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         "a needs b needs a",
     ),
     (
-        "cycle by stand-in",
+        "cycle by fallback",
         plan(tool(on_error={"instead": "b"}), free("b", of="a")),
         "cycle",
         "nodes[0]",
@@ -179,7 +179,7 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         "write `$node.path`, `$node:status` or",
     ),
     (
-        "stand-in of nobody",
+        "fallback of nobody",
         plan(tool(on_error={"instead": "z"})),
         "dangling",
         "nodes[0].on_error.instead",
@@ -627,35 +627,35 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         "`$a.count` would stay text",
     ),
     (
-        "stand-in of two",
+        "fallback of two",
         plan(tool(on_error={"instead": "s"}), tool("b", on_error={"instead": "s"}), tool("s"), llm("c", "$a $b")),
         "instead",
         "nodes[1].on_error.instead",
         "`s` is already the fallback node of `a`; give each node its own",
     ),
     (
-        "stand-in that is needed",
+        "fallback that is needed",
         plan(tool(on_error={"instead": "s"}), tool("s"), llm("c", "$a $s")),
         "instead",
         "nodes[0].on_error.instead",
         "`s` runs only when `a` fails, so `c` must name `a` instead of it",
     ),
     (
-        "stand-in as the answer",
+        "fallback as the answer",
         plan(tool(on_error={"instead": "s"}), tool("s"), answer="$s"),
         "instead",
         "nodes[0].on_error.instead",
         "so `answer` must name `a`",
     ),
     (
-        "stand-in that its node watches",
+        "fallback that its node watches",
         plan(tool(on_error={"instead": "s"}, when={"ref": "$s:status", "op": "exists"}), tool("s"), answer="$a"),
         "instead",
         "nodes[0].on_error.instead",
         "a needs s, which runs only when a has failed; take one",
     ),
     (
-        "node that waits for a watcher of its stand-in",
+        "node that waits for a watcher of its fallback",
         plan(
             tool("s"),
             tool("w", when={"ref": "$s:status", "op": "eq", "value": "failed"}),
@@ -667,7 +667,7 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         "a needs j needs w needs s, which runs only when a has failed",
     ),
     (
-        "node that waits for a watcher of its stand-in's stand-in",
+        "node that waits for a watcher of its fallback's fallback",
         plan(
             tool("a", on_error={"instead": "s"}, needs=["w"]),
             tool("s", on_error={"instead": "t"}),

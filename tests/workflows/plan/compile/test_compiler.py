@@ -30,7 +30,7 @@ def specs(*nodes: dict[str, Any], **fields: Any) -> dict[str, NodeSpec]:
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_a_skeleton_is_read_back_as_it_was_packed(name: str) -> None:
+def test_an_execution_plan_is_read_back_as_it_was_packed(name: str) -> None:
     execution_plan = annotated(PLANS[name])
     again = ExecutionPlan.unpack(execution_plan.pack())
     assert json.dumps(asdict(again)) == json.dumps(asdict(execution_plan))
@@ -305,5 +305,5 @@ def test_the_requests_ending_wins_over_the_plans_and_that_over_parking() -> None
     assert annotated(plan(tool(), on_failure="fail"), on_failure="partial").on_failure == "partial"
 
 
-def test_islands_become_positions() -> None:
+def test_groups_become_positions() -> None:
     assert annotated(PLANS["groups"]).groups == [[0, 1, 2]]

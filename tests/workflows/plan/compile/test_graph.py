@@ -10,7 +10,7 @@ from hypothesis import given
 from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec, parse_execution_plan
 
 
-def test_a_skeleton_is_read_back_as_it_was_packed() -> None:
+def test_an_execution_plan_is_read_back_as_it_was_packed() -> None:
     specs = [
         NodeSpec("a", "tool", summary="a search", locks=[("repo", True)], fallback=("d", 3, {"n": 1})),
         NodeSpec("m", "map", needs=[0], over=(0, "items.length"), cap=5, item_kind="llm"),
@@ -40,12 +40,12 @@ def test_who_reads_a_node_s_end_is_known() -> None:
     assert graph.behind(1) == (0,)
 
 
-def test_a_stand_in_comes_before_the_node_it_stands_in_for() -> None:
+def test_a_fallback_node_comes_before_its_host() -> None:
     graph = Play(node("a", instead="s"), node("s", is_fallback=True), node("b", "a"), answer="b").graph
     assert graph.place[1] < graph.place[0] < graph.place[2]
 
 
-def test_the_floor_of_an_island_s_member_is_what_its_island_covers() -> None:
+def test_the_floor_of_a_member_is_what_its_group_covers() -> None:
     graph = Play(node("x"), node("a", "x"), node("b", "a", "x"), answer="b", groups=[["a", "b"]]).graph
     assert graph.floor == [0, 0, 1]
 
@@ -75,7 +75,7 @@ def test_every_plan_has_an_order_in_which_nothing_comes_before_what_it_waits_for
     ],
     ids=["kind", "type", "reads", "needs", "instead", "circle", "twice", "bomb"],
 )
-def test_a_skeleton_that_no_check_has_made_is_none(specs: list[NodeSpec]) -> None:
+def test_an_execution_plan_that_no_check_made_is_none(specs: list[NodeSpec]) -> None:
     assert parse_execution_plan(ExecutionPlan(specs, [0]).pack()) is None
     assert parse_execution_plan(ExecutionPlan([NodeSpec("a", "tool")], [1]).pack()) is None
     assert parse_execution_plan(ExecutionPlan([NodeSpec("a", "tool", locks=[("l", True)])], [0]).pack()) is not None

@@ -4,7 +4,7 @@ from typing import Any
 
 from activities.toolbox.read_output import ENTRY
 from workflows.plan.edits.summaries import with_summaries
-from workflows.plan.edits.tool_loop import READER, expand_tool_calls, last_turn, told
+from workflows.plan.edits.tool_loop import READER, call_results, expand_tool_calls, last_turn
 from workflows.plan.language import dependencies
 from workflows.plan.language.nodes import Excerpt, LlmNode, Plan, ToolNode
 from workflows.plan.language.parser import parse_plan
@@ -104,7 +104,7 @@ def test_a_model_reads_its_inputs_by_their_names_and_nothing_else() -> None:
     assert dependencies.reads_of(read) == ["a"]
     turn = dependencies.turn_of(plan.nodes[-1])
     assert turn is not None
-    said = told(turn, asked, [{"id": "n_t1_1", "status": "succeeded", "value": "piece"}])
+    said = call_results(turn, asked, [{"id": "n_t1_1", "status": "succeeded", "value": "piece"}])
     assert said[0] == ("1", "n_t1_1", "piece")
     assert said[1] == ("2", "refused", "there is no output 'b' to read; there are a.text")
     assert "characters" in said[2][2]

@@ -48,7 +48,7 @@ def test_a_node_needs_what_it_names_reads_and_tests(
     assert (links.needs, links.watches, links.reads) == (needs, watches, reads)
 
 
-def test_inputs_and_stand_ins_hold_a_node_up_too() -> None:
+def test_inputs_and_fallback_nodes_hold_a_node_up_too() -> None:
     read = node(join("j", ["x", "y"], needs=["z"], on_error={"instead": "s"}, when=STATUS | {"ref": "$w:status"}))
     assert dependencies.inputs_of(read) == ["x", "y"]
     assert dependencies.fallback_of(read) == "s"
@@ -131,7 +131,7 @@ def test_the_answer_is_as_given_or_the_only_leaf(data: dict[str, Any], answer: A
     assert dependencies.answer_of(parse_plan(data)) == answer
 
 
-def test_a_stand_in_gives_the_facts_of_its_node_too() -> None:
+def test_a_fallback_node_gives_the_facts_of_its_node_too() -> None:
     nodes = [
         tool("a", on_error={"instead": "b"}),
         tool("b", on_error={"instead": "c"}),
