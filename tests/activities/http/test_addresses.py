@@ -85,6 +85,13 @@ async def test_one_private_address_among_public_ones_is_enough_to_refuse(names: 
         await admit("http://mixed.example/")
 
 
+@pytest.mark.parametrize("authority", ["user@", "user:password@", "@"])
+async def test_a_url_with_credentials_is_refused(authority: str, names: dict[str, list[str]]) -> None:
+    names["public.example"] = ["93.184.216.34"]
+    with pytest.raises(AddressRefused, match="carries a user name or password"):
+        await admit(f"http://{authority}public.example/")
+
+
 async def test_a_refusal_does_not_tell_private_addresses(names: dict[str, list[str]]) -> None:
     names["intranet.example"] = ["10.11.12.13"]
     with pytest.raises(AddressRefused) as caught:

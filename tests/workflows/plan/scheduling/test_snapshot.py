@@ -7,6 +7,7 @@ from doubles.plan.play import Play, each, gate, join, node
 from doubles.plan.strategies import Planner, Seeded
 
 from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
+from workflows.plan.scheduling.budget import Amounts, Budget
 from workflows.plan.scheduling.events import NodeEnded, Outcome, RunStarted, Start
 from workflows.plan.scheduling.snapshot import dump, load
 from workflows.plan.scheduling.state import RunState
@@ -29,6 +30,7 @@ def busy() -> Play:
         answer="z",
         window=3,
     )
+    run.state.budget = Budget({"tokens": 9_000}, spent=Amounts(tokens=10))
     run.begin()
     run.ok("l", length=3)
     run.approve("w")
