@@ -62,7 +62,7 @@ MUTANTS = (
         "(spec.approval and node not in state.approved)",
         "(spec.approval and node in state.approved)",
         (
-            "tests/workflows/plan/scheduling/test_maps.py::test_a_map_of_writes_is_approved_as_a_whole",
+            "tests/workflows/plan/scheduling/test_admission.py::test_a_map_of_writes_is_approved_as_a_whole",
             "tests/workflows/plan/scheduling/test_propagation.py::test_a_write_waits_for_approval_and_a_rejected_one_fails",
         ),
     ),
@@ -72,15 +72,15 @@ MUTANTS = (
         "if state.status[item] in (FAILED, CANCELLED)]",
         "if state.status[item] == CANCELLED]",
         (
-            "tests/workflows/plan/scheduling/test_maps.py::test_an_item_that_fails_fails_the_map_when_the_others_have_ended",
-            "tests/workflows/plan/scheduling/test_maps.py::test_to_retry_a_map_runs_only_the_items_that_failed",
+            "tests/workflows/plan/scheduling/test_admission.py::test_an_item_that_fails_fails_the_map_when_the_others_have_ended",
+            "tests/workflows/plan/scheduling/test_admission.py::test_to_retry_a_map_runs_only_the_items_that_failed",
         ),
     ),
     Mutant(
         "joins: a quorum closes one early",
         f"{SCHEDULING}/joins.py",
-        "    if good >= wanted:",
-        "    if good >= wanted - 1:",
+        "    if ok >= wanted:",
+        "    if ok >= wanted - 1:",
         (
             "tests/workflows/plan/scheduling/test_joins.py::test_first_takes_the_first_value_and_calls_the_others_off",
             "tests/workflows/plan/scheduling/test_joins.py::test_first_fails_when_no_input_has_a_value",
@@ -89,8 +89,8 @@ MUTANTS = (
     Mutant(
         "joins: `all` goes on without a lost input",
         f"{SCHEDULING}/joins.py",
-        "        if good + open_inputs < total:",
-        "        if good + open_inputs < 0:",
+        "        if ok + open_inputs < total:",
+        "        if ok + open_inputs < 0:",
         (
             "tests/workflows/plan/scheduling/test_joins.py::test_all_fails_as_soon_as_one_input_has_no_value_while_the_others_finish",
             "tests/workflows/plan/scheduling/test_joins.py::test_a_join_that_fails_does_what_its_on_error_says",
@@ -99,8 +99,8 @@ MUTANTS = (
     Mutant(
         "joins: inputs are taken in the order of their ends",
         f"{SCHEDULING}/joins.py",
-        "    good = [node for node in spec.inputs if state.status[node] == SUCCEEDED]",
-        "    good = [node for node in reversed(spec.inputs) if state.status[node] == SUCCEEDED]",
+        "    ok = [node for node in spec.inputs if state.status[node] == SUCCEEDED]",
+        "    ok = [node for node in reversed(spec.inputs) if state.status[node] == SUCCEEDED]",
         (
             "tests/workflows/plan/scheduling/test_joins.py::test_all_waits_for_every_input_and_takes_their_values_in_inputs_order",
             "tests/workflows/plan/scheduling/test_joins.py::test_settled_closes_when_every_input_has_ended_however",
@@ -170,7 +170,7 @@ MUTANTS = (
         "    if fallback is not None and item:",
         (
             "tests/workflows/plan/scheduling/test_joins.py::test_a_join_that_fails_does_what_its_on_error_says",
-            "tests/workflows/plan/scheduling/test_maps.py::test_a_map_that_falls_back_for_want_of_its_gathering_gathers_again_too",
+            "tests/workflows/plan/scheduling/test_admission.py::test_a_map_that_falls_back_for_want_of_its_gathering_gathers_again_too",
         ),
     ),
     Mutant(
