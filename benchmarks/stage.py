@@ -16,8 +16,7 @@ from typing import Any
 from temporalio.client import Client, WorkflowHandle
 
 from starter.dev.binary import obtain
-from starter.dev.ports import choose_port
-from starter.dev.server import DevServer
+from starter.dev.server import DevServer, free_port
 from workflows.messages import queues
 from workflows.messages.converter import connect
 
@@ -50,7 +49,8 @@ class Stage:
 @asynccontextmanager
 async def stage(place: Path, **env: str) -> AsyncIterator[Stage]:
     """Start server and workers, these with the variables given, and stop them whatever happens."""
-    server = DevServer(obtain(pinned_only=True), place / "temporal.db", place / "server.log", port=0, headless=True)
+    binary = await obtain(pinned_only=True)
+    server = DevServer(binary, place / "temporal.db", place / "server.log", port=0, headless=True)
     await server.start()
     try:
         built = Stage(await connect(server.address), place)
@@ -66,7 +66,7 @@ async def stage(place: Path, **env: str) -> AsyncIterator[Stage]:
 
 async def _worker(address: str, place: Path, more: dict[str, str]) -> tuple[subprocess.Popen[bytes], float]:
     """Start `python -m workers all`; returns it with the seconds it took to poll."""
-    port = choose_port(0)
+    port = free_port()
     env = {**os.environ, "TEMPORAL_ADDRESS": address, "SENNIT_STATE": str(place), "SENNIT_DOCS_ANY": "1",
            "SENNIT_TOOLS": "benchmarks.tools", "SENNIT_TOOLS_PATH": str(Path(__file__).parents[1]),
            "SENNIT_HEALTH_PORT": f"127.0.0.1:{port}", **more}  # fmt: skip

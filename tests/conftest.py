@@ -51,7 +51,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
 def dev_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevServer]:
     """A real Temporal dev server with its database on disk, shared by the session."""
     place = tmp_path_factory.mktemp("server")
-    server = DevServer(obtain(pinned_only=True), place / "temporal.db", place / "server.log", port=0, headless=True)
+    binary = asyncio.run(obtain(pinned_only=True))
+    server = DevServer(binary, place / "temporal.db", place / "server.log", port=0, headless=True)
     asyncio.run(server.start())
     yield server
     asyncio.run(server.stop())

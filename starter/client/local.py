@@ -2,8 +2,7 @@
 
 from starter.client.connection import TemporalServer, local_server
 from starter.client.errors import Refused, Unreachable
-from starter.dev.failures import LocalStackFailed, WrongSettings
-from starter.dev.messages import Say, to_stderr
+from starter.dev.messages import LocalStackFailed, Say, WrongSettings, to_stderr
 from starter.dev.stack import LocalStack
 from starter.dev.state import StateDir
 

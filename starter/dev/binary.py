@@ -1,4 +1,4 @@
-"""Which Temporal CLI to run as the dev server. `python -m starter.dev.binary` prints its path, or why there is none."""
+"""Which Temporal CLI to run as the dev server: one that is installed, or one that is downloaded or built."""
 
 import asyncio
 import os
@@ -13,18 +13,15 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-import psutil
-from filelock import FileLock, Timeout
-
-from starter.dev.failures import LocalStackFailed
-from starter.dev.messages import Say, last_lines, to_stderr
+from starter.dev.messages import LocalStackFailed, Say, last_lines, to_stderr
+from starter.dev.state import hold
 
 RELEASE = "v1.8.2"  # of the CLI that deploy/dev-server pins: server 1.31.2, UI 2.50.1
 SERVER = (1, 31)
 OLDEST_UI = (2, 50)
 MODULES = Path(__file__).parents[2] / "deploy" / "dev-server"
 DOWNLOAD_LIMIT = 900.0  # seconds
-BUILD_LIMIT = 1800.0  # seconds: a slow machine needs 15 minutes, a network that hangs would need for ever
+BUILD_LIMIT = 1800.0  # seconds; a slow machine needs 15 minutes
 SAY_EVERY = 10.0  # seconds
 WAYS_OUT = (
     "Any one of these helps: install Go (https://go.dev/dl) and repeat; set SENNIT_TEMPORAL_CLI to a Temporal CLI with "
@@ -34,55 +31,39 @@ WAYS_OUT = (
 
 
 class _Unusable(Exception):
-    """This way gives no binary; the text says why."""
+    """This way gives no binary. The text says why."""
 
 
-async def obtain_apart(say: Say) -> Path:
-    """Do what `obtain` does in a process of its own, which ends when the person who waits gives up."""
-    child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "starter.dev.binary"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    assert child.stdout is not None
-    assert child.stderr is not None
-    try:
-        async for line in child.stderr:
-            say(line.decode().rstrip())
-        output = (await child.stdout.read()).decode()
-        if await child.wait():
-            raise LocalStackFailed(output)
-        return Path(output)
-    finally:
-        if child.returncode is None:
-            os.killpg(child.pid, signal.SIGKILL)
-            await child.wait()
-
-
-def obtain(*, pinned_only: bool = False) -> Path:
+async def obtain(say: Say = to_stderr, *, pinned_only: bool = False) -> Path:
     """Return the Temporal CLI to run, downloaded or built if need be; LocalStackFailed when there is no way.
 
     In this order: SENNIT_TEMPORAL_CLI, the binary made before, `temporal` on PATH when its versions fit (not with
-    `pinned_only`), the SDK's download, a build with Go. Blocks, for minutes when it builds, and says so on stderr.
+    `pinned_only`), the SDK's download, a build with Go. A build takes minutes; cancelling it ends all its processes.
     Two processes never make the binary at once, and a killed one leaves no half binary.
     """
-    failed: list[str] = []
+    failures: list[str] = []
     made = cache_dir() / f"temporal-{cache_key(MODULES, f'{sys.platform} {platform.machine()}')}"
     try:
         if named := os.environ.get("SENNIT_TEMPORAL_CLI"):
-            return _named(Path(named))
+            return _named(Path(named), say)
         if not made.is_file():
-            failed.append(f"made before: nothing in {made.parent}")
-            if not pinned_only and (found := _on_path(failed)):
-                return found
-            _make(made, failed)
+            failures.append(f"made before: nothing in {made.parent}")
+            if not pinned_only:
+                try:
+                    return _on_path(say)
+                except _Unusable as problem:
+                    failures.append(str(problem))
+            made.parent.mkdir(parents=True, exist_ok=True)
+            lock, waiting = made.with_suffix(".lock"), "waiting for another process that makes the Temporal dev server"
+            async with hold(lock, say, waiting):
+                if not made.is_file():
+                    await _make(made, failures, say)
         return made
     except _Unusable as problem:
-        failed.append(str(problem))
+        failures.append(str(problem))
     except OSError as error:
-        failed.append(f"folder for the binary: {error}")
-    lines = "".join(f"  {each}\n" for each in failed)
+        failures.append(f"folder for the binary: {error}")
+    lines = "".join(f"  {each}\n" for each in failures)
     raise LocalStackFailed(f"There is no Temporal dev server to run on this machine.\n{lines}{WAYS_OUT}")
 
 
@@ -101,16 +82,16 @@ def cache_key(modules: Path, machine: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def version_problem(cli: Path) -> str:
+def version_problem(cli: Path, source: str) -> str:
     """Return why Sennit does not choose this CLI by itself, or nothing. Raises _Unusable if it is none."""
     try:
-        asked = [str(cli), "--version"]
-        version = subprocess.run(asked, capture_output=True, text=True, timeout=30, check=True).stdout  # noqa: S603
+        command = [str(cli), "--version"]
+        version = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout  # noqa: S603
     except (OSError, subprocess.SubprocessError) as error:
-        raise _Unusable(f"{cli} does not run: {error}") from error
+        raise _Unusable(f"{source}: {cli} does not run: {error}") from error
     found = re.search(r"Server v?(\d+)\.(\d+)[^,]*, UI v?(\d+)\.(\d+)", version)
     if found is None:
-        raise _Unusable(f"{cli} is not a Temporal CLI")
+        raise _Unusable(f"{source}: {cli} is not a Temporal CLI")
     server, ui = (int(found[1]), int(found[2])), (int(found[3]), int(found[4]))
     if server == SERVER and ui >= OLDEST_UI:
         return ""
@@ -118,93 +99,62 @@ def version_problem(cli: Path) -> str:
     return f"{has}; needed are Server 1.31 and UI 2.50 or newer"
 
 
-def _named(cli: Path) -> Path:
-    try:
-        if problem := version_problem(cli):
-            to_stderr(f"SENNIT_TEMPORAL_CLI is used, but {problem}")
-    except _Unusable as unusable:
-        raise _Unusable(f"SENNIT_TEMPORAL_CLI: {unusable}") from None
+def _named(cli: Path, say: Say) -> Path:
+    if problem := version_problem(cli, "SENNIT_TEMPORAL_CLI"):
+        say(f"SENNIT_TEMPORAL_CLI is used, but {problem}")
     return cli.absolute()
 
 
-def _on_path(failed: list[str]) -> Path | None:
+def _on_path(say: Say) -> Path:
+    source = "temporal on PATH"
     found = shutil.which("temporal")
     if found is None:
-        failed.append("temporal on PATH: not found")
-        return None
+        raise _Unusable(f"{source}: not found")
+    if problem := version_problem(Path(found), source):
+        say(f"skipping {problem}")
+        raise _Unusable(f"{source}: {problem}")
+    return Path(found).absolute()
+
+
+async def _make(made: Path, failures: list[str], say: Say) -> None:
+    part = made.with_suffix(".part")
+    part.unlink(missing_ok=True)  # of a process that was killed
     try:
-        problem = version_problem(Path(found))
-    except _Unusable as unusable:
-        problem = str(unusable)
-    if problem:
-        to_stderr(f"skipping {problem}")
-        failed.append(f"temporal on PATH: {problem}")
-    return None if problem else Path(found).absolute()
-
-
-def _make(made: Path, failed: list[str]) -> None:
-    made.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(made.with_suffix(".lock"), mode=0o600, timeout=SAY_EVERY)
-    while not lock.is_locked:
         try:
-            lock.acquire()
-        except Timeout:
-            to_stderr("waiting for another process that makes the Temporal dev server ...")
-    folder = made.with_suffix(".making")
-    shutil.rmtree(folder, ignore_errors=True)  # of one that was killed
-    try:
-        if not made.is_file():
-            folder.mkdir()
-            _download_or_build(folder / "temporal", failed)
-            version_problem(folder / "temporal")
-            (folder / "temporal").replace(made)
+            command = [sys.executable, "-P", "-m", "starter.dev.download", RELEASE, str(part)]
+            label = f"trying to download the Temporal dev server {RELEASE} ..."
+            await _run("download", command, label, DOWNLOAD_LIMIT, say)
+        except _Unusable as problem:
+            failures.append(str(problem))
+            if not MODULES.is_dir():
+                raise _Unusable("build: this installation has no deploy/dev-server; use a source checkout") from None
+            label = "building the Temporal dev server (about 3 minutes the first time) ..."
+            await _run("build", ["sh", str(MODULES / "build.sh"), RELEASE, str(part)], label, BUILD_LIMIT, say)
+        version_problem(part, "the new binary")
+        part.replace(made)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        lock.release()
+        part.unlink(missing_ok=True)
 
 
-def _download_or_build(target: Path, failed: list[str]) -> None:
-    download = [sys.executable, "-P", "-m", "starter.dev.download", RELEASE, str(target)]
-    try:
-        _run(download, "download", f"trying to download the Temporal dev server {RELEASE} ...", DOWNLOAD_LIMIT)
-    except _Unusable as problem:
-        failed.append(str(problem))
-        script = MODULES / "build.sh"
-        if not script.is_file():
-            raise _Unusable(
-                "build: deploy/dev-server is not part of this installation; use a source checkout"
-            ) from None
-        label = "building the Temporal dev server (about 3 minutes the first time) ..."
-        _run(["sh", str(script), RELEASE, str(target)], "build", label, BUILD_LIMIT)
-
-
-def _run(command: Sequence[str], name: str, label: str, limit: float) -> None:
-    """Run a long command, saying `label` and the time, its output in a log; _Unusable when it does not succeed."""
+async def _run(name: str, command: Sequence[str], label: str, limit: float, say: Say) -> None:
+    """Run a long command with its output in a log, and say every ten seconds that it runs. Raises _Unusable."""
     log = cache_dir() / f"{name}.log"
-    to_stderr(label)
-    started = time.monotonic()
+    say(label)
     with log.open("wb") as output:
-        child = psutil.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        child = await asyncio.create_subprocess_exec(
+            *command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
+    started = time.monotonic()
+    ended = asyncio.ensure_future(child.wait())
     try:
-        while child.poll() is None and (elapsed := time.monotonic() - started) < limit:
-            try:
-                child.wait(timeout=SAY_EVERY)
-            except psutil.TimeoutExpired:
-                to_stderr(f"{label} {elapsed + SAY_EVERY:.0f} s")
-        if child.poll() is None:
-            raise _Unusable(f"{name}: not done after {limit / 60:.0f} minutes (log {log})")
+        while not (await asyncio.wait([ended], timeout=min(SAY_EVERY, limit)))[0]:
+            elapsed = time.monotonic() - started
+            if elapsed >= limit:
+                raise _Unusable(f"{name}: not done after {limit / 60:.0f} minutes (log {log})")
+            say(f"{label} {elapsed:.0f} s")
     finally:
-        if child.poll() is None:
-            for each in [child, *child.children(recursive=True)]:
-                each.kill()
-            child.wait()
+        if not ended.done():
+            os.killpg(child.pid, signal.SIGKILL)
+            await ended
     if child.returncode:
         raise _Unusable(f"{name}: {last_lines(log) or f'exit status {child.returncode}'} (log {log})")
-
-
-if __name__ == "__main__":
-    try:
-        sys.stdout.write(str(obtain()))
-    except LocalStackFailed as failure:
-        sys.stdout.write(str(failure))
-        sys.exit(1)

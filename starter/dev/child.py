@@ -1,4 +1,4 @@
-"""A command that is kept running, and does not outlive the process that started it."""
+"""A command that is kept running and does not outlive the process that started it."""
 
 import asyncio
 import os
@@ -8,18 +8,17 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
-from starter.dev.failures import LocalStackFailed, WrongSettings
-from starter.dev.messages import Say, last_lines
+from starter.dev.messages import LocalStackFailed, Say, WrongSettings, last_lines
 from starter.dev.process import ProcessIdentity
 
 GUARD = Path(__file__).with_name("guard.py")
-LARGEST_LOG = 10_000_000  # bytes; a larger log is set aside at the next start
+LARGEST_LOG = 10_000_000  # bytes; a larger log is renamed at the next start
 START_LIMIT = 60.0  # seconds
 POLL = 0.05  # seconds
-STEADY = 60.0  # seconds; a child that lived that long has died for a new reason
+STEADY = 60.0  # seconds; a child that lived this long died for a new reason
 WRONG_SETTINGS = 2  # the exit status of a child that refuses a setting
 DEATHS_NEVER_READY = 5
 DEATHS_ONCE_READY = 20  # with the pauses about six minutes
@@ -44,15 +43,15 @@ class Child(ABC):
         self.log = log
         self._log_start = 0
         self._process: subprocess.Popen[bytes] | None = None
-        self._owner: int | None = None  # the end of a pipe, which the system closes when this process dies
+        self._owner: int | None = None  # the end of a pipe; the system closes it when this process dies
 
     @abstractmethod
     async def start(self) -> None:
-        """Start it and wait until it is of use. Raises LocalStackFailed; then no process is left."""
+        """Start it and wait until it answers. Raises LocalStackFailed; then no process is left."""
 
     @abstractmethod
     async def answers(self) -> bool:
-        """Return whether it is of use now."""
+        """Return whether it can be used now."""
 
     @property
     def running(self) -> bool:
@@ -60,38 +59,35 @@ class Child(ABC):
         return self._process is not None and self._process.poll() is None
 
     @property
-    def exit_status(self) -> int | None:
-        """The exit status of the last start, negative for a signal; None while it runs."""
-        return self._process.poll() if self._process else None
-
-    @property
     def identity(self) -> ProcessIdentity | None:
-        """What recognises the process of the last start; None when it has ended."""
+        """The process of the last start; None when it has ended."""
         return ProcessIdentity.of(self._process.pid) if self._process else None
 
     @property
     def ending(self) -> str:
         """How the last start ended, with the end of its log, for a message."""
-        code = self.exit_status
+        code = self._process.poll() if self._process else None
         how = f"was ended by {signal.Signals(-code).name}" if code and code < 0 else f"ended with exit status {code}"
         return f"{self.name} {how}; the end of {self.log}:\n{last_lines(self.log, since=self._log_start)}"
 
     async def launch(self, command: Sequence[str], env: Mapping[str, str], limit: float = START_LIMIT) -> None:
-        """Start the command and wait until it answers. On any failure, cancellation included, no process is left."""
-        self._spawn(command, env)
-        with ExitStack() as failing:
-            failing.callback(self.kill)
-            try:
-                async with asyncio.timeout(limit):
-                    while self.running and not await self.answers():  # noqa: ASYNC110 - a process tells nobody
-                        await asyncio.sleep(POLL)
-            except TimeoutError:
-                raise LocalStackFailed(f"{self.name} was not ready after {limit:.0f} s; log: {self.log}") from None
-            if not self.running:  # what answered, if anything, is another process
-                raise (WrongSettings if self.exit_status == WRONG_SETTINGS else LocalStackFailed)(self.ending)
-            failing.pop_all()
+        """Start the command and wait until it answers. On any failure, also when cancelled, no process is left."""
+        process = self._spawn(command, env)
+        ready = False
+        try:
+            async with asyncio.timeout(limit):
+                while self.running and not await self.answers():  # noqa: ASYNC110 - a process tells nobody
+                    await asyncio.sleep(POLL)
+            ready = self.running  # if not, what answered is another process
+        except TimeoutError:
+            raise LocalStackFailed(f"{self.name} was not ready after {limit:.0f} s; log: {self.log}") from None
+        finally:
+            if not ready:
+                self.kill()
+        if not ready:
+            raise (WrongSettings if process.returncode == WRONG_SETTINGS else LocalStackFailed)(self.ending)
 
-    def _spawn(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+    def _spawn(self, command: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
         self.kill()
         self.log.parent.mkdir(parents=True, exist_ok=True)
         if self.log.exists() and self.log.stat().st_size > LARGEST_LOG:
@@ -113,6 +109,7 @@ class Child(ABC):
         finally:
             os.close(watched)
             os.close(output)
+        return self._process
 
     async def stop(self) -> None:
         """Send SIGTERM, wait for the grace, then kill the group. Harmless when it does not run."""
@@ -120,7 +117,7 @@ class Child(ABC):
             if self._process and self.running:
                 self._process.terminate()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self.ended(), self.grace)
+                    await asyncio.wait_for(self._ended(), self.grace)
         finally:
             self.kill()
 
@@ -133,8 +130,7 @@ class Child(ABC):
             os.close(self._owner)
             self._owner = None
 
-    async def ended(self) -> None:
-        """Wait until it has ended."""
+    async def _ended(self) -> None:
         while self.running:  # noqa: ASYNC110
             await asyncio.sleep(POLL)
 
@@ -153,14 +149,14 @@ class Child(ABC):
                     await self.start()
                 was_ready = True
                 changed(True)
-                await self.ended()
-                story = self.ending
+                await self._ended()
+                problem = self.ending
             except LocalStackFailed as failure:
                 if isinstance(failure, WrongSettings) and not was_ready:
                     raise
-                story = str(failure)
+                problem = str(failure)
             deaths = 1 if time.monotonic() - began > STEADY else deaths + 1
             if deaths >= (DEATHS_ONCE_READY if was_ready else DEATHS_NEVER_READY):
-                raise LocalStackFailed(f"given up after {deaths} times in a row: {story}")
-            say(f"{story.partition(';')[0]}; starting it again in {pause_after(deaths):g} s")
+                raise LocalStackFailed(f"given up after {deaths} times in a row: {problem}")
+            say(f"{problem.partition(';')[0]}; starting it again in {pause_after(deaths):g} s")
             await asyncio.sleep(pause_after(deaths))

@@ -1,16 +1,16 @@
 """`python -I -S guard.py OWNER GRACE COMMAND...`: run COMMAND so that it ends when its owner does, however that ends.
 
-COMMAND takes the place of this process, so its id and exit status are what the owner sees. A fork stays and watches:
-when OWNER (a pipe whose other end only the owner holds) closes, it sends SIGTERM, waits GRACE seconds and kills the
-process group. When COMMAND ends by itself, it kills what COMMAND left in the group.
+COMMAND replaces this process, so the owner sees its id and exit status. A fork stays and watches OWNER, a pipe whose
+other end only the owner holds: when it closes, the fork sends SIGTERM, waits GRACE seconds and kills the process group.
+When COMMAND ends by itself, the fork kills what COMMAND left in the group.
 """
 
-import contextlib
 import os
 import select
 import signal
 import sys
 import time
+from contextlib import suppress
 
 POLL = 0.2  # seconds
 
@@ -24,7 +24,7 @@ def watch(command: int, owner: int, grace: float) -> None:
         closed = select.select([owner], [], [], POLL)[0]
     if closed:
         deadline = time.monotonic() + grace
-        with contextlib.suppress(ProcessLookupError):
+        with suppress(ProcessLookupError):
             os.kill(command, signal.SIGTERM)
         while os.getppid() == command and time.monotonic() < deadline:
             time.sleep(POLL)
@@ -32,9 +32,9 @@ def watch(command: int, owner: int, grace: float) -> None:
 
 
 if __name__ == "__main__":
-    owned = os.getpid()
+    command = os.getpid()
     if os.fork() == 0:
-        watch(owned, int(sys.argv[1]), float(sys.argv[2]))
+        watch(command, int(sys.argv[1]), float(sys.argv[2]))
     os.close(int(sys.argv[1]))
     try:
         os.execvp(sys.argv[3], sys.argv[3:])  # noqa: S606 - the whole purpose

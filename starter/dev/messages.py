@@ -1,4 +1,4 @@
-"""Lines for the person who waits."""
+"""What the person who waits for a local stack reads: progress on standard error, and why there is none."""
 
 import sys
 from collections.abc import Callable
@@ -7,8 +7,16 @@ from pathlib import Path
 Say = Callable[[str], None]
 
 
+class LocalStackFailed(Exception):
+    """The local stack, or a part of it, cannot start or stop. The text says why and where its log is."""
+
+
+class WrongSettings(LocalStackFailed):
+    """The workers refuse a setting, so another start would not help. The text names the setting."""
+
+
 def to_stderr(line: str) -> None:
-    """Write one line for a person at once."""
+    """Write one line at once."""
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 

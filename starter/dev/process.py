@@ -1,4 +1,4 @@
-"""Which process a recorded id means: the id with the time it started, because systems reuse ids."""
+"""A process of this machine, known by its id and the time it started, because systems reuse ids."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ SAME_START = 1.0  # seconds by which the start time of one process may differ wh
 
 
 class ProcessIdentity(BaseModel):
-    """A process of this machine that may have ended since."""
+    """A process that may have ended since."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -29,14 +29,11 @@ class ProcessIdentity(BaseModel):
                 return cls(pid=pid, created=process.create_time())
         return None
 
-    def is_same(self, other: "ProcessIdentity | None") -> bool:
-        """Return whether both are one process."""
-        return other is not None and self.pid == other.pid and abs(self.created - other.created) < SAME_START
-
     @property
     def alive(self) -> bool:
         """Whether it still runs; another process with the same id does not count."""
-        return self.is_same(ProcessIdentity.of(self.pid))
+        now = ProcessIdentity.of(self.pid)
+        return now is not None and abs(now.created - self.created) < SAME_START
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to it; harmless when it has ended."""
@@ -45,7 +42,7 @@ class ProcessIdentity(BaseModel):
                 os.kill(self.pid, number)
 
     def kill_group(self, limit: float = 10.0) -> bool:
-        """Kill it and its group, wait up to `limit` seconds for its end; return whether it is gone."""
+        """Kill it and its group, wait up to `limit` seconds, and return whether it has ended."""
         deadline = time.monotonic() + limit
         while self.alive and time.monotonic() < deadline:
             with suppress(ProcessLookupError):

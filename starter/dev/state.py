@@ -1,20 +1,24 @@
-"""The state directory: where the local stack keeps its database, artifacts, logs and the record of itself."""
+"""The state directory: where the local stack keeps its database, artifacts, logs and a record of itself."""
 
+import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal, Self
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from starter.dev.failures import LocalStackFailed
-from starter.dev.ports import HOST
+from starter.dev.messages import LocalStackFailed, Say
 from starter.dev.process import ProcessIdentity
+from starter.dev.server import HOST
+
+POLL = 0.1  # seconds
 
 
 class StackRecord(BaseModel):
-    """What a supervisor writes about its stack for clients; its ports and processes matter after its end, too."""
+    """What a supervisor writes about its stack for clients; the next supervisor reads its ports and processes."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")  # another version of Sennit may have written it
 
@@ -39,16 +43,12 @@ class StackRecord(BaseModel):
         """Where its web UI is."""
         return f"http://{HOST}:{self.ui_port}"
 
-    def kill_children(self) -> int | None:
-        """Kill server and workers if they still run; return the id of one that does not end in ten seconds."""
-        return next((each.pid for each in (self.worker, self.server) if each and not each.kill_group()), None)
-
 
 class StateDir:
-    """The paths below one state directory, its record and its two locks.
+    """The paths below one state directory, and its record.
 
-    `start.lock` is held by a client while it starts, changes or stops a stack, `supervisor.lock` by a supervisor for
-    its whole life. The system releases both when their holder dies, however it dies.
+    `start_lock` is held by a client while it starts or stops a stack, `supervisor_lock` by a supervisor for its whole
+    life. The system releases both when their holder dies, however it dies.
     """
 
     def __init__(self, root: Path) -> None:
@@ -56,10 +56,10 @@ class StateDir:
         self.database = root / "temporal.db"  # every run, its history, its schedules
         self.artifacts = root / "artifacts"  # the directory store for outputs
         self.index = root / "index"  # the search indexes over document folders
-        self.profile = root / "temporal.toml"  # leads to this stack's server and nowhere else
-        self.mailbox = root / "mailbox"  # a named pipe: settings may hold keys and never reach the disk
-        self.last_used = root / "last-used"  # changed at every use by a client
+        self.last_used = root / "last-used"  # touched at every use by a client
         self.record = root / "stack.json"
+        self.start_lock = root / "start.lock"
+        self.supervisor_lock = root / "supervisor.lock"
 
     @classmethod
     def find(cls, environ: Mapping[str, str] = os.environ) -> Self:
@@ -84,33 +84,14 @@ class StateDir:
             problem = f"the state directory cannot be made: {error}; choose another with SENNIT_STATE"
             raise LocalStackFailed(problem) from error
 
-    def try_lock(self, name: Literal["start", "supervisor"], patience: float = 0.0) -> FileLock | None:
-        """Return the lock, held until it is released, or None if another holds it for `patience` seconds longer."""
-        lock = FileLock(self.root / f"{name}.lock", mode=0o600)
-        try:
-            lock.acquire(timeout=patience)
-        except Timeout:
-            return None
-        return lock
-
     def running(self) -> bool:
         """Return whether a supervisor is alive, whatever its record says."""
         if not self.root.exists():
             return False
-        lock = self.try_lock("supervisor")
+        lock = try_lock(self.supervisor_lock)
         if lock:
             lock.release()
         return lock is None
-
-    def hand_over(self, settings: str) -> bool:
-        """Put one line into the mailbox; return whether there was a supervisor to take it, and room."""
-        line = f"{settings}\n".encode()
-        try:
-            pipe = os.open(self.mailbox, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError:
-            return False
-        with os.fdopen(pipe, "wb", buffering=0) as mailbox:
-            return mailbox.write(line) == len(line)
 
     def read(self) -> StackRecord | None:
         """Return the last record written, or None when there is none that can be read."""
@@ -124,3 +105,28 @@ class StateDir:
         part = self.record.with_suffix(".part")
         part.write_text(record.model_dump_json(indent=2) + "\n")
         part.replace(self.record)
+
+
+def try_lock(path: Path, patience: float = 0.0) -> FileLock | None:
+    """Return the lock, held until it is released, or None if another holds it for `patience` seconds longer."""
+    lock = FileLock(path, mode=0o600)
+    try:
+        lock.acquire(timeout=patience)
+    except Timeout:
+        return None
+    return lock
+
+
+@asynccontextmanager
+async def hold(path: Path, say: Say, waiting: str) -> AsyncIterator[None]:
+    """Hold the lock for the block; if another process has it, say `waiting` and wait."""
+    lock = try_lock(path)
+    if lock is None:
+        say(f"{waiting} ...")
+    while lock is None:
+        await asyncio.sleep(POLL)
+        lock = try_lock(path)
+    try:
+        yield
+    finally:
+        lock.release()

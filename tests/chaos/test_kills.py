@@ -24,7 +24,8 @@ LIMIT = 60.0
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[DevServer]:
     """A server of one's own, with its database in a file."""
-    own = DevServer(obtain(pinned_only=True), tmp_path / "temporal.db", tmp_path / "server.log", port=0, headless=True)
+    binary = await obtain(pinned_only=True)
+    own = DevServer(binary, tmp_path / "temporal.db", tmp_path / "server.log", port=0, headless=True)
     await own.start()
     yield own
     await own.stop()

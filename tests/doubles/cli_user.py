@@ -1,5 +1,6 @@
 """Somebody who asks models: the `sennit` command, the local stack it starts, and a model server in a process."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -84,7 +85,7 @@ def cli_user(state: Path, **variables: str) -> Iterator[CliUser]:
     env = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     env |= {
         "SENNIT_STATE": str(state),
-        "SENNIT_TEMPORAL_CLI": str(obtain(pinned_only=True)),
+        "SENNIT_TEMPORAL_CLI": str(asyncio.run(obtain(pinned_only=True))),
         "SENNIT_TOOLS": "doubles.tools",
         "SENNIT_TOOLS_PATH": str(TESTS),
         "XDG_CONFIG_HOME": str(state / "config"),

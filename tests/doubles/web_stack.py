@@ -42,7 +42,7 @@ async def web_stack(folder: Path) -> AsyncIterator[WebStack]:
     """Serve until the block ends; runs that still go on then are terminated."""
     for part in ("artifacts", "cache"):
         (folder / part).mkdir()
-    server = DevServer(obtain(pinned_only=True), None, folder / "server.log", port=0, ui_port=0)
+    server = DevServer(await obtain(pinned_only=True), None, folder / "server.log", port=0, ui_port=0)
     await server.start()
     try:
         client = await connect(server.address)

@@ -18,7 +18,8 @@ async def main() -> None:
     """Run everything on a server of its own and write the page."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        server = DevServer(obtain(pinned_only=True), place / "t.db", place / "server.log", port=0, headless=True)
+        binary = await obtain(pinned_only=True)
+        server = DevServer(binary, place / "t.db", place / "server.log", port=0, headless=True)
         await server.start()
         try:
             with example_user(server.address, place) as user:

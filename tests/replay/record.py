@@ -305,7 +305,8 @@ async def main(names: list[str]) -> None:
     HISTORIES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        server = DevServer(obtain(pinned_only=True), place / "t.db", place / "server.log", port=0, headless=True)
+        binary = await obtain(pinned_only=True)
+        server = DevServer(binary, place / "t.db", place / "server.log", port=0, headless=True)
         await server.start()
         try:
             client = await connect(server.address)

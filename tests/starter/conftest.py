@@ -43,7 +43,7 @@ def make_terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Terminal]:
 @pytest.fixture(scope="session")
 def server_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A Temporal server of its own for the client's tests."""
-    binary: Path = obtain(pinned_only=True)
+    binary: Path = asyncio.run(obtain(pinned_only=True))
     server = DevServer(binary, None, tmp_path_factory.mktemp("server") / "log", port=0, ui_port=0, headless=True)
     asyncio.run(server.start())
     yield server.address

@@ -206,7 +206,7 @@ async def test_a_namespace_that_is_not_there_ends_the_process_with_its_name(
 
 async def test_a_server_that_comes_up_later_is_found(tmp_path: Path, unused_tcp_port: int, start: Start) -> None:
     server = DevServer(
-        obtain(pinned_only=True), None, tmp_path / "server.log", port=unused_tcp_port, ui_port=0, headless=True
+        await obtain(pinned_only=True), None, tmp_path / "server.log", port=unused_tcp_port, ui_port=0, headless=True
     )
     child = start("llm", f"127.0.0.1:{unused_tcp_port}")
     await child.until("no Temporal server yet")

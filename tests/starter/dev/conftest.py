@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from starter.dev.binary import obtain
-from starter.dev.ports import choose_port
 from starter.dev.process import ProcessIdentity
+from starter.dev.server import free_port
 from starter.dev.stack import LocalStack
 from starter.dev.state import StackRecord, StateDir
 
@@ -31,7 +31,7 @@ http.server.HTTPServer(("127.0.0.1", int(os.environ["SENNIT_HEALTH_PORT"])), Rea
 
 @pytest.fixture(scope="session")
 def dev_server_binary() -> Path:
-    return obtain(pinned_only=True)
+    return asyncio.run(obtain(pinned_only=True))
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ async def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dev_server_bina
     directory = StateDir(tmp_path / "state")
     directory.prepare()
     nobody = ProcessIdentity(pid=1, created=0)
-    ports = {"port": choose_port(0), "ui_port": choose_port(0)}
+    ports = {"port": free_port(), "ui_port": free_port()}
     directory.write(StackRecord(phase="stopped", supervisor=nobody, **ports))
     yield directory
     await LocalStack(directory).stop()

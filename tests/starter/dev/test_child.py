@@ -8,7 +8,7 @@ import pytest
 
 from starter.dev import child
 from starter.dev.child import Child, pause_after
-from starter.dev.failures import LocalStackFailed, WrongSettings
+from starter.dev.messages import LocalStackFailed, WrongSettings
 from starter.dev.process import ProcessIdentity
 
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]

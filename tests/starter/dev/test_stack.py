@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +14,7 @@ from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSear
 
 from starter.client.errors import Refused
 from starter.client.local import join_local_stack
-from starter.dev import stack
-from starter.dev.failures import LocalStackFailed
+from starter.dev.messages import LocalStackFailed
 from starter.dev.process import ProcessIdentity
 from starter.dev.stack import LocalStack
 from starter.dev.state import StateDir
@@ -55,47 +53,44 @@ def starts(state: StateDir) -> list[Any]:
     return [json.loads(line) for line in (state.root / "starts").read_text().splitlines()]
 
 
-async def a_run(address: str, **more: Any) -> Any:
+async def a_run(address: str, name: str = "a-run", **more: Any) -> Any:
     client = await Client.connect(address)
-    handle = await client.start_workflow("Nobody", id="a-run", task_queue="nobody", **more)
-    while (await client.count_workflows("ExecutionStatus='Running'")).count == 0:
+    handle = await client.start_workflow("Nobody", id=name, task_queue="nobody", **more)
+    while (await client.count_workflows(f"WorkflowId='{name}'")).count == 0:
         await asyncio.sleep(0.02)
     return handle
 
 
-async def test_clients_at_once_make_one_stack(state: StateDir, local: LocalStack, lines: list[str]) -> None:
+async def test_clients_at_once_make_one_stack_whose_workers_get_no_other_server(
+    state: StateDir, local: LocalStack, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEMPORAL_API_KEY", "of another server")
     found = await asyncio.gather(*(local.join() for _ in range(3)))
 
     assert len({record.address for record in found}) == 1
-    assert len(starts(state)) == 1
     assert sum(line.startswith("starting a local Temporal server") for line in lines) == 1
     assert f"Temporal at {found[0].address}, web UI at {found[0].ui_url}" in lines
     client = await Client.connect(found[0].address)
     assert (await client.count_workflows("SennitStatus = 'running'")).count == 0
+    (start,) = starts(state)
+    assert start["environ"]["TEMPORAL_ADDRESS"] == found[0].address
+    assert "TEMPORAL_API_KEY" not in start["environ"]
 
 
-async def test_workers_get_this_stack_and_no_other_server(
-    state: StateDir, local: LocalStack, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TEMPORAL_API_KEY", "of another server")
-    record = await local.join()
-
-    environ = starts(state)[0]["environ"]
-    assert environ["TEMPORAL_ADDRESS"] == record.address
-    assert "TEMPORAL_API_KEY" not in environ
-    assert Path(environ["TEMPORAL_CONFIG_FILE"]).read_text().count(record.address) == 1
-
-
-async def test_stop_leaves_no_process_and_a_later_start_keeps_ports_and_runs(
-    state: StateDir, local: LocalStack
+async def test_children_that_die_are_started_again_and_a_stop_leaves_no_process(
+    state: StateDir, local: LocalStack, eventually: Eventually
 ) -> None:
     first = await local.join()
     run = await a_run(first.address)
+    _, server, worker = processes(state)
+
+    worker.signal(signal.SIGKILL)
+    server.signal(signal.SIGKILL)
+
+    await eventually(lambda: server not in processes(state) and worker not in processes(state))
+    assert (await local.join()).address == first.address
     running = processes(state)
-    assert all(process.alive for process in running)
-
     assert await local.stop()
-
     assert not any(process.alive for process in running[1:])
     assert phase(state) == "stopped"
     assert not await local.stop()
@@ -105,24 +100,12 @@ async def test_stop_leaves_no_process_and_a_later_start_keeps_ports_and_runs(
     assert (await client.get_workflow_handle(run.id).describe()).status == WorkflowExecutionStatus.RUNNING
 
 
-async def test_a_child_that_dies_is_started_again(state: StateDir, local: LocalStack, eventually: Eventually) -> None:
-    first = await local.join()
-    await a_run(first.address)
-    _, server, worker = processes(state)
-
-    worker.signal(signal.SIGKILL)
-    server.signal(signal.SIGKILL)
-
-    await eventually(lambda: server not in processes(state) and worker not in processes(state))
-    again = await local.join()
-    assert again.address == first.address
-    client = await Client.connect(again.address)
-    assert (await client.count_workflows("ExecutionStatus='Running'")).count == 1
-
-
 async def test_an_idle_stack_stops_by_itself_but_not_while_a_run_is_open(
     state: StateDir, local: LocalStack, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
+    monkeypatch.setenv("SENNIT_IDLE_STOP", "soon")
+    with pytest.raises(LocalStackFailed, match="SENNIT_IDLE_STOP=soon is not a number of seconds above 0"):
+        await local.join()
     monkeypatch.setenv("SENNIT_IDLE_STOP", "1")
     record = await local.join()
     children = processes(state)[1:]
@@ -135,12 +118,6 @@ async def test_an_idle_stack_stops_by_itself_but_not_while_a_run_is_open(
 
     await eventually(lambda: not state.running())
     assert not any(process.alive for process in children)
-
-
-async def test_an_idle_time_that_is_none_is_refused(local: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SENNIT_IDLE_STOP", "soon")
-    with pytest.raises(LocalStackFailed, match="SENNIT_IDLE_STOP=soon is not a number of seconds above 0"):
-        await local.join()
 
 
 @pytest.mark.parametrize("frozen", [False, True])
@@ -162,67 +139,33 @@ async def test_a_killed_supervisor_leaves_no_orphan_and_is_replaced(
     assert not worker.alive
 
 
-async def test_a_server_that_does_not_answer_is_replaced(
+async def test_an_idle_stack_starts_anew_with_new_settings_and_a_busy_one_keeps_the_old(
     state: StateDir, local: LocalStack, lines: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stack, "ANSWER_LIMIT", 0.1)
-    monkeypatch.setattr(stack, "STOP_LIMITS", {signal.SIGKILL: 10.0})  # a frozen server takes its time to stop
-    await local.join()
-    server = processes(state)[1]
-    os.killpg(server.pid, signal.SIGSTOP)
-    await local.join()
-    assert any(line.endswith("does not answer: starting it anew") for line in lines)
-    assert not server.alive
-
-
-async def test_idle_workers_get_new_settings_and_the_server_stays(
-    state: StateDir, local: LocalStack, lines: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    record = await local.join()
-    first = processes(state)
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
-
-    await local.join(as_it_is=True)
-    assert processes(state) == first
-    await local.join()
-
-    supervisor, server, worker = processes(state)
-    assert (supervisor, server) == first[:2]
-    assert worker != first[2]
-    assert [start["environ"].get("OPENAI_API_KEY") for start in starts(state)] == [None, "sk-canary"]
-    assert "code or settings have changed: restarting the workers of the local stack" in lines
-    files = [path.read_text(errors="replace") for path in state.root.rglob("*") if path.is_file()]
-    assert sum("sk-canary" in text for text in files) == 1  # what the stand-in noted
-
-    await a_run(record.address)
-    monkeypatch.delenv("OPENAI_API_KEY")
-    await local.join()
-    assert processes(state)[2] == worker
-    assert lines[-1].startswith("warning: code or settings have changed, but the local stack is busy")
-
-
-async def test_a_blocked_run_does_not_keep_new_settings_out(
-    state: StateDir, local: LocalStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = await local.join()
     first = processes(state)
     blocked = SearchAttributePair(SearchAttributeKey.for_keyword("SennitStatus"), "blocked")
     run = await a_run(record.address, search_attributes=TypedSearchAttributes([blocked]))
-    monkeypatch.setenv("OPENAI_API_KEY", "now there is one")
-    await local.join()
-    assert processes(state)[2] != first[2]
-    assert (await run.describe()).status == WorkflowExecutionStatus.RUNNING
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
 
+    await local.join(as_it_is=True)
+    assert processes(state) == first
+    assert (await local.join()).address == record.address
 
-async def test_a_supervisor_that_takes_no_settings_is_replaced(
-    state: StateDir, local: LocalStack, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    second = processes(state)
+    assert not any(process in second for process in first)
+    assert [start["environ"].get("OPENAI_API_KEY") for start in starts(state)] == [None, "sk-canary"]
+    assert "code or settings have changed: restarting the local stack" in lines
+    files = [path.read_text(errors="replace") for path in state.root.rglob("*") if path.is_file()]
+    assert sum("sk-canary" in text for text in files) == 1  # what the stand-in noted
+    client = await Client.connect(record.address)
+    assert (await client.get_workflow_handle(run.id).describe()).status == WorkflowExecutionStatus.RUNNING
+
+    await a_run(record.address, "busy")
+    monkeypatch.delenv("OPENAI_API_KEY")
     await local.join()
-    first = processes(state)
-    state.mailbox.unlink()
-    monkeypatch.setenv("OPENAI_API_KEY", "now there is one")
-    await local.join()
-    assert processes(state)[0] != first[0]
+    assert processes(state) == second
+    assert lines[-1].startswith("warning: code or settings have changed, but the local stack is busy")
 
 
 async def test_workers_that_cannot_start_are_one_clear_error(state: StateDir, local: LocalStack) -> None:

@@ -1,4 +1,3 @@
-import os
 import signal
 import subprocess
 import sys
@@ -7,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from starter.dev.process import ProcessIdentity
-from starter.dev.state import StackRecord, StateDir
+from starter.dev.state import StackRecord, StateDir, try_lock
 
 RECORD = StackRecord(phase="ready", supervisor=ProcessIdentity(pid=1, created=0.5), port=7233)
 HOLDER = """
 import pathlib, signal, sys
-from starter.dev.state import StateDir
-lock = StateDir(pathlib.Path(sys.argv[1])).try_lock("supervisor")
+from starter.dev.state import StateDir, try_lock
+lock = try_lock(StateDir(pathlib.Path(sys.argv[1])).supervisor_lock)
 print("held", flush=True)
 signal.pause()
 """
@@ -61,23 +60,10 @@ def test_a_stack_runs_while_its_supervisor_does_whatever_the_record_says(tmp_pat
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         assert state.running()
-        assert state.try_lock("supervisor") is None
+        assert try_lock(state.supervisor_lock) is None
         holder.send_signal(signal.SIGKILL)
     assert not state.running()
-    lock = state.try_lock("supervisor")
+    lock = try_lock(state.supervisor_lock)
     assert lock is not None
     assert (tmp_path / "supervisor.lock").stat().st_mode & 0o077 == 0
     lock.release()
-
-
-def test_settings_are_handed_over_only_to_a_supervisor_with_room_for_them(tmp_path: Path) -> None:
-    state = StateDir(tmp_path)
-    assert not state.hand_over("nobody is here")
-    os.mkfifo(state.mailbox)
-    assert not state.hand_over("nobody reads")
-    pipe = os.open(state.mailbox, os.O_RDWR | os.O_NONBLOCK)
-    assert state.hand_over("settings")
-    assert os.read(pipe, 100) == b"settings\n"
-    assert not state.hand_over("x" * 10_000_000)
-    assert not state.hand_over("y")
-    os.close(pipe)

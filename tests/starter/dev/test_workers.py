@@ -1,7 +1,74 @@
+import os
 from pathlib import Path
 
+import pytest
+
 from starter.dev.state import StateDir
-from starter.dev.workers import CORPUS, worker_environment
+from starter.dev.workers import CORPUS, settings_digest, with_absolute_paths, worker_environment
+
+
+@pytest.mark.parametrize(
+    ("more", "same"),
+    [
+        ({"PATH": "/usr/bin", "SENNIT_STATE": "/t", "SENNIT_IDLE_STOP": "1"}, True),
+        ({"SENNIT_TOOLS": "b"}, False),
+        ({"SENNIT_MODEL_JUDGE": "openai"}, False),
+        ({"OPENAI_API_KEY": "k"}, False),
+        ({"ANTHROPIC_BASE_URL": "http://h"}, False),
+        ({"SSL_CERT_FILE": "/etc/own.pem"}, False),
+    ],
+)
+def test_the_digest_follows_what_workers_inherit(tmp_path: Path, more: dict[str, str], same: bool) -> None:
+    usual = {"SENNIT_TOOLS": "a", "PATH": "/bin", "SENNIT_STATE": "/s"}
+    assert (settings_digest(usual | more, tmp_path) == settings_digest(usual, tmp_path)) is same
+
+
+@pytest.mark.parametrize(
+    ("file", "follows"),
+    [
+        ("mcp.json", True),  # SENNIT_MCP
+        ("tools/mine.py", True),  # SENNIT_TOOLS on SENNIT_TOOLS_PATH
+        ("tools/acme/search.py", True),
+        ("tools/acme/deep/helper.py", True),
+        ("tools/other.py", False),
+        ("sennit/workers/deep/role.py", True),
+        ("sennit/activities/prices.toml", True),
+        ("sennit/workers/notes.txt", False),
+        ("sennit/tests/test_x.py", False),
+    ],
+)
+def test_the_digest_follows_the_content_of_files(tmp_path: Path, file: str, follows: bool) -> None:
+    environ = {
+        "SENNIT_MCP": str(tmp_path / "mcp.json"),
+        "SENNIT_TOOLS": "mine, acme.search",
+        "SENNIT_TOOLS_PATH": f"{tmp_path / 'none'}:{tmp_path / 'tools'}",
+    }
+    for name in ("tools/mine.py", "tools/acme/__init__.py", file):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("a = 1")
+    first = settings_digest(environ, tmp_path / "sennit")
+    (tmp_path / file).touch()
+    assert settings_digest(environ, tmp_path / "sennit") == first
+    (tmp_path / file).write_text("a = 2")
+    assert (settings_digest(environ, tmp_path / "sennit") == first) is not follows
+
+
+def test_the_digest_follows_the_variables_that_a_file_mentions(tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text('{"headers": {"Authorization": "$TOKEN"}, "again": "$SENNIT_MCP"}')
+    environ = {"SENNIT_MCP": str(tmp_path / "mcp.json"), "TOKEN": "old", "OTHER": "x"}
+    first = settings_digest(environ, tmp_path)
+    assert settings_digest(environ | {"OTHER": "y"}, tmp_path) == first
+    assert settings_digest(environ | {"TOKEN": "new"}, tmp_path) != first
+
+
+def test_paths_relative_to_the_client_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/me")
+    given = {"SENNIT_TOOLS_PATH": "mine:/theirs::~/ours", "SENNIT_MCP": "mcp.json", "SENNIT_DOCS": "", "PATH": "bin"}
+    assert with_absolute_paths(given) == given | {
+        "SENNIT_TOOLS_PATH": os.pathsep.join([f"{tmp_path}/mine", "/theirs", "/home/me/ours"]),
+        "SENNIT_MCP": f"{tmp_path}/mcp.json",
+    }
 
 
 def test_workers_are_led_to_this_server_only() -> None:
@@ -10,7 +77,7 @@ def test_workers_are_led_to_this_server_only() -> None:
         "OPENAI_API_KEY": "o",
         "TEMPORAL_ADDRESS": "127.0.0.1:7233",
         "TEMPORAL_NAMESPACE": "default",
-        "TEMPORAL_CONFIG_FILE": "/s/temporal.toml",
+        "TEMPORAL_CONFIG_FILE": os.devnull,
         "SENNIT_ARTIFACTS": "/s/artifacts",
         "SENNIT_INDEX": "/s/index",
         "SENNIT_DOCS": str(CORPUS),
