@@ -51,16 +51,16 @@ async def obtain(say: Say = to_stderr, *, pinned_only: bool = False) -> Path:
             if not pinned_only:
                 try:
                     return _on_path(say)
-                except _Unusable as problem:
-                    failures.append(str(problem))
+                except _Unusable as failure:
+                    failures.append(str(failure))
             made.parent.mkdir(parents=True, exist_ok=True)
             lock, waiting = made.with_suffix(".lock"), "waiting for another process that makes the Temporal dev server"
             async with hold(lock, say, waiting):
                 if not made.is_file():
                     await _make(made, failures, say)
         return made
-    except _Unusable as problem:
-        failures.append(str(problem))
+    except _Unusable as failure:
+        failures.append(str(failure))
     except OSError as error:
         failures.append(f"folder for the binary: {error}")
     lines = "".join(f"  {each}\n" for each in failures)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from starter.dev.messages import LocalStackFailed, Say, WrongSettings, last_lines
-from starter.dev.process import ProcessIdentity
+from starter.dev.state import ProcessIdentity
 
 GUARD = Path(__file__).with_name("guard.py")
 LARGEST_LOG = 10_000_000  # bytes; a larger log is renamed at the next start

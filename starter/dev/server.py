@@ -72,16 +72,15 @@ class DevServer(Child):
     async def start(self) -> None:
         """Start it as its base class says; after `kill` or `stop` with the same ports and database."""
         env = {name: value for name, value in os.environ.items() if not name.startswith("TEMPORAL_")}
-        for tries_left in (3, 2, 1, 0):
+        for attempt in range(4):
             if not self._started_before:
                 self.port, self.ui_port = free_port(self.port), free_port(self.ui_port)
             try:
                 await self.launch(list(self._command()), env)
                 break
             except LocalStackFailed as failure:  # another process may have taken a port just now
-                if not tries_left or "address already in use" not in str(failure):
+                if attempt == 3 or "address already in use" not in str(failure):
                     raise
-                await asyncio.sleep(0.5)
         self._started_before = True
 
     async def answers(self) -> bool:

@@ -12,9 +12,8 @@ from temporalio.client import Client
 
 from starter.dev.binary import obtain
 from starter.dev.messages import LocalStackFailed, Say, WrongSettings, last_lines, to_stderr
-from starter.dev.process import ProcessIdentity
 from starter.dev.server import NAMESPACE, answers
-from starter.dev.state import POLL, StackRecord, StateDir, hold
+from starter.dev.state import POLL, ProcessIdentity, StackRecord, StateDir, hold
 from starter.dev.supervisor import Supervisor, anything_runs
 from starter.dev.workers import COMMAND, settings_digest
 
@@ -65,7 +64,7 @@ class LocalStack:
         await Supervisor(self.state, binary, self._worker_command, self._say).run()
 
     async def stop(self) -> bool:
-        """Stop it and wait until nothing of it runs; return whether there was one. Its runs are kept."""
+        """Stop it and wait until it has ended; return whether there was one. Its runs are kept."""
         deadline = time.monotonic() + STOP_LIMIT
         ran = False
         signalled: ProcessIdentity | None = None

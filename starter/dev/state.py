@@ -1,20 +1,61 @@
-"""The state directory: where the local stack keeps its database, artifacts, logs and a record of itself."""
+"""The state directory: where the local stack keeps its database, artifacts, logs and a record of its processes."""
 
 import asyncio
 import os
+import signal
+import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Literal, Self
 
+import psutil
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from starter.dev.messages import LocalStackFailed, Say
-from starter.dev.process import ProcessIdentity
-from starter.dev.server import HOST
 
 POLL = 0.1  # seconds
+SAME_START = 1.0  # seconds by which the start time of one process may differ when the clock is corrected
+
+
+class ProcessIdentity(BaseModel):
+    """A process of this machine; the time it started tells it from a later one with the same id."""
+
+    model_config = ConfigDict(frozen=True)
+
+    pid: int
+    created: float
+
+    @classmethod
+    def of(cls, pid: int) -> Self | None:
+        """Return the process that has this id now; None when there is none or it only waits to be reaped."""
+        with suppress(psutil.NoSuchProcess):
+            process = psutil.Process(pid)
+            if process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+                return cls(pid=pid, created=process.create_time())
+        return None
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs; another process with the same id does not count."""
+        now = ProcessIdentity.of(self.pid)
+        return now is not None and abs(now.created - self.created) < SAME_START
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to it; harmless when it has ended."""
+        if self.alive:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill_group(self, limit: float = 10.0) -> bool:
+        """Kill it and its group, wait up to `limit` seconds, and return whether it has ended."""
+        deadline = time.monotonic() + limit
+        while self.alive and time.monotonic() < deadline:
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+            time.sleep(0.02)
+        return not self.alive
 
 
 class StackRecord(BaseModel):
@@ -32,16 +73,8 @@ class StackRecord(BaseModel):
     worker: ProcessIdentity | None = None
     port: int = 0
     ui_port: int = 0
-
-    @property
-    def address(self) -> str:
-        """HOST:PORT of its Temporal server."""
-        return f"{HOST}:{self.port}"
-
-    @property
-    def ui_url(self) -> str:
-        """Where its web UI is."""
-        return f"http://{HOST}:{self.ui_port}"
+    address: str = ""  # HOST:PORT of its Temporal server
+    ui_url: str = ""
 
 
 class StateDir:

@@ -2,11 +2,11 @@
 
 import asyncio
 import os
+import re
 import signal
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,8 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from starter.dev.messages import LocalStackFailed, Say, WrongSettings, to_stderr
-from starter.dev.process import ProcessIdentity
 from starter.dev.server import NAMESPACE, DevServer
-from starter.dev.state import StackRecord, StateDir, try_lock
+from starter.dev.state import ProcessIdentity, StackRecord, StateDir, try_lock
 from starter.dev.workers import Workers, settings_digest
 
 LOCK_PATIENCE = 5.0  # seconds: clients that ask whether a supervisor runs hold its lock for an instant
@@ -26,12 +25,10 @@ RUNS = "ExecutionStatus='Running'"
 
 
 class Supervisor:
-    """Runs one Temporal server and one process of workers in one state directory until it is stopped.
+    """Runs a Temporal server and a process of workers until it is stopped or, with `idle_stop`, has nothing to do.
 
-    A server or workers that die are started again; the server keeps its ports. On the way out the workers drain
-    first, then the server stops. Should this process be killed, its children end by themselves, and the next
-    supervisor kills those that the record names and that still run. Without `idle_stop` it is in the foreground and
-    never stops by itself.
+    A server or workers that die are started again; the server keeps its ports. At a stop the workers drain first. If
+    this process is killed, its children end by themselves, and the next supervisor kills what still runs of them.
     """
 
     def __init__(
@@ -50,10 +47,9 @@ class Supervisor:
         self._workers = Workers(worker_command, state)
 
     async def run(self) -> None:
-        """Own the stack until SIGTERM, SIGINT, SIGHUP or the idle limit; nothing of it runs afterwards.
+        """Run until SIGTERM, SIGINT, SIGHUP or the idle limit; a second signal ends the children at once.
 
-        LocalStackFailed, also in the record, when the stack cannot work or another supervisor owns the directory. A
-        second signal does not wait for the workers to drain.
+        Nothing of the stack runs afterwards. LocalStackFailed, also in the record, when it cannot work.
         """
         lock = try_lock(self._state.supervisor_lock, LOCK_PATIENCE)
         if lock is None:
@@ -84,8 +80,9 @@ class Supervisor:
     async def _serve(self) -> None:
         self._replace(self._state.read())
         await self._server.start()
-        self._workers.address = self._server.address
-        self._update(port=self._server.port, ui_port=self._server.ui_port)
+        server = self._server
+        self._workers.address = server.address
+        self._update(port=server.port, ui_port=server.ui_port, address=server.address, ui_url=server.ui_url)
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._server.keep_running(self._say, self._server_changed))
@@ -155,20 +152,14 @@ def _welcome(record: StackRecord, state: StateDir) -> str:
     )
 
 
-def idle_stop(text: str) -> float:
-    """Return the seconds in SENNIT_IDLE_STOP, 15 minutes if it is empty."""
-    with suppress(ValueError):
-        if (seconds := float(text or "900")) > 0:
-            return seconds
-    raise LocalStackFailed(f"SENNIT_IDLE_STOP={text} is not a number of seconds above 0")
-
-
 def _main(state: str, binary: str, *worker_command: str) -> None:
     def say(line: str) -> None:
         to_stderr(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}")
 
-    limit = idle_stop(os.environ.get("SENNIT_IDLE_STOP", ""))
-    asyncio.run(Supervisor(StateDir(Path(state)), Path(binary), worker_command, say, limit).run())
+    idle_stop = os.environ.get("SENNIT_IDLE_STOP") or "900"
+    if not re.fullmatch(r"\d*\.?\d+", idle_stop) or float(idle_stop) == 0:
+        raise LocalStackFailed(f"SENNIT_IDLE_STOP={idle_stop} is not a number of seconds above 0")
+    asyncio.run(Supervisor(StateDir(Path(state)), Path(binary), worker_command, say, float(idle_stop)).run())
 
 
 if __name__ == "__main__":

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from starter.dev.binary import obtain
-from starter.dev.process import ProcessIdentity
 from starter.dev.server import free_port
 from starter.dev.stack import LocalStack
-from starter.dev.state import StackRecord, StateDir
+from starter.dev.state import ProcessIdentity, StackRecord, StateDir
 
 STAND_IN = """
 import http.server, json, os, pathlib, sys

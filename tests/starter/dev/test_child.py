@@ -9,7 +9,7 @@ import pytest
 from starter.dev import child
 from starter.dev.child import Child, pause_after
 from starter.dev.messages import LocalStackFailed, WrongSettings
-from starter.dev.process import ProcessIdentity
+from starter.dev.state import ProcessIdentity
 
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]
 
@@ -57,42 +57,34 @@ async def parent(tmp_path: Path) -> tuple[Script, ProcessIdentity]:
     return script, fork
 
 
-async def test_what_a_stopped_command_left_is_ended_too(
-    parent: tuple[Script, ProcessIdentity], eventually: Eventually
-) -> None:
-    script, fork = parent
-    await script.stop()
-    assert "the script was ended by SIGTERM" in script.ending
-    await eventually(lambda: not fork.alive)
-
-
-async def test_what_a_crashed_command_left_is_ended_too(
-    parent: tuple[Script, ProcessIdentity], eventually: Eventually
+@pytest.mark.parametrize("crashed", [False, True])
+async def test_what_a_command_left_is_ended_too(
+    parent: tuple[Script, ProcessIdentity], eventually: Eventually, crashed: bool
 ) -> None:
     """Even a fork, which holds everything open that the command held."""
     script, fork = parent
     assert script.identity is not None
-    script.identity.signal(signal.SIGKILL)
+    if crashed:
+        script.identity.signal(signal.SIGKILL)
+    else:
+        await script.stop()
+        assert "the script was ended by SIGTERM" in script.ending
     await eventually(lambda: not fork.alive and not script.running)
     script.kill()
 
 
-async def test_a_command_deaf_to_sigterm_is_killed_after_the_grace(tmp_path: Path) -> None:
-    script = Script(tmp_path, DEAF, grace=0.1)
-    await script.start()
-    await script.stop()
-    assert "the script was ended by SIGKILL" in script.ending
-
-
-async def test_a_command_deaf_to_sigterm_ends_after_its_owner_and_the_grace(
-    tmp_path: Path, eventually: Eventually
+@pytest.mark.parametrize("owner_dies", [False, True])
+async def test_a_command_deaf_to_sigterm_is_killed_after_the_grace(
+    tmp_path: Path, eventually: Eventually, owner_dies: bool
 ) -> None:
     script = Script(tmp_path, DEAF, grace=0.1)
     await script.start()
-    assert script._owner is not None
-    os.close(script._owner)  # what the system does when the owner is killed
-    script._owner = None
-    await eventually(lambda: not script.running)
+    if owner_dies:
+        assert script._owner is not None
+        os.close(script._owner)  # what the system does when the owner is killed
+        script._owner = None
+        await eventually(lambda: not script.running)
+    await script.stop()
     assert "the script was ended by SIGKILL" in script.ending
 
 

@@ -15,9 +15,8 @@ from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSear
 from starter.client.errors import Refused
 from starter.client.local import join_local_stack
 from starter.dev.messages import LocalStackFailed
-from starter.dev.process import ProcessIdentity
 from starter.dev.stack import LocalStack
-from starter.dev.state import StateDir
+from starter.dev.state import ProcessIdentity, StateDir
 
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]
 

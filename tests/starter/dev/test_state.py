@@ -1,3 +1,4 @@
+import os
 import signal
 import subprocess
 import sys
@@ -5,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from starter.dev.process import ProcessIdentity
-from starter.dev.state import StackRecord, StateDir, try_lock
+from starter.dev.state import ProcessIdentity, StackRecord, StateDir, try_lock
 
 RECORD = StackRecord(phase="ready", supervisor=ProcessIdentity(pid=1, created=0.5), port=7233)
 HOLDER = """
@@ -33,23 +33,22 @@ def test_only_its_owner_may_look_into_a_new_state_directory(tmp_path: Path) -> N
     assert state.root.stat().st_mode & 0o077 == 0
 
 
-def test_a_record_is_read_as_written(tmp_path: Path) -> None:
+NEWER = RECORD.model_dump_json().replace('"phase"', '"new_field":1,"phase"')
+
+
+@pytest.mark.parametrize(
+    ("text", "record"),
+    [("", None), ("{", None), ('{"phase": "ready"}', None), ("[]", None), (None, None), (NEWER, RECORD)],
+)
+def test_a_record_of_another_version_is_read_if_it_can_be(
+    tmp_path: Path, text: str | None, record: StackRecord | None
+) -> None:
     state = StateDir(tmp_path)
-    assert state.read() is None
+    if text is not None:
+        state.record.write_text(text)
+    assert state.read() == record
     state.write(RECORD)
     assert state.read() == RECORD
-
-
-@pytest.mark.parametrize("text", ["", "{", '{"phase": "ready"}', "[]"])
-def test_a_record_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
-    (tmp_path / "stack.json").write_text(text)
-    assert StateDir(tmp_path).read() is None
-
-
-def test_a_record_of_a_newer_version_is_read(tmp_path: Path) -> None:
-    text = RECORD.model_dump_json().replace('"phase"', '"new_field":1,"phase"')
-    (tmp_path / "stack.json").write_text(text)
-    assert StateDir(tmp_path).read() == RECORD
 
 
 def test_a_stack_runs_while_its_supervisor_does_whatever_the_record_says(tmp_path: Path) -> None:
@@ -67,3 +66,21 @@ def test_a_stack_runs_while_its_supervisor_does_whatever_the_record_says(tmp_pat
     assert lock is not None
     assert (tmp_path / "supervisor.lock").stat().st_mode & 0o077 == 0
     lock.release()
+
+
+def test_an_identity_is_of_one_process_and_not_of_its_number() -> None:
+    me = ProcessIdentity.of(os.getpid())
+    assert me is not None
+    assert me.alive
+    assert ProcessIdentity.of(os.getpid()) == me
+    assert not ProcessIdentity(pid=me.pid, created=me.created - 10).alive
+    assert ProcessIdentity.of(2**22 + 1) is None
+
+
+def test_a_process_that_waits_to_be_reaped_is_not_alive() -> None:
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as child:
+        alive = ProcessIdentity.of(child.pid)
+        assert alive is not None
+        assert alive.kill_group()
+        assert ProcessIdentity.of(child.pid) is None
+        alive.signal(signal.SIGTERM)
