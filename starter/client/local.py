@@ -12,7 +12,7 @@ async def join_local_stack(
 ) -> TemporalServer:
     """Return the server of the local stack, started in the background if it does not run.
 
-    Idle workers with other settings are restarted with these, but not with `as_it_is`. Raises Unreachable, or Refused
+    An idle stack with other settings is restarted with these, but not with `as_it_is`. Raises Unreachable, or Refused
     if the workers refuse a setting.
     """
     try:

@@ -4,7 +4,7 @@ import argparse
 
 from starter.client.errors import CliError, Exit
 from starter.commands.command_line import Parser
-from starter.dev.failures import LocalStackFailed
+from starter.dev.messages import LocalStackFailed
 from starter.dev.stack import LocalStack
 from starter.terminal.console import Terminal
 
