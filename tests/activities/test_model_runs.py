@@ -4,18 +4,18 @@ import asyncio
 import dataclasses
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.local_workers import serving
+from doubles.local_workers import Start, serving, starting
 from doubles.model_bench import KEY
 from doubles.model_rules import Reply
 from doubles.models import ModelServer, model_server
 from doubles.runs import status_of
-from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
@@ -30,7 +30,7 @@ from workflows.messages.contracts import NodeCall
 
 pytestmark = pytest.mark.server
 Env = dict[str, str]
-Run = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
+Running = Callable[..., AbstractAsyncContextManager[Start]]
 
 
 @pytest.fixture
@@ -45,27 +45,23 @@ def env(server: ModelServer) -> Env:
     return urls | {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY, "SENNIT_MODEL": "openai:first"}
 
 
-@asynccontextmanager
-async def running(client: Client, artifacts: Path, cache: Path, env: Env) -> AsyncIterator[Run]:
-    """Serve all queues with models of this environment; gives a way to start runs, ended at the end."""
-    models = Models.of(ModelSettings.read(env))
-    host = Activities(
-        WorkerPaths(artifacts, cache, None, (), True), load_tools(["doubles.tools"]), models, identity="tests"
-    )
-    started: list[WorkflowHandle[Any, Any]] = []
+@pytest.fixture
+def running(client: Client, artifacts: Path, cache: Path, env: Env) -> Running:
+    """Serve all queues with models of this environment and changes to it; gives a way to start runs."""
 
-    async def run(**request: Any) -> WorkflowHandle[Any, Any]:
-        name = f"agent-models-{id(models)}-{len(started)}"
-        handle = await client.start_workflow("AgentRun", request, id=name, task_queue=queues.WORKFLOW)
-        started.append(handle)
-        return handle
+    @asynccontextmanager
+    async def serve(**changes: str) -> AsyncIterator[Start]:
+        models = Models.of(ModelSettings.read(env | changes))
+        async with serving(client, host_with(models, artifacts, cache)), starting(client) as start:
+            yield start
+        await models.close()
 
-    async with serving(client, host):
-        yield run
-        for handle in started:
-            if (await handle.describe()).status == 1:
-                await handle.terminate("end of test")
-    await models.close()
+    return serve
+
+
+def host_with(models: Models, artifacts: Path, cache: Path) -> Activities:
+    paths = WorkerPaths(artifacts, cache, None, (), True)
+    return Activities(paths, load_tools(["doubles.tools"]), models, identity="tests")
 
 
 def plan(*prompts: str, **fields: Any) -> dict[str, Any]:
@@ -75,16 +71,14 @@ def plan(*prompts: str, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("role", ["worker", "joiner"])
-async def test_a_model_is_told_how_each_of_its_inputs_ended(
-    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer, role: str
-) -> None:
+async def test_a_model_is_told_how_each_of_its_inputs_ended(running: Running, server: ModelServer, role: str) -> None:
     server.on("", "The second is missing.")
     calls = [
         {"id": "good", "kind": "tool", "tool": "nap", "args": {"value": "first of two"}},
         {"id": "bad", "kind": "tool", "tool": "fail", "args": {}},
         {"id": "out", "kind": "llm", "role": role, "prompt": "What is missing?", "inputs": ["bad", "good"]},
     ]
-    async with running(client, artifacts, cache, env) as run:
+    async with running() as run:
         result = await (await run(goal="g", plan={"nodes": calls, "answer": "$out"})).result()
     assert (result["status"], result["answer"]) == ("done", "The second is missing.")
     assert [line["status"] for line in result["nodes"]] == ["succeeded", "failed", "succeeded"]
@@ -95,7 +89,7 @@ async def test_a_model_is_told_how_each_of_its_inputs_ended(
 
 @pytest.mark.parametrize("summariser", ["openai:second", "offline"])
 async def test_what_is_too_long_is_summed_up_by_the_model_of_that_role(
-    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer, summariser: str
+    running: Running, cache: Path, server: ModelServer, summariser: str
 ) -> None:
     text = "The Nile is 6,650 km long. " + "It flows north through many lands. " * 3_000
     (cache / "long.txt").write_text(text)
@@ -103,7 +97,7 @@ async def test_what_is_too_long_is_summed_up_by_the_model_of_that_role(
     server.on("How long", "Long.")
     asks = {"id": "n1", "kind": "llm", "prompt": "How long? $doc.value", "context": {"over": "summarise"}}
     doc = {"id": "doc", "kind": "tool", "tool": "fetch", "args": {"file": "long.txt"}}
-    async with running(client, artifacts, cache, env | {"SENNIT_MODEL_SUMMARISER": summariser}) as run:
+    async with running(SENNIT_MODEL_SUMMARISER=summariser) as run:
         handle = await run(plan={"nodes": [doc, asks], "answer": "$n1", "on_failure": "fail"})
         result = await handle.result()
     assert result["answer"] == "Long.", result
@@ -116,15 +110,13 @@ async def test_what_is_too_long_is_summed_up_by_the_model_of_that_role(
     assert "6,650 km" in server.asked[-1].text
 
 
-async def test_a_plan_runs_on_both_providers_and_counts_what_it_used(
-    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
-) -> None:
+async def test_a_plan_runs_on_both_providers_and_counts_what_it_used(running: Running, server: ModelServer) -> None:
     server.on("One", Reply(text="first answer", usage=(10, 2)))
     server.on("Two", Reply(text='{"km": 6650}', usage=(20, 3)))
     schema = {"type": "object", "properties": {"km": {"type": "number"}}, "required": ["km"]}
     nodes = plan("One", "Two")
     nodes["nodes"][1] |= {"model": "anthropic:second", "output_schema": schema}
-    async with running(client, artifacts, cache, env) as run:
+    async with running() as run:
         handle = await run(goal="g", plan=nodes)
         result = await handle.result()
         view = await handle.query("plan")
@@ -141,22 +133,18 @@ async def test_a_plan_runs_on_both_providers_and_counts_what_it_used(
     assert "no price is known for anthropic:second, openai:first: it counts as 0" in str(view)
 
 
-async def test_what_failed_calls_used_is_counted(
-    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
-) -> None:
+async def test_what_failed_calls_used_is_counted(running: Running, server: ModelServer) -> None:
     schema = {"type": "object", "properties": {"km": {"type": "number"}}, "required": ["km"]}
     server.on("", Reply(text="no JSON", usage=(10, 1)), Reply(text='{"km": 1}', usage=(20, 2)))
-    async with running(client, artifacts, cache, env) as run:
+    async with running() as run:
         result = await (await run(goal="g", plan=plan("Hello", output_schema=schema))).result()
     assert (result["usage"]["input_tokens"], result["usage"]["output_tokens"]) == (30, 3)
 
 
-async def test_an_attempt_that_the_budget_does_not_cover_is_not_made(
-    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
-) -> None:
+async def test_an_attempt_that_the_budget_does_not_cover_is_not_made(running: Running, server: ModelServer) -> None:
     schema = {"type": "object", "properties": {"km": {"type": "number"}}, "required": ["km"]}
     server.on("", Reply(text="no JSON", usage=(900, 80)), Reply(text='{"km": 1}', usage=(20, 2)))
-    async with running(client, artifacts, cache, env) as run:
+    async with running() as run:
         handle = await run(
             goal="g", plan=plan("Hello", output_schema=schema, on_error="skip"), budget={"tokens": 1_000}
         )
@@ -170,35 +158,31 @@ async def test_an_attempt_that_the_budget_does_not_cover_is_not_made(
 
 
 async def test_a_node_that_was_marked_before_its_worker_died_is_not_charged_twice(
-    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
+    running: Running, server: ModelServer, artifacts: Path, cache: Path, env: Env
 ) -> None:
     """The activity of a node that is done, once more: as after a worker that died between the marker and its reply."""
     server.on("", Reply(text="done", usage=(10, 2)))
-    async with running(client, artifacts, cache, env) as run:
+    async with running() as run:
         handle = await run(goal="g", plan=plan("Hello"))
         await handle.result()
     scheduled = [event.activity_task_scheduled_event_attributes for event in (await handle.fetch_history()).events]
     sent = next(each.input.payloads[0].data for each in scheduled if each.activity_id == "n1")
     again = ActivityEnvironment()
     again.info = dataclasses.replace(
-        again.info, attempt=2, activity_type="llm", namespace=client.namespace,
+        again.info, attempt=2, activity_type="llm", namespace="default",
         heartbeat_details=["writing", 0, [5, 1, 0, 1], [50, 4096, 0, 1]],
     )  # fmt: skip
     models = Models.of(ModelSettings.read(env))
-    host = Activities(
-        WorkerPaths(artifacts, cache, None, (), True), load_tools(["doubles.tools"]), models, identity="tests"
-    )
+    host = host_with(models, artifacts, cache)
     reply = await again.run(host.llm()[1], NodeCall.model_validate_json(sent))
     await models.close()
     assert (reply.nodes[0].usage, len(server.asked)) == ((15, 3, 0, 2), 1), "with what an earlier attempt used"
 
 
-async def test_the_next_model_takes_over_after_two_failures(
-    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
-) -> None:
+async def test_the_next_model_takes_over_after_two_failures(running: Running, server: ModelServer) -> None:
     server.on(lambda asked: asked.model == "first", Reply(status=503, text="down", headers={"retry-after-ms": "1"}))
     server.on("", "second answer")
-    async with running(client, artifacts, cache, env | {"SENNIT_MODEL": "openai:first,anthropic:second"}) as run:
+    async with running(SENNIT_MODEL="openai:first,anthropic:second") as run:
         result = await (await run(goal="g", plan=plan("Hello"))).result()
     assert result["answer"] == {"n1": "second answer"}
     assert [each.model for each in server.asked] == ["first", "first", "second"]
@@ -206,7 +190,7 @@ async def test_the_next_model_takes_over_after_two_failures(
 
 
 async def test_no_more_calls_are_under_way_than_the_provider_takes_in_a_minute(
-    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
+    running: Running, server: ModelServer
 ) -> None:
     seen: list[int] = []
 
@@ -217,16 +201,14 @@ async def test_no_more_calls_are_under_way_than_the_provider_takes_in_a_minute(
     server.on("", answer)
     nodes = plan(*["Hello"] * 9)
     nodes["nodes"] += [{"id": "other", "kind": "llm", "prompt": "Hello", "model": "anthropic:second"}]
-    async with running(client, artifacts, cache, env | {"SENNIT_RATES": "openai=2"}) as run:
+    async with running(SENNIT_RATES="openai=2") as run:
         result = await (await run(goal="g", plan=nodes)).result()
     assert set(result["answer"].values()) == {"done"}
     assert len(seen) == 10
     assert 2 <= max(seen) <= 3, "two of the one provider beside the other's"
 
 
-async def test_refusals_of_a_busy_provider_use_up_no_attempt(
-    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
-) -> None:
+async def test_refusals_of_a_busy_provider_use_up_no_attempt(running: Running, server: ModelServer) -> None:
     """Eight calls at once against a server that lets two through: many are put off, none of them fails for it."""
 
     def answer(asked: Any) -> Reply:
@@ -235,7 +217,7 @@ async def test_refusals_of_a_busy_provider_use_up_no_attempt(
         return Reply(text="done", first_token=0.1)
 
     server.on("", answer)
-    async with running(client, artifacts, cache, env) as run:
+    async with running() as run:
         handle = await run(goal="g", plan=plan(*["Hello"] * 8, retry={"attempts": 4}))
         async with asyncio.timeout(100):
             result = await handle.result()
@@ -243,15 +225,13 @@ async def test_refusals_of_a_busy_provider_use_up_no_attempt(
     assert max(node["attempts"] for node in result["nodes"]) <= 4
 
 
-async def test_a_refused_call_waits_without_an_attempt(
-    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
-) -> None:
+async def test_a_refused_call_waits_without_an_attempt(running: Running, server: ModelServer) -> None:
     """One attempt each: the first call meets the rate limit and fails, the second is only put off."""
     server.on("One", Reply(status=429, text="slow down", headers={"retry-after": "2"}))
     server.on("Two", "second answer")
     nodes = plan("One", "Two", retry={"attempts": 1})
     nodes["nodes"][1] |= {"when": {"ref": "$n1:status", "op": "eq", "value": "failed"}}
-    async with running(client, artifacts, cache, env) as run:
+    async with running() as run:
         handle = await run(goal="g", plan=nodes | {"answer": "$n2", "on_failure": "partial"})
         result = await handle.result()
     told = {node["id"]: (node["status"], node["attempts"]) for node in result["nodes"]}
@@ -277,9 +257,7 @@ class PutsOff:
 async def test_refusals_are_counted_over_many_attempts(client: Client, artifacts: Path, cache: Path) -> None:
     provider = PutsOff()
     models = Models({"openai": provider}, ModelSettings.read({"SENNIT_MODEL": "openai:any"}))
-    host = Activities(
-        WorkerPaths(artifacts, cache, None, (), True), load_tools(["doubles.tools"]), models, identity="tests"
-    )
+    host = host_with(models, artifacts, cache)
     async with serving(client, host):
         request = {"plan": plan("Hello", retry={"attempts": 1})}
         run = client.execute_workflow("AgentRun", request, id="agent-put-off", task_queue=queues.WORKFLOW)
@@ -287,11 +265,9 @@ async def test_refusals_are_counted_over_many_attempts(client: Client, artifacts
     assert (result["answer"], result["nodes"][0]["attempts"], provider.refused) == ({"n1": "at last"}, 1, 70)
 
 
-async def test_attempts_end_although_the_policy_allows_refusals(
-    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
-) -> None:
+async def test_attempts_end_although_the_policy_allows_refusals(running: Running, server: ModelServer) -> None:
     server.on("", Reply(status=500, text="broken", headers={"retry-after-ms": "1"}))
-    async with running(client, artifacts, cache, env) as run:
+    async with running() as run:
         handle = await run(goal="g", plan=plan("Hello", retry={"attempts": 2}) | {"on_failure": "partial"})
         result = await handle.result()
     assert (result["status"], result["nodes"][0]["attempts"]) == ("partial", 2)
@@ -321,10 +297,8 @@ async def test_a_plan_that_cannot_be_read_is_not_tried_for_a_day(
         ({"SENNIT_MODEL": "openai:nobody"}, "has no model 'nobody' (404); change SENNIT_MODEL"),
     ],
 )
-async def test_a_wrong_setup_is_one_sentence_at_once(
-    client: Client, artifacts: Path, cache: Path, env: Env, change: Env, told: str
-) -> None:
-    async with running(client, artifacts, cache, env | change) as run:
+async def test_a_wrong_setup_is_one_sentence_at_once(running: Running, change: Env, told: str) -> None:
+    async with running(**change) as run:
         handle = await run(goal="Which is longer?")
         with pytest.raises(WorkflowFailureError) as caught:
             async with asyncio.timeout(20):
@@ -335,24 +309,22 @@ async def test_a_wrong_setup_is_one_sentence_at_once(
     assert "sk-wrong" not in message
 
 
-async def test_a_plan_without_model_calls_needs_no_model(
-    client: Client, artifacts: Path, cache: Path, env: Env, unused_tcp_port: int
-) -> None:
+async def test_a_plan_without_model_calls_needs_no_model(running: Running, unused_tcp_port: int) -> None:
     down = {"SENNIT_MODEL": "openai", "OPENAI_BASE_URL": f"http://127.0.0.1:{unused_tcp_port}/v1"}
-    async with running(client, artifacts, cache, env | down) as run:
+    async with running(**down) as run:
         nodes = {"nodes": [{"id": "a", "kind": "tool", "tool": "nap", "args": {"value": 1}}], "answer": "$a.value"}
         assert (await (await run(goal="g", plan=nodes)).result())["answer"] == 1
 
 
 async def test_a_key_is_nowhere_but_in_the_request(
-    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer, caplog: pytest.LogCaptureFixture
+    running: Running, artifacts: Path, server: ModelServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Histories, artifacts, logs and queries of a run whose server repeats the key in its answer's errors."""
     caplog.set_level(logging.DEBUG)
     echo = f"bad call with key {KEY} and Bearer {KEY}"
     server.on("One", Reply(status=400, text=echo))
     server.on("Two", "fine")
-    async with running(client, artifacts, cache, env) as run:
+    async with running() as run:
         handle = await run(goal="g", plan=plan("One", "Two") | {"on_failure": "partial", "answer": "$n2"})
         await handle.result()
         seen = [(await handle.fetch_history()).to_json(), json.dumps(await handle.query("plan")), caplog.text]
@@ -363,11 +335,9 @@ async def test_a_key_is_nowhere_but_in_the_request(
     assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
 
 
-async def test_a_heartbeat_says_how_far_a_call_is(
-    client: Client, artifacts: Path, cache: Path, env: Env, server: ModelServer
-) -> None:
+async def test_a_heartbeat_says_how_far_a_call_is(running: Running, server: ModelServer) -> None:
     server.on("", Reply(text="word " * 200, rate=20))
-    async with running(client, artifacts, cache, env) as run:
+    async with running() as run:
         handle = await run(goal="g", plan=plan("Hello"))
         async with asyncio.timeout(20):
             while True:

@@ -2,20 +2,16 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.local_workers import remembered_or_not
-from doubles.runs import View, call, insist, status_of, until
+from doubles.local_workers import Handle, Start, remembered_or_not
+from doubles.runs import call, insist, status_of, until
 from doubles.tools import calls
-from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
+from temporalio.client import WorkflowUpdateFailedError
 
 pytestmark = [pytest.mark.server, remembered_or_not]
-Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
-Handle = WorkflowHandle[Any, Any]
 HOLD = {"id": "hold", "kind": "gate", "question": "Go on?"}
 
 
@@ -50,40 +46,35 @@ def family(file: str) -> dict[str, Any]:
     return {"nodes": nodes, "answer": ["$c", "$z", "$hold"]}
 
 
-async def test_a_node_run_again_with_the_same_output_leaves_what_is_behind_it(start: Start, cache: Path) -> None:
-    (cache / "same.txt").write_text("one")
-    handle = await start(plan=family("same.txt"))
+async def test_a_retry_runs_what_is_behind_the_node_again_only_for_another_output(start: Start, cache: Path) -> None:
+    (cache / "source.txt").write_text("one")
+    handle = await start(plan=family("source.txt"))
     await until(handle, blocked)
     await insist(handle, "retry_node", {"node": "a"})
     await until(handle, lambda view: blocked(view) and called(cache, handle)["a~2"] == 1)
-    await insist(handle, "answer", {"node": "hold", "value": "yes"})
-    report = await handle.result()
-    assert (report["status"], report["answer"]) == ("done", [{"value": "one"}, {"value": "alone"}, "yes"])
     assert called(cache, handle) == Counter({"a~1": 1, "a~2": 1, "b~1": 1, "c~1": 1, "z~1": 1})
-
-
-async def test_a_node_run_again_with_another_output_has_what_is_behind_it_run_again(start: Start, cache: Path) -> None:
-    (cache / "other.txt").write_text("one")
-    handle = await start(plan=family("other.txt"))
-    await until(handle, blocked)
-    (cache / "other.txt").write_text("two")
+    (cache / "source.txt").write_text("two")
     await insist(handle, "retry_node", {"node": "a"})
     await until(handle, lambda view: blocked(view) and called(cache, handle)["c~2"] == 1)
     await insist(handle, "answer", {"node": "hold", "value": "yes"})
     report = await handle.result()
-    assert report["answer"] == [{"value": "two"}, {"value": "alone"}, "yes"]
+    assert (report["status"], report["answer"]) == ("done", [{"value": "two"}, {"value": "alone"}, "yes"])
     again = {f"{node}~{generation}": 1 for node in "abc" for generation in (1, 2)}
-    assert called(cache, handle) == Counter({**again, "z~1": 1})
+    assert called(cache, handle) == Counter({**again, "a~3": 1, "z~1": 1})
 
 
 async def test_a_write_that_succeeded_is_repeated_only_when_that_is_said(start: Start, cache: Path) -> None:
-    (cache / "source.txt").write_text("one")
+    (cache / "written.txt").write_text("one")
     nodes = [
-        call("a", "fetch", args={"file": "source.txt"}),
+        call("a", "fetch", args={"file": "written.txt"}),
         call("w", "note", args={"text": "$a.value"}),
         HOLD,
     ]
-    handle = await start(plan={"nodes": nodes, "answer": ["$w", "$hold"]}, approval="never")
+    handle = await start(plan={"nodes": nodes, "answer": ["$w", "$hold"]})
+    view = await until(handle, lambda view: status_of(view, "w") == "waiting")
+    assert f"sennit approve {handle.id} w" in [item["command"] for item in view["blocked"]]
+    assert called(cache, handle)["w~1"] == 0
+    assert await insist(handle, "approve", {"node": "w"}) == "w may run"
     await until(handle, lambda view: blocked(view) and status_of(view, "w") == "succeeded")
     for node in ("w", "a"):
         said = "is running"  # an update is taken before the completion that comes in the same task
@@ -102,34 +93,6 @@ async def test_a_write_that_succeeded_is_repeated_only_when_that_is_said(start: 
     assert [key for key in keys if key.startswith(f"{run}/")] == [f"{run}/w/1", f"{run}/w/2"]
 
 
-async def test_an_approved_write_runs_once_under_its_key(start: Start, cache: Path) -> None:
-    handle = await start(plan={"nodes": [call("w", "note", args={"text": "approved"})]})
-    view = await until(handle, blocked)
-    assert view["blocked"][0]["command"] == f"sennit approve {handle.id} w"
-    assert called(cache, handle) == Counter()
-    assert await insist(handle, "approve", {"node": "w"}) == "w may run"
-    report = await handle.result()
-    assert report["status"] == "done"
-    assert called(cache, handle) == Counter({"w~1": 1})
-
-
-async def test_a_node_given_up_lets_a_tolerant_join_go_on(start: Start) -> None:
-    nodes = [
-        call("a", "fail"),
-        call("b", args={"value": "$a.value"}),
-        call("c", args={"value": 3}),
-        {"id": "j", "kind": "join", "inputs": ["b", "c"], "policy": "settled"},
-    ]
-    report = await (await start(plan={"nodes": nodes})).result()
-    assert [item["status"] for item in report["answer"]] == ["skipped", "succeeded"]
-    handle = await start(plan={"nodes": [*nodes[:3], {**nodes[3], "policy": "all"}]})
-    await until(handle, blocked)
-    assert await insist(handle, "skip_node", {"node": "a"}) == "a is given up"
-    report = await until_ended(handle)
-    assert lines(report)["a"]["error"] == "Skipped: a person skipped it"
-    assert {name: line["status"] for name, line in lines(report).items()}["b"] == "skipped"
-
-
 async def until_ended(handle: Handle) -> dict[str, Any]:
     """Finish the run if giving up a node has left it blocked; return its report."""
     view = await until(handle, lambda view: view["phase"] == "ended" or blocked(view))
@@ -139,39 +102,25 @@ async def until_ended(handle: Handle) -> dict[str, Any]:
     return report
 
 
-async def test_a_running_node_can_be_given_up(start: Start, cache: Path) -> None:
-    nodes = [call("slow", "hang", args={"name": "given-up"}), call("b", needs=["slow"]), call("c", args={"value": 1})]
-    handle = await start(plan={"nodes": nodes, "answer": ["$b", "$c"]})
-    await until(handle, lambda _: (cache / "given-up" / "slow.begun").exists())
+async def test_nodes_are_given_up_and_a_run_is_finished_by_a_person(start: Start, cache: Path) -> None:
+    nodes = [call(name, "hang", args={"name": "finished"}) for name in ("slow", "slower")]
+    nodes += [call("b", needs=["slow"]), call("a", "fail"), call("c", args={"value": 1}), HOLD]
+    nodes.append({"id": "j", "kind": "join", "inputs": ["a", "c"], "policy": "all"})
+    handle = await start(plan={"nodes": nodes, "answer": ["$b", "$slower", "$c", "$j", "$hold"]})
+    begun = list(map((cache / "finished").joinpath, ("slow.begun", "slower.begun")))
+    await until(handle, lambda view: all(mark.exists() for mark in begun) and status_of(view, "c") == "succeeded")
     await insist(handle, "skip_node", {"node": "slow"})
-    report = await handle.result()
-    assert (report["status"], report["answer"]) == ("partial", [None, {"value": 1}])
-    assert {name: line["status"] for name, line in lines(report).items()} == {
-        "slow": "skipped",
-        "b": "skipped",
-        "c": "succeeded",
-    }
-    (cache / "given-up" / "slow.begun").unlink()
-
-
-async def test_a_run_finished_by_a_person_answers_with_what_there_is(start: Start, cache: Path) -> None:
-    nodes = [call("slow", "hang", args={"name": "finished"}), call("c", args={"value": 1}), HOLD]
-    handle = await start(plan={"nodes": nodes, "answer": ["$slow", "$c", "$hold"]})
-    begun = cache / "finished" / "slow.begun"
-    await until(handle, lambda view: begun.exists() and status_of(view, "c") == "succeeded")
+    await until(handle, lambda view: status_of(view, "a") == "failed")
+    assert await insist(handle, "skip_node", {"node": "a"}) == "a is given up"
     assert await handle.execute_update("finish") == "the run ends now with what there is"
     report = await handle.result()
-    assert (report["status"], report["answer"]) == ("partial", [None, {"value": 1}, None]), report
-    assert lines(report)["slow"]["status"] == "cancelled"
-    begun.unlink()
-
-
-async def test_a_gate_that_nobody_answers_fails_like_any_node(start: Start) -> None:
-    gate = {"id": "g", "kind": "gate", "question": "?", "timeout": "300ms"}
-    report = await (await start(plan={"nodes": [gate]}, on_failure="partial")).result()
-    assert report["nodes"][0]["error"] == "GateTimeout: nobody answered in time"
-    report = await (await start(plan={"nodes": [{**gate, "on_error": {"fallback": "no"}}]})).result()
-    assert (report["status"], report["answer"]) == ("done", "no")
+    assert (report["status"], report["answer"]) == ("partial", [None, None, {"value": 1}, None, None]), report
+    found = lines(report)
+    ends = {"slow": "skipped", "b": "skipped", "slower": "cancelled", "a": "skipped"}
+    assert {name: found[name]["status"] for name in ends} == ends
+    assert found["a"]["error"] == "Skipped: a person skipped it"
+    for mark in begun:
+        mark.unlink()
 
 
 async def test_a_parked_run_ends_partial_when_nobody_comes(start: Start) -> None:
@@ -187,67 +136,39 @@ async def test_a_parked_run_ends_partial_when_nobody_comes(start: Start) -> None
     }
 
 
-def _failed_in(cache: Path, handle: WorkflowHandle[Any, Any], generation: int, view: View) -> bool:
-    return blocked(view) and called(cache, handle)[f"a~{generation}"] == 1
-
-
-async def test_a_retry_that_fails_again_parks_the_run_again(start: Start, cache: Path) -> None:
-    handle = await start(plan={"nodes": [call("a", "fail"), call("b", needs=["a"])]})
-    for generation in (1, 2, 3):
-        await until(handle, partial(_failed_in, cache, handle, generation))
-        await insist(handle, "retry_node", {"node": "a"})
-    await until(handle, lambda view: blocked(view) and called(cache, handle)["a~4"] == 1)
-    await insist(handle, "finish", {})
-    assert (await handle.result())["status"] == "partial"
-
-
-async def test_one_item_of_a_map_is_run_again_alone(start: Start, cache: Path) -> None:
+async def test_one_item_of_a_map_and_one_member_of_a_group_are_run_again_alone(start: Start, cache: Path) -> None:
+    do = {"kind": "tool", "tool": "fail", "args": {"message": "item $item.n", "unless": "item-$item.n"}}
     nodes = [
         call("list", "count", args={"count": 3}),
-        {
-            "id": "m",
-            "kind": "map",
-            "over": "$list.items",
-            "do": {"kind": "tool", "tool": "fail", "args": {"message": "item $item.n", "unless": "item-$item.n"}},
-        },
+        {"id": "m", "kind": "map", "over": "$list.items", "do": do},
+        call("a", args={"value": 1}),
+        call("b", "fail", args={"unless": "item-1"}, needs=["a"]),
+        call("c", args={"value": "$a.value"}),
+        {"id": "j", "kind": "join", "inputs": ["b", "c"]},
     ]
-    (cache / "item-0").touch()
-    (cache / "item-2").touch()
-    handle = await start(plan={"nodes": nodes})
-    await until(handle, lambda view: blocked(view) and called(cache, handle)["m[1]~1"] == 1)
+    for index in (0, 2):
+        (cache / f"item-{index}").touch()
+    handle = await start(plan={"nodes": nodes, "answer": ["$m", "$j"], "groups": [["a", "b", "c"]]})
+    await until(handle, lambda view: blocked(view) and {status_of(view, "m"), status_of(view, "b")} == {"failed"})
     (cache / "item-1").touch()
     await insist(handle, "retry_node", {"node": "m[1]"})
-    report = await handle.result()
-    assert report["answer"] == [{"value": "recovered"}] * 3
-    assert called(cache, handle) == Counter({"m[0]~1": 1, "m[1]~1": 1, "m[2]~1": 1, "m[1]~2": 1})
+    await insist(handle, "retry_node", {"node": "b"})
+    recovered = {"value": "recovered"}
+    assert (await handle.result())["answer"] == [[recovered] * 3, [recovered, {"value": 1}]]
+    expected = Counter({f"{name}~1": 1 for name in ("m[0]", "m[1]", "m[2]", "a", "b", "c")})
+    assert called(cache, handle) == expected + Counter(["m[1]~2", "b~2"])
     for index in range(3):
         (cache / f"item-{index}").unlink()
 
 
-async def test_a_group_member_that_failed_is_run_again_alone(start: Start, cache: Path) -> None:
-    nodes = [
-        call("a", args={"value": 1}),
-        call("b", "fail", args={"unless": "group-b"}, needs=["a"]),
-        call("c", args={"value": "$a.value"}),
-        {"id": "j", "kind": "join", "inputs": ["b", "c"]},
-    ]
-    handle = await start(plan={"nodes": nodes, "groups": [["a", "b", "c"]]})
-    await until(handle, blocked)
-    (cache / "group-b").touch()
-    await insist(handle, "retry_node", {"node": "b"})
-    assert (await handle.result())["answer"] == [{"value": "recovered"}, {"value": 1}]
-    assert called(cache, handle) == Counter({"a~1": 1, "b~1": 1, "c~1": 1, "b~2": 1})
-    (cache / "group-b").unlink()
-
-
-async def test_every_wish_at_once_is_taken_in_order(start: Start) -> None:
+async def test_updates_that_come_at_once_are_taken_in_order(start: Start) -> None:
     """Updates that come in one workflow task, before the run has had a turn, do not trip over each other."""
     last = {"id": "last", "kind": "gate", "question": "End?"}
     handle = await start(plan={"nodes": [call("a", "fail"), HOLD, last], "answer": ["$a", "$hold", "$last"]})
     await until(handle, lambda view: status_of(view, "a") == "failed")
-    wishes = [("retry_node", {"node": "a"})] * 5 + [("answer", {"node": "hold", "value": index}) for index in range(4)]
-    wishes += [("skip_node", {"node": "a"})] * 3
-    taken = await asyncio.gather(*(handle.execute_update(*wish) for wish in wishes), return_exceptions=True)
+    updates = [("retry_node", {"node": "a"})] * 5 + [("answer", {"node": "hold", "value": index}) for index in range(4)]
+    updates += [("skip_node", {"node": "a"})] * 3
+    taken = await asyncio.gather(*(handle.execute_update(*update) for update in updates), return_exceptions=True)
     for answer in taken:
         assert isinstance(answer, str | WorkflowUpdateFailedError), answer
     await until(handle, lambda view: blocked(view) and status_of(view, "hold") == "succeeded")

@@ -4,14 +4,14 @@ import base64
 import json
 import uuid
 import zlib
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from doubles.events import activities, failed_tasks
+from doubles.local_workers import Handle, Start
 from doubles.runs import call
 from temporalio.api.common.v1 import Payload
-from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.client import Client, WorkflowFailureError
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
@@ -19,12 +19,11 @@ from workflows.messages import queues
 from workflows.plan.language.packing import pack_plan
 
 pytestmark = pytest.mark.server
-Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
 EXAMPLE = 'for example {"goal": "Which is longer, the Nile or the Amazon?"}'
 ONE = {"nodes": [call("a", args={"value": 1})]}
 
 
-async def failure(handle: WorkflowHandle[Any, Any]) -> ApplicationError:
+async def failure(handle: Handle) -> ApplicationError:
     """Return the error that a run ended with."""
     with pytest.raises(WorkflowFailureError) as failed:
         await handle.result()
@@ -32,7 +31,7 @@ async def failure(handle: WorkflowHandle[Any, Any]) -> ApplicationError:
     return failed.value.cause
 
 
-async def begin(client: Client, *args: Any) -> WorkflowHandle[Any, Any]:
+async def begin(client: Client, *args: Any) -> Handle:
     """Start a run with any number of inputs."""
     return await client.start_workflow(
         "AgentRun", args=args, id=f"agent-test-{uuid.uuid4().hex[:8]}", task_queue=queues.WORKFLOW
@@ -43,46 +42,43 @@ def raw(body: bytes, encoding: bytes = b"json/plain") -> RawValue:
     return RawValue(Payload(metadata={"encoding": encoding}, data=body))
 
 
-@pytest.mark.parametrize(
-    ("inputs", "why"),
-    [
-        ((), "a run takes one JSON object, not nothing; "),
-        (({"plan": ONE}, {}), "a run takes one JSON object, not 2 inputs; "),
-        (({"plan": ONE}, None), "a run takes one JSON object, not 2 inputs; "),
-        (({"plan": ONE}, {}, {}), "a run takes one JSON object, not 3 inputs; "),
-        ((1, 2, 3, 4, 5), "a run takes one JSON object, not 5 inputs; "),
-        ((raw(b'{"goal": '),), "a run takes one JSON object, not something that is no JSON or nested too deep; "),
-        ((raw(b'{"goal": "\\ud800"}'),), "a run takes one JSON object, not something that is no JSON"),
-        ((raw(b'{"goal": "x"}', b"json/protobuf"),), "a run takes one JSON object, not something that is no JSON"),
-        ((raw(b'{"plan": ' + b"[" * 300 + b"]" * 300 + b"}"),), "nested too deep; "),
-        ((raw(b'{"goal": "x"}', b"binary/plain"),), "a run takes one JSON object, not bytes; "),
-        (({"goal": "x" * 32_769},), "goal is 32769 bytes; at most 32768. Put long text in a document"),
-        (({"goal": "é" * 16_385},), "goal is 32770 bytes; at most 32768."),
-        (({"goal": " \n\t"},), "a run needs a `goal` or a `plan`; "),
-        (({"plan": ONE, "plan_packed": pack_plan(ONE)},), "give `plan` or `plan_packed`, not both"),
-        (({"plan": ONE, "window": 0},), "`window`: "),
-        (({"plan": ONE, "window": 501},), "`window`: "),
-        (({"plan": ONE, "park_for": "soon"},), "`park_for`: "),
-        (({"plan": ONE, "park_for": "-1s"},), "`park_for`: "),
-        (({"plan": ONE, "on_failure": "shrug"},), "`on_failure`: "),
-        (({"plan": ONE, "tools": "nap"},), "`tools`: "),
-        (({"plan": ONE, "docs": "x" * 4097},), "`docs`: "),
-        (({"plan": ONE, "carry": {"home": "x"}},), "`carry.run_context` is missing"),
-        (({"goal": "x", **{f"wrong{index}": 1 for index in range(2000)}},), "unknown field `wrong"),
-    ],
-)
-async def test_a_wrong_input_is_refused_for_what_is_wrong_with_it(
-    client: Client, workers: None, inputs: Any, why: str
-) -> None:
-    handle = await begin(client, *inputs)
-    error = await failure(handle)
-    assert (error.type, error.non_retryable) == ("InvalidRequest", True)
-    assert why in error.message
-    assert len(error.message) < 1500
-    if why.endswith("; "):
-        assert error.message.endswith(EXAMPLE)
-    assert await failed_tasks(handle) == []
-    assert await activities(handle) == []
+WRONG: list[tuple[tuple[Any, ...], str]] = [
+    ((), "a run takes one JSON object, not nothing; "),
+    (({"plan": ONE}, {}), "a run takes one JSON object, not 2 inputs; "),
+    (({"plan": ONE}, None), "a run takes one JSON object, not 2 inputs; "),
+    (({"plan": ONE}, {}, {}), "a run takes one JSON object, not 3 inputs; "),
+    ((1, 2, 3, 4, 5), "a run takes one JSON object, not 5 inputs; "),
+    ((raw(b'{"goal": '),), "a run takes one JSON object, not something that is no JSON or nested too deep; "),
+    ((raw(b'{"goal": "\\ud800"}'),), "a run takes one JSON object, not something that is no JSON"),
+    ((raw(b'{"goal": "x"}', b"json/protobuf"),), "a run takes one JSON object, not something that is no JSON"),
+    ((raw(b'{"plan": ' + b"[" * 300 + b"]" * 300 + b"}"),), "nested too deep; "),
+    ((raw(b'{"goal": "x"}', b"binary/plain"),), "a run takes one JSON object, not bytes; "),
+    (({"goal": "x" * 32_769},), "goal is 32769 bytes; at most 32768. Put long text in a document"),
+    (({"goal": "é" * 16_385},), "goal is 32770 bytes; at most 32768."),
+    (({"goal": " \n\t"},), "a run needs a `goal` or a `plan`; "),
+    (({"plan": ONE, "plan_packed": pack_plan(ONE)},), "give `plan` or `plan_packed`, not both"),
+    (({"plan": ONE, "window": 0},), "`window`: "),
+    (({"plan": ONE, "window": 501},), "`window`: "),
+    (({"plan": ONE, "park_for": "soon"},), "`park_for`: "),
+    (({"plan": ONE, "park_for": "-1s"},), "`park_for`: "),
+    (({"plan": ONE, "on_failure": "shrug"},), "`on_failure`: "),
+    (({"plan": ONE, "tools": "nap"},), "`tools`: "),
+    (({"plan": ONE, "docs": "x" * 4097},), "`docs`: "),
+    (({"plan": ONE, "carry": {"home": "x"}},), "`carry.run_context` is missing"),
+    (({"goal": "x", **{f"wrong{index}": 1 for index in range(2000)}},), "unknown field `wrong"),
+]
+
+
+async def test_a_wrong_input_is_refused_for_what_is_wrong_with_it(client: Client, workers: None) -> None:
+    for inputs, why in WRONG:
+        handle = await begin(client, *inputs)
+        error = await failure(handle)
+        assert (error.type, error.non_retryable) == ("InvalidRequest", True), why
+        assert why in error.message
+        assert len(error.message) < 1500, why
+        if why.endswith("; "):
+            assert error.message.endswith(EXAMPLE)
+        assert (await failed_tasks(handle), await activities(handle)) == ([], []), why
 
 
 async def test_a_request_of_nearly_two_mebibytes_is_refused_with_its_size(client: Client, workers: None) -> None:
@@ -103,6 +99,7 @@ async def test_a_request_of_a_mebibyte_runs(start: Start) -> None:
 
 PROBLEMS = [
     ({"nodes": []}, "nodes"),
+    ({"nodes": [call("a", "read_output", args={"node": "x"})]}, "there is no tool `read_output`"),
     ({"nodes": [call("a", "nosuch")]}, "nosuch"),
     ({"nodes": [call("a", "naps")]}, "nap"),
     ({"nodes": [call("a", args={"seconds": "long"})]}, "seconds"),
@@ -115,15 +112,14 @@ PROBLEMS = [
 ]
 
 
-@pytest.mark.parametrize(("plan", "word"), PROBLEMS)
-async def test_a_wrong_plan_ends_the_run_with_a_list_of_its_problems(start: Start, plan: Any, word: str) -> None:
-    error = await failure(await start(plan=plan))
-    assert (error.type, error.non_retryable) == ("InvalidPlan", True)
-    (problems,) = error.details
-    assert isinstance(problems, list)
-    assert problems
-    assert error.message == "\n".join(problems)
-    assert any(word in problem for problem in problems)
+async def test_a_wrong_plan_ends_the_run_with_a_list_of_its_problems(start: Start) -> None:
+    for plan, word in PROBLEMS:
+        error = await failure(await start(plan=plan))
+        assert (error.type, error.non_retryable) == ("InvalidPlan", True), word
+        (problems,) = error.details
+        assert isinstance(problems, list)
+        assert error.message == "\n".join(problems)
+        assert any(word in problem for problem in problems), problems
 
 
 async def test_a_plan_with_ten_thousand_problems_names_forty_of_them(start: Start) -> None:
@@ -137,29 +133,28 @@ def packed(body: bytes) -> str:
     return base64.b64encode(zlib.compress(body, 9)).decode()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "not base64!",
-        base64.b64encode(b"not zlib").decode(),
-        packed(b"not json"),
-        packed(b"[1, 2]"),
-        packed(b'{"nodes": NaN}'),
-        packed(b"[" * 100_000),
-        packed(b" " * 100_000_000),
-        packed(b'{"nodes": [{"id": "a", "kind": "tool", "tool": "nap", "args": {"value": "\\ud800"}}]}'),
-        packed(b'{"nodes": [{"id": "a", "kind": "tool", "tool": "nap", "args": {"value": 1e999}}]}'),
-        packed(json.dumps(ONE).encode())[:-8],
-    ],
-    ids=["empty", "base64", "zlib", "json", "list", "nan", "deep", "bomb", "surrogate", "infinite", "torn"],
-)
-async def test_a_packed_plan_that_is_none_is_an_invalid_plan(start: Start, text: str) -> None:
-    handle = await start(plan_packed=text)
-    error = await failure(handle)
-    assert error.type == "InvalidPlan"
-    assert len(error.message) < 1000
-    assert len(await activities(handle)) == 1
+NO_PACKED_PLAN = {
+    "empty": "",
+    "base64": "not base64!",
+    "zlib": base64.b64encode(b"not zlib").decode(),
+    "json": packed(b"not json"),
+    "list": packed(b"[1, 2]"),
+    "nan": packed(b'{"nodes": NaN}'),
+    "deep": packed(b"[" * 100_000),
+    "bomb": packed(b" " * 100_000_000),
+    "surrogate": packed(b'{"nodes": [{"id": "a", "kind": "tool", "tool": "nap", "args": {"value": "\\ud800"}}]}'),
+    "infinite": packed(b'{"nodes": [{"id": "a", "kind": "tool", "tool": "nap", "args": {"value": 1e999}}]}'),
+    "torn": packed(json.dumps(ONE).encode())[:-8],
+}
+
+
+async def test_a_packed_plan_that_is_none_is_an_invalid_plan(start: Start) -> None:
+    for kind, text in NO_PACKED_PLAN.items():
+        handle = await start(plan_packed=text)
+        error = await failure(handle)
+        assert error.type == "InvalidPlan", kind
+        assert len(error.message) < 1000, kind
+        assert len(await activities(handle)) == 1, kind
 
 
 async def test_a_packed_plan_runs_as_the_plan_itself(start: Start) -> None:
@@ -167,21 +162,22 @@ async def test_a_packed_plan_runs_as_the_plan_itself(start: Start) -> None:
     assert (report["status"], report["answer"]) == ("done", {"value": 1})
 
 
-@pytest.mark.parametrize(
-    ("request_", "kind", "why"),
-    [
-        ({"plan": ONE, "tools": ["nosuch"]}, "InvalidPlan", "unknown tool `nosuch`; known: "),
-        ({"plan": ONE, "tools": ["count"]}, "InvalidPlan", "nap"),
-        ({"plan": ONE, "inputs": {"city": "Rome"}}, "InvalidPlan", "city"),
-        ({"plan": {**ONE, "inputs": {"city": {}}}}, "InvalidPlan", "city"),
-        ({"plan": ONE, "docs": "/no/such/folder"}, "DocsNotFound", "/no/such/folder"),
-        ({"goal": "x", "docs": "relative"}, "DocsNotFound", "relative"),
-    ],
-)
-async def test_what_the_worker_cannot_serve_is_named(start: Start, request_: Any, kind: str, why: str) -> None:
-    error = await failure(await start(request_))
-    assert error.type == kind
-    assert why in error.message
+NOT_SERVED: list[tuple[dict[str, Any], str, str]] = [
+    ({"plan": ONE, "tools": ["nosuch"]}, "InvalidPlan", "unknown tool `nosuch`; known: "),
+    ({"plan": ONE, "tools": ["count"]}, "InvalidPlan", "nap"),
+    ({"plan": ONE, "inputs": {"city": "Rome"}}, "InvalidPlan", "city"),
+    ({"plan": {**ONE, "inputs": {"city": {}}}}, "InvalidPlan", "city"),
+    ({"plan": ONE, "docs": "/no/such/folder"}, "DocsNotFound", "/no/such/folder"),
+    ({"goal": "x", "docs": "relative"}, "DocsNotFound", "relative"),
+    ({"goal": "\U0001f409" * 8_000}, "OfflineCannot", "the goal has no word to search for"),
+]
+
+
+async def test_what_the_worker_cannot_serve_is_named(start: Start) -> None:
+    for request, kind, why in NOT_SERVED:
+        error = await failure(await start(request))
+        assert error.type == kind, why
+        assert why in error.message
 
 
 async def test_a_run_needs_only_a_goal(start: Start, docs: Any) -> None:
@@ -192,16 +188,11 @@ async def test_a_run_needs_only_a_goal(start: Start, docs: Any) -> None:
 ODD_GOALS = ["What?", "\x00\x1b[31m", "$a ${b.c} $$ $1", "`**|<script>alert(1)</script>"]
 
 
-async def test_a_goal_without_a_word_is_refused(start: Start) -> None:
-    error = await failure(await start({"goal": "\U0001f409" * 8_000}))
-    assert (error.type, error.message) == ("OfflineCannot", "the goal has no word to search for")
-
-
-@pytest.mark.parametrize("goal", ODD_GOALS)
-async def test_what_the_rules_cannot_tell_ends_partial(start: Start, docs: Any, goal: str) -> None:
-    report = await (await start({"goal": goal, "docs": str(docs)})).result()
-    assert report["status"] == "partial"
-    assert "I cannot tell that" in report["answer"]
-    handle = await start({"goal": goal, "plan": ONE})
-    assert (await handle.result())["status"] == "done"
-    assert (await handle.query("plan"))["goal"] == goal[:2000]
+async def test_what_the_rules_cannot_tell_ends_partial(start: Start, docs: Any) -> None:
+    for goal in ODD_GOALS:
+        report = await (await start({"goal": goal, "docs": str(docs)})).result()
+        assert report["status"] == "partial", goal
+        assert "I cannot tell that" in report["answer"], goal
+        handle = await start({"goal": goal, "plan": ONE})
+        assert (await handle.result())["status"] == "done", goal
+        assert (await handle.query("plan"))["goal"] == goal[:2000]

