@@ -34,10 +34,10 @@ ORDER = (
 THIRD_PARTIES = {
     "workflows/plan/": ("pydantic", "pydantic_core"),
     "workflows/": ("pydantic", "pydantic_core", "temporalio"),
-    "activities/providers/": ("pydantic", "pydantic_core", "httpx"),
+    "activities/providers/": ("pydantic", "pydantic_core"),
     "activities/http/": ("httpx",),
     "activities/toolbox/mcp/": ("pydantic", "mcp", "mcp_types"),
-    "activities/toolbox/": ("pydantic", "pydantic_core", "httpx"),
+    "activities/toolbox/": ("pydantic", "pydantic_core"),
     "activities/": ("pydantic", "pydantic_core", "temporalio"),
     "workers/": ("pydantic", "temporalio", "structlog"),
     "starter/plans/yaml_text.py": ("yaml",),
@@ -271,3 +271,21 @@ def test_the_workflow_shares_with_its_process_only_modules_without_the_sdk() -> 
         if module.startswith("temporalio") and name != "workflows.messages.activity_options"
     ]
     assert not wrong, in_order(wrong)
+
+
+PAGES = ("docs/architecture.md", "CONTRIBUTING.md")
+FILE_NAME = re.compile(r"`((?:workflows|activities|workers|starter|tests|docs|examples|deploy|benchmarks)/[\w./-]*)`")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_pages_about_the_source_name_files_that_exist(page: str) -> None:
+    names = FILE_NAME.findall((ROOT / page).read_text())
+    assert names
+    assert not [name for name in names if not (ROOT / name).exists()]
+
+
+def test_the_map_is_short() -> None:
+    text = (ROOT / PAGES[0]).read_text()
+    glossary = text.partition("## Glossary")[2].partition("## ")[0]
+    assert len(text.splitlines()) <= 130
+    assert len([line for line in glossary.splitlines() if line.startswith("| ")]) - 1 <= 40

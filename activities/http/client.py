@@ -51,6 +51,11 @@ class Request:
     destination: Destination | None = None
 
 
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Raise ValueError if a header cannot be sent, so that it is found before the first request."""
+    _ = httpx.Headers(headers).raw
+
+
 class Answer:
     """An answer whose head has arrived. Deadlines are in the event loop's time; None waits for ever."""
 

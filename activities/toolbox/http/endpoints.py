@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import quote, urlencode, urlsplit
 
-import httpx
 from pydantic import BaseModel, Field, JsonValue, TypeAdapter, model_validator
 
 from activities.http.addresses import LONGEST_URL
+from activities.http.client import check_headers
 from activities.http.download import Download, Sending, exchange
 from activities.toolbox.configuration import Resource, Secrets, Strict, read_declared
 from activities.toolbox.definition import Effect, Tool, ToolContext
@@ -97,8 +97,8 @@ def http_tools(path: Path, env: Mapping[str, str]) -> list[Tool]:
 def _tool(endpoint: Endpoint, secrets: Secrets) -> Tool:
     headers = secrets.filled(endpoint.headers, f"tools.{endpoint.name}.headers")
     try:
-        httpx.Headers(headers).raw  # noqa: B018  a header that cannot be sent is found now
-    except (UnicodeError, ValueError):
+        check_headers(headers)
+    except ValueError:
         raise ToolSetupError(f"tools.{endpoint.name}.headers: a value is no plain text") from None
 
     async def call(arguments: dict[str, Any], context: ToolContext) -> HttpAnswer:
