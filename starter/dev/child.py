@@ -20,13 +20,9 @@ START_LIMIT = 60.0  # seconds
 POLL = 0.05  # seconds
 STEADY = 60.0  # seconds; a child that lived this long died for a new reason
 WRONG_SETTINGS = 2  # the exit status of a child that refuses a setting
+LONGEST_PAUSE = 30.0  # seconds
 DEATHS_NEVER_READY = 5
 DEATHS_ONCE_READY = 20  # with the pauses about six minutes
-
-
-def pause_after(deaths: int) -> float:
-    """Return the seconds to wait before the next start after so many deaths in a row."""
-    return min(30.0, 0.1 * 2.0**deaths)
 
 
 class Child(ABC):
@@ -135,10 +131,9 @@ class Child(ABC):
             await asyncio.sleep(POLL)
 
     async def keep_running(self, say: Say, changed: Callable[[bool], None]) -> None:
-        """Start it if it does not run, and again whenever it ends; call `changed(ready)` before and after a start.
+        """Start it whenever it does not run, with growing pauses; call `changed(ready)` before and after a start.
 
-        The pauses grow with deaths in a row. Raises LocalStackFailed after too many, fewer if it was never ready, and
-        at once if it then refuses a setting.
+        Raises LocalStackFailed after too many deaths in a row: five if it was never ready, one if it refuses a setting.
         """
         deaths, was_ready = 0, False
         while True:
@@ -158,5 +153,6 @@ class Child(ABC):
             deaths = 1 if time.monotonic() - began > STEADY else deaths + 1
             if deaths >= (DEATHS_ONCE_READY if was_ready else DEATHS_NEVER_READY):
                 raise LocalStackFailed(f"given up after {deaths} times in a row: {problem}")
-            say(f"{problem.partition(';')[0]}; starting it again in {pause_after(deaths):g} s")
-            await asyncio.sleep(pause_after(deaths))
+            pause = min(LONGEST_PAUSE, 0.1 * 2.0**deaths)
+            say(f"{problem.partition(';')[0]}; starting it again in {pause:g} s")
+            await asyncio.sleep(pause)

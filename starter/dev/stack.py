@@ -75,8 +75,7 @@ class LocalStack:
                 signalled = record.supervisor
                 signalled.signal(signal.SIGTERM)
             if time.monotonic() > deadline:
-                process = f"process {signalled.pid}" if signalled else "its process"
-                raise LocalStackFailed(f"the stack in {self.state.root} does not stop; end {process}")
+                raise LocalStackFailed(f"the local stack does not stop; end process {signalled and signalled.pid}")
             await asyncio.sleep(POLL)
         return ran
 
@@ -98,10 +97,10 @@ class LocalStack:
     def _spawn_supervisor(self, binary: str) -> ProcessIdentity:
         """Start a supervisor that outlives this process and its terminal."""
         log = str(self.state.log("supervisor"))
-        module = [sys.executable, "-P", "-m", "starter.dev.supervisor"]
+        arguments = [str(self.state.root), binary, *self._worker_command]
         pid = os.posix_spawn(
             sys.executable,
-            [*module, str(self.state.root), binary, *self._worker_command],
+            [sys.executable, "-P", "-m", "starter.dev.supervisor", *arguments],
             os.environ,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -136,10 +135,8 @@ class LocalStack:
                 said = detail
                 self._say(f"{said} ...")
             await asyncio.sleep(POLL)
-        logs = self.state.log("supervisor").parent
-        raise LocalStackFailed(
-            f"the local stack is not ready after {READY_LIMIT:.0f} s; `sennit dev --stop` ends it; logs: {logs}"
-        )
+        problem = f"the local stack is not ready after {READY_LIMIT:.0f} s; `sennit dev --stop` ends it"
+        raise LocalStackFailed(f"{problem}; logs: {self.state.root / 'logs'}")
 
     async def _may_restart(self, record: StackRecord) -> bool:
         """Return whether a stack with other settings is idle and in the background; say so if not."""

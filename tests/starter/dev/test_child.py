@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from starter.dev import child
-from starter.dev.child import Child, pause_after
+from starter.dev.child import Child
 from starter.dev.messages import LocalStackFailed, WrongSettings
 from starter.dev.state import ProcessIdentity
 
@@ -107,10 +107,6 @@ async def test_a_command_that_is_never_ready_is_ended(tmp_path: Path) -> None:
     assert not script.running
 
 
-def test_pauses_grow_with_deaths_in_a_row_and_have_a_bound() -> None:
-    assert [pause_after(deaths) for deaths in (1, 2, 3, 20)] == [0.2, 0.4, 0.8, 30.0]
-
-
 class Fated(Script):
     """A child whose starts fail or succeed as told, the last fate for ever; it dies as soon as it is ready."""
 
@@ -138,7 +134,7 @@ class Fated(Script):
 async def test_a_child_that_keeps_dying_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fates: list[LocalStackFailed | None], starts: int
 ) -> None:
-    monkeypatch.setattr(child, "pause_after", lambda deaths: 0.0)
+    monkeypatch.setattr(child, "LONGEST_PAUSE", 0.0)
     fated = Fated(tmp_path, fates)
     said: list[str] = []
     with pytest.raises(LocalStackFailed, match=r"never ready|a setting|the script ended"):
@@ -149,7 +145,7 @@ async def test_a_child_that_keeps_dying_is_given_up(
 
 
 async def test_one_that_lived_long_starts_again_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child, "pause_after", lambda deaths: 0.0)
+    monkeypatch.setattr(child, "LONGEST_PAUSE", 0.0)
     monkeypatch.setattr(child, "STEADY", -1.0)
     fated = Fated(tmp_path, [None] * 50 + [WrongSettings("the end")])
 

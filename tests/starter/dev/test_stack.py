@@ -167,26 +167,25 @@ async def test_an_idle_stack_starts_anew_with_new_settings_and_a_busy_one_keeps_
     assert lines[-1].startswith("warning: code or settings have changed, but the local stack is busy")
 
 
-async def test_workers_that_cannot_start_are_one_clear_error(state: StateDir, local: LocalStack) -> None:
-    broken = (sys.executable, "-c", "raise SystemExit('no module named mytools')")
-    with pytest.raises(
-        LocalStackFailed, match=r"(?s)given up after 5.*ended with exit status 1.*no module named mytools"
-    ):
-        await LocalStack(state, worker_command=broken).join()
+@pytest.mark.parametrize(
+    ("ending", "message", "starts"),
+    [
+        ("raise SystemExit('no module named mytools')", r"(?s)given up after 5.*ended with exit status 1.*mytools", 5),
+        ("import sys; print('wrong: mytools'); sys.exit(2)", r"ended with exit status 2; the end of .*:\nwrong: my", 1),
+    ],
+)
+async def test_workers_that_cannot_start_are_one_clear_error_and_wrong_settings_are_not_tried_twice(
+    state: StateDir, ending: str, message: str, starts: int
+) -> None:
+    with pytest.raises(LocalStackFailed, match=message):
+        await LocalStack(state, worker_command=(sys.executable, "-c", ending)).join()
+    assert state.log("worker").read_text().count("mytools") == starts
     assert not state.running()
 
 
-async def test_workers_with_wrong_settings_are_not_tried_twice(
-    state: StateDir, local: LocalStack, monkeypatch: pytest.MonkeyPatch
+async def test_a_wrong_setting_is_a_wrong_call_and_not_an_unreachable_server(
+    state: StateDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is a wrong call, and not a server that cannot be reached."""
-    wrong = (sys.executable, "-c", "import sys; print('SENNIT_TOOLS names mytools'); sys.exit(2)")
-    with pytest.raises(
-        LocalStackFailed, match=r"(?s)ended with exit status 2; the end of.*\nSENNIT_TOOLS names mytools"
-    ):
-        await LocalStack(state, worker_command=wrong).join()
-    assert state.log("worker").read_text().count("mytools") == 1
-
     monkeypatch.setenv("SENNIT_STATE", str(state.root))
     monkeypatch.setenv("SENNIT_TOOLS", "no_such_module")
     with pytest.raises(Refused, match=r"SENNIT_TOOLS: .*no_such_module"):
