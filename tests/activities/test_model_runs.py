@@ -234,8 +234,8 @@ async def test_a_refused_call_waits_without_an_attempt(running: Running, server:
     async with running() as run:
         handle = await run(goal="g", plan=nodes | {"answer": "$n2", "on_failure": "partial"})
         result = await handle.result()
-    told = {node["id"]: (node["status"], node["attempts"]) for node in result["nodes"]}
-    assert told == {"n1": ("failed", 1), "n2": ("succeeded", 1)}
+    ends = {node["id"]: (node["status"], node["attempts"]) for node in result["nodes"]}
+    assert ends == {"n1": ("failed", 1), "n2": ("succeeded", 1)}
     assert len(server.asked) == 2
 
 
@@ -289,7 +289,7 @@ async def test_a_plan_that_cannot_be_read_is_not_tried_for_a_day(
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "sentence"),
     [
         ({"SENNIT_MODEL": "openai"}, "has 2 models (first, second); set SENNIT_MODEL=openai:NAME"),
         ({"SENNIT_MODEL": "anthropic", "ANTHROPIC_API_KEY": "", "ANTHROPIC_BASE_URL": ""}, "set ANTHROPIC_API_KEY"),
@@ -297,14 +297,14 @@ async def test_a_plan_that_cannot_be_read_is_not_tried_for_a_day(
         ({"SENNIT_MODEL": "openai:nobody"}, "has no model 'nobody' (404); change SENNIT_MODEL"),
     ],
 )
-async def test_a_wrong_setup_is_one_sentence_at_once(running: Running, change: Env, told: str) -> None:
+async def test_a_wrong_setup_is_one_sentence_at_once(running: Running, change: Env, sentence: str) -> None:
     async with running(**change) as run:
         handle = await run(goal="Which is longer?")
         with pytest.raises(WorkflowFailureError) as caught:
             async with asyncio.timeout(20):
                 await handle.result()
     message = str(caught.value.cause)
-    assert told in message
+    assert sentence in message
     assert "\n" not in message
     assert "sk-wrong" not in message
 

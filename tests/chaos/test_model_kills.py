@@ -74,17 +74,17 @@ async def test_calls_that_were_cut_off_are_the_only_ones_paid_again(dev_server: 
             )
             await processes.until_called(steady.first_execution_run_id or "", "n1", "n2")
             await processes.until_called(fickle.first_execution_run_id or "", "n1", "n2", "n3")
-            told = await begin(client, "told", plan={"nodes": nodes, "answer": ["$quick", "$slow"]}, budget=AMPLE)
+            paid_run = await begin(client, "paid", plan={"nodes": nodes, "answer": ["$quick", "$slow"]}, budget=AMPLE)
             turns = await begin(client, "turns", plan={"nodes": loop, "answer": "$n7"})
-            await until(told, lambda view: status_of(view, "slow") == "running")
+            await until(paid_run, lambda view: status_of(view, "slow") == "running")
             await until(turns, lambda view: status_of(view, "n7_t2") == "running")
             while model.busy < 4:
                 await asyncio.sleep(0.02)
             processes.kill(doomed)
             processes.start("llm")
-            runs = (steady, fickle, told, turns)
+            runs = (steady, fickle, paid_run, turns)
             reports = await asyncio.wait_for(asyncio.gather(*(run.result() for run in runs)), LIMIT)
-            ledger = (await told.query("costs"))["budget"]["tokens"]
+            ledger = (await paid_run.query("costs"))["budget"]["tokens"]
         finally:
             processes.kill()
     paid = Counter(map(kind_of, model.asked))
@@ -102,5 +102,5 @@ async def test_calls_that_were_cut_off_are_the_only_ones_paid_again(dev_server: 
         assert charged[first[kind]] > sum(model.billed[first[kind]])
     used = [report["usage"]["input_tokens"] + report["usage"]["output_tokens"] for report in reports]
     assert sum(used) == sum(charged)
-    assert ledger["spent"] == used[runs.index(told)] > most(model.asked[first["Say it slowly"]])
+    assert ledger["spent"] == used[runs.index(paid_run)] > most(model.asked[first["Say it slowly"]])
     assert [report["answer"] for report in reports] == ["It is c.", "It is b.", ["quick", SLOWLY], "It is 42."]

@@ -29,10 +29,10 @@ class ModelProcess:
     log: Path
 
     def asked(self, *words: str) -> list[str]:
-        """Return what it was told in each request that has all these words, in order."""
+        """Return the text of each request that has all these words, in order."""
         lines = self.log.read_text().splitlines() if self.log.exists() else []
-        told = [str(json.loads(line)["text"]) for line in lines]
-        return [text for text in told if all(word in text for word in words)]
+        texts = [str(json.loads(line)["text"]) for line in lines]
+        return [text for text in texts if all(word in text for word in words)]
 
 
 @contextmanager

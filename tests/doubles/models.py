@@ -126,8 +126,8 @@ class _Exchange:
         wire = FORMATS.get(path) or FORMATS["/v1/messages" if "x-api-key" in headers else "/v1/chat/completions"]
         key = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
         if self._server.key is not None and key != self._server.key:
-            told = Reply(text=f"Incorrect API key provided: {key}", status=401, code="authentication_error")
-            return await self._status(wire.error(told), 401)
+            refusal = Reply(text=f"Incorrect API key provided: {key}", status=401, code="authentication_error")
+            return await self._status(wire.error(refusal), 401)
         if method == "GET" and path == "/v1/models":
             listed = [{"id": name, "object": "model", "type": "model"} for name in self._server.models]
             return await self._status({"object": "list", "data": listed, "has_more": False}, 200)
@@ -152,8 +152,8 @@ class _Exchange:
             if name in asked.body:
                 return await self._status(wire.error(Reply(text=self._server.refuse[name])), 400)
         if asked.model not in self._server.models:
-            told = Reply(text=f"The model `{asked.model}` does not exist", code="not_found_error")
-            return await self._status(wire.error(told), 404)
+            refusal = Reply(text=f"The model `{asked.model}` does not exist", code="not_found_error")
+            return await self._status(wire.error(refusal), 404)
         reply = self._server.reply_to(asked)
         if reply.body is not None:
             return await self._send(reply.status, reply.body.encode(), reply.headers)
@@ -212,8 +212,8 @@ class _Exchange:
             self._writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             self._writer.transport.abort()
         elif fault == "error event":
-            told = wire.error_event(Reply(text="the engine is overloaded", code="overloaded_error"))
-            self._writer.write(told.encode())
+            event = wire.error_event(Reply(text="the engine is overloaded", code="overloaded_error"))
+            self._writer.write(event.encode())
             await self._writer.drain()
         elif fault in ("not utf-8", "not json", "odd json"):
             data = {"not utf-8": b'"\xff\xfe"', "not json": b"{oops", "odd json": b'["a", 1]'}[fault]

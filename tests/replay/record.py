@@ -232,7 +232,7 @@ REQUESTS: dict[str, Shape] = {
          "budget": {"tokens": 90_000}, "on_failure": "partial"},
         _to_the_end,
     ),
-    "waiting-wish": ({"goal": "Waiting?", "max_replans": 2}, _to_the_end),
+    "waiting-request": ({"goal": "Waiting?", "max_replans": 2}, _to_the_end),
     "asked-below": ({"plan": {"nodes": [_agent("sub") | {"goal": "Outer?"}]}, "tenant": "acme"}, _answer_below),
     "raised-budget": (
         {"plan": {"nodes": [{"id": f"n{i}", "kind": "llm", "prompt": "Say it"} for i in range(5)], "answer": "$n0"},
@@ -267,12 +267,12 @@ def _script(model: ModelServer) -> None:
     model.on(f"{PLANNER}Outer", '{"nodes": [{"id": "in", "kind": "agent", "goal": "Inner?"}], "answer": "$in"}')
     model.on(f"{PLANNER}Inner", '{"nodes": [{"id": "g", "kind": "gate", "question": "Which?"}], "answer": "$g"}')
     model.on(f"{PLANNER}Approved", '1. nap(value="a")\n2. answer($1)')
-    wishes = (f'{{"replan": {{"why": "more", "nodes": "3. nap(value={name})\\n4. answer($1, $3)"}}}}' for name in "78")
-    model.on(f"{JOINER}Approved", *wishes, "Both.")
+    replans = (f'{{"replan": {{"why": "more", "nodes": "3. nap(value={name})\\n4. answer($1, $3)"}}}}' for name in "78")
+    model.on(f"{JOINER}Approved", *replans, "Both.")
     model.on(f"{PLANNER}Unplanned", "It is fine.")
     model.on(f"{PLANNER}Waiting", '1. llm("Look it up", tools=["calculate"])\n2. nap(value="a")\n3. answer($2)')
-    wish = '{"replan": {"why": "more", "nodes": "4. map($1.items, nap(value=$item.n))\\n5. answer($2, $4)"}}'
-    model.on(f"{JOINER}Waiting", wish, "Both.")
+    request = '{"replan": {"why": "more", "nodes": "4. map($1.items, nap(value=$item.n))\\n5. answer($2, $4)"}}'
+    model.on(f"{JOINER}Waiting", request, "Both.")
     model.on("Look it up", Reply(calls=(Call("calculate", {"expression": "6 * 7"}),), first_token=2), results=0)
     model.on("Look it up", "42", results=1)
     model.on(JOINER, "Fine.")

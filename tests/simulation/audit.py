@@ -27,7 +27,7 @@ def check_structure(state: RunState) -> None:
         return
     assert not [*state.work, *state.revised, *state.stale]
     _check_totals(state)
-    _check_wishes(state)
+    _check_expansion_requests(state)
     for node in range(len(state.graph.specs)):
         _check_node(state, node)
     if state.begun and idle(state):
@@ -59,9 +59,9 @@ def _check_totals(state: RunState) -> None:
         assert not queued or state.status[unit] == PENDING
 
 
-def _check_wishes(state: RunState) -> None:
-    for unit, wish in state.expansion_requests.items():
-        if wish.approved:
+def _check_expansion_requests(state: RunState) -> None:
+    for unit, request in state.expansion_requests.items():
+        if request.approved:
             assert state.status[unit] == RUNNING or state.queued[unit]
         else:
             assert state.status[unit] == WAITING

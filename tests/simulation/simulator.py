@@ -96,7 +96,7 @@ class Simulation:
             self.story.turns += 1
             assert self.story.turns < 2_000, "the run does not come to an end"
             self._turn()
-        self._tell()
+        self._record_ends()
         return self.story
 
     def _turn(self) -> None:
@@ -144,9 +144,9 @@ class Simulation:
             self._act(NodeEnded(unit, generation, found))
 
     def _extended(self, unit: int, generation: int, outcome: Outcome) -> Outcome:
-        """Return how the check of an approved wish ends: with another node in the plan, or with objections."""
+        """Return how the check of an approved request ends: with another node in the plan, or with objections."""
         key = unit, generation
-        if key not in self.world.live or key not in self.world.wished:
+        if key not in self.world.live or key not in self.world.requested:
             return outcome
         if chance("objections", self.world.seed, self.state.path(unit)) < 30:
             return Outcome(again=True, attempts=0, objections=("it does not fit",))
@@ -224,7 +224,7 @@ class Simulation:
         assert dump(self.state) == text
         self.state.started = started
 
-    def _tell(self) -> None:
+    def _record_ends(self) -> None:
         self.story.statuses = {self.state.path(unit): status for unit, status in enumerate(self.state.status)}
         self.story.digests = {self.state.path(unit): digest for unit, digest in enumerate(self.state.digest)}
         assert RUNNING not in self.state.status

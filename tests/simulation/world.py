@@ -38,13 +38,13 @@ class World:
         self.zombies: list[Key] = []
         self.used: dict[str, bool] = {}
         self.records: dict[int, tuple[tuple[str, ...], Outcome]] = {}
-        self.wished: dict[Key, tuple[str, ...]] = {}
+        self.requested: dict[Key, tuple[str, ...]] = {}
 
     def move(self, to: Callable[[int], int]) -> None:
         """Call units by their new numbers: the plan has grown."""
         self.live = {(to(unit), generation): inputs for (unit, generation), inputs in self.live.items()}
         self.bound = {(to(unit), generation): inputs for (unit, generation), inputs in self.bound.items()}
-        self.wished = {(to(unit), generation): inputs for (unit, generation), inputs in self.wished.items()}
+        self.requested = {(to(unit), generation): inputs for (unit, generation), inputs in self.requested.items()}
         self.zombies = [(to(unit), generation) for unit, generation in self.zombies]
         self.records = {to(unit): record for unit, record in self.records.items()}
 
@@ -57,7 +57,7 @@ class World:
             elif isinstance(decision, Expand):
                 key = decision.unit, state.generation[decision.unit]
                 assert state.expansion_requests[decision.unit].approved
-                self.live[key] = self.wished[key]
+                self.live[key] = self.requested[key]
                 started.append((key,))
             elif isinstance(decision, Cancel):
                 key = decision.unit, decision.generation
@@ -73,7 +73,7 @@ class World:
             key = unit, state.generation[unit]
             address = state.address(unit)
             assert key not in self.live, f"{address} runs already"
-            if self.wished.pop(key, None) is not None:
+            if self.requested.pop(key, None) is not None:
                 assert state.objections[unit], f"{address} is asked again and not told why"
                 del self.used[address]
             assert address not in self.used, f"{address} is started twice"
@@ -104,17 +104,17 @@ class World:
         return [(unit, generation, fresh.get(unit, Outcome(again=True))) for unit, generation in keys]
 
     def expansion_request(self, state: RunState, keys: Activity, outcome: Outcome, wishing: int) -> Outcome:
-        """Return an outcome as a wish for more nodes, for so many in a hundred models. None wishes twice in vain."""
+        """Return an outcome as a request for more nodes, for so many in a hundred models. None asks twice in vain."""
         unit, key = keys[0][0], keys[0]
         plain = len(keys) == 1 and not state.is_item(unit) and state.spec_of(unit).kind in ("tool", "llm")
-        if not plain or key not in self.live or key in self.wished or state.objections.get(unit):
+        if not plain or key not in self.live or key in self.requested or state.objections.get(unit):
             return outcome
         if (
             outcome.digest is None
             or chance("expansion_requests", self.seed, state.path(unit), self.live[key]) >= wishing
         ):
             return outcome
-        self.wished[key] = self.live[key]
+        self.requested[key] = self.live[key]
         return replace(outcome, expansion_request=ExpansionRequest(outcome.digest, 1))
 
     def deliver(self, state: RunState, unit: int, generation: int, outcome: Outcome) -> None:
@@ -154,8 +154,8 @@ def inputs_of(state: RunState, unit: int) -> tuple[str, ...]:
         return (*taken, *([lost_text(state, node) for node in spec.inputs] if spec.policy == "settled" else []))
     if spec.kind == "map":
         return tuple(state.digest[item] or "" for item in state.items[unit])
-    told = [f"{lost_text(state, node)} {state.digest[node]}" for node in spec.inputs]
-    return (*(state.digest[need] or "" for need in spec.needs), *told, str(state.answers.get(unit, "")))
+    lost = [f"{lost_text(state, node)} {state.digest[node]}" for node in spec.inputs]
+    return (*(state.digest[need] or "" for need in spec.needs), *lost, str(state.answers.get(unit, "")))
 
 
 def lost_text(state: RunState, node: int) -> str:

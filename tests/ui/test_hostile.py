@@ -106,6 +106,6 @@ async def test_an_error_is_an_alarm_unless_it_is_of_the_pages_own_scripts(ui: We
     async with asyncio.timeout(10):
         while len(ui.alarms) < 4:
             await asyncio.sleep(0.02)
-    told = sorted(alarm.split("'")[1] for alarm in ui.alarms)
+    errors = sorted(alarm.split("'")[1] for alarm in ui.alarms)
     ui.alarms.clear()
-    assert told == ["handler", "inline", "other", "text"]
+    assert errors == ["handler", "inline", "other", "text"]

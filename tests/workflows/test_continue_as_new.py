@@ -57,9 +57,9 @@ async def test_a_long_chain_ends_as_a_short_one_does_and_a_copy_of_its_last_run_
     assert len(inputs) >= 3
     assert b'"carry"' in inputs[-1].data
     copy = await start(RawValue(inputs[-1]))
-    for run, told in ((handle, report), (copy, await copy.result())):
-        assert (told["status"], told["answer"]) == ("done", {"value": "end"})
-        assert all((line["status"], line["attempts"]) == ("succeeded", 1) for line in told["nodes"])
+    for run, found in ((handle, report), (copy, await copy.result())):
+        assert (found["status"], found["answer"]) == ("done", {"value": "end"})
+        assert all((line["status"], line["attempts"]) == ("succeeded", 1) for line in found["nodes"])
         assert called(cache, run) == Counter({f"n{index}~1": 1 for index in range(14)})
     assert all(line["duration_ms"] is not None for line in report["nodes"])
 

@@ -131,13 +131,13 @@ async def test_an_output_is_read_on_in_by_calls(begin: Start, model_server: Mode
 async def test_a_joiner_reads_on_in_its_results(begin: Start, model_server: ModelServer, gathers: str) -> None:
     lost = call("lost", "fail", args={"message": "gone"})
     both = {"id": "both", "kind": "join", "inputs": ["lost", "doc"], "policy": "settled"}
-    told = {"prompt": "$goal $both"} if gathers == "a join" else {"prompt": "$goal", "inputs": ["lost", "doc"]}
+    fields = {"prompt": "$goal $both"} if gathers == "a join" else {"prompt": "$goal", "inputs": ["lost", "doc"]}
     reads = (Call("read_output", {"node": "doc", "find": "mile 3999"}), Call("read_output", {"node": "lost"}))
     model_server.on("Which weir", Reply(calls=reads), results=0)
     evidence = '[{"node": "doc", "quote": "the weir at mile 3999"}, {"node": "n7_t1_1", "quote": "mile 3999"}]'
     model_server.on("Which weir", f'{{"answer": "That [1][2]", "evidence": {evidence}}}', results=2)
     more = [lost, *([both] if gathers == "a join" else [])]
-    handle = await begin(goal="Which weir?", plan=plan("reference", *more, role="joiner", **told))
+    handle = await begin(goal="Which weir?", plan=plan("reference", *more, role="joiner", **fields))
     report = await handle.result()
     assert [piece["quote"] for piece in report["evidence"]] == ["the weir at mile 3999", "mile 3999"], report
     last = model_server.asked[-1]

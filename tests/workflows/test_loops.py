@@ -53,8 +53,8 @@ async def test_calls_are_nodes_and_the_last_turn_answers(begin: Start, model_ser
         "n7_t2_all": "succeeded",
         "n7_t3": "succeeded",
     }
-    told = model_server.asked[-1]
-    results = inside(told)
+    last = model_server.asked[-1]
+    results = inside(last)
     assert results[0] == '{"expression": "6 * 7", "value": 42}'
     assert "division by zero" in results[1]
     assert report["usage"]["calls"] == 3

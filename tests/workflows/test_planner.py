@@ -31,9 +31,9 @@ async def test_a_model_plans_and_answers_with_evidence(begin: Start, model_serve
         "n3": "succeeded",
     }
     assert report["usage"]["calls"] == 2
-    told = model_server.asked[-1].text
-    assert "n2, failed:\n<<<DATA" in told
-    assert "404: no such page" in told
+    prompt = model_server.asked[-1].text
+    assert "n2, failed:\n<<<DATA" in prompt
+    assert "404: no such page" in prompt
 
 
 async def test_a_plan_that_cannot_run_is_mended_by_its_planner(begin: Start, model_server: ModelServer) -> None:

@@ -38,8 +38,8 @@ async def test_a_sub_agent_answers_for_its_node(client: Client, start: Start) ->
     assert "6,650" in report["answer"]
     assert report["usage"]["calls"] > 1, "the child's model calls count"
     child = client.get_workflow_handle(f"{handle.id}.sub")
-    told = await child.result()
-    assert told["status"] == "done"
+    below = await child.result()
+    assert below["status"] == "done"
     assert (await child.describe()).parent_id == handle.id
 
 
@@ -59,8 +59,8 @@ async def test_what_others_said_is_given_to_it_and_no_part_of_its_goal(
     assert (await handle.result())["answer"] == "Done."
     assert len(model_server.asked) == 6
     for asked in model_server.asked:
-        told = asked.turns[-1][1]
-        before, _, fence = told.partition(" given n1.value\n")
+        text = asked.turns[-1][1]
+        before, _, fence = text.partition(" given n1.value\n")
         assert "Find the length of [given n1.value]." in before
         assert "evil" not in before
         assert fence.startswith(f"{page}\nDATA ")
@@ -78,10 +78,10 @@ async def test_long_outputs_go_to_it_by_reference(client: Client, begin: Start, 
     below = await client.get_workflow_handle(f"{handle.id}.sub").fetch_history()
     assert sum(event.ByteSize() for event in below.events) < 40_000
     for asked in model_server.asked:
-        told = asked.turns[-1][1]
-        assert "Sum up [given big.value][given big.value][given big]" in told
-        assert "more characters of given big.value" in told
-        assert len(told) < 60_000
+        text = asked.turns[-1][1]
+        assert "Sum up [given big.value][given big.value][given big]" in text
+        assert "more characters of given big.value" in text
+        assert len(text) < 60_000
 
 
 async def test_only_a_sub_agent_is_given_anything(start: Start) -> None:
