@@ -142,8 +142,8 @@ def _held(value: Any, quote: str, place: str, depth: int) -> tuple[str, bool]:
     if isinstance(value, int | float):
         return (place, True) if quote == str(value) else ("", False)
     if isinstance(value, dict):
-        named = (value[field] for field in _PLACES if isinstance(value.get(field), str))
-        place = next(named, place)
+        places = (value[field] for field in _PLACES if isinstance(value.get(field), str))
+        place = next(places, place)
     for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         found = _held(item, quote, place, depth + 1)
         if found[1]:

@@ -77,12 +77,12 @@ def prompt(
     Raises BindError.
     """
     goal = as_text(lookup("goal"))
-    asked = filled(template, lambda reference: _named(reference, lookup, results)).strip()
+    asked = filled(template, lambda reference: _in_goal(reference, lookup, results)).strip()
     request = [goal, *([asked] if asked and asked != goal else [])]
     blocks = fenced_blocks({**(given or {}), **values_or_errors(results)}, budget)
-    named = ["What the goal names in brackets:", *(blocks[name] for name in given)] if given else []
+    asides = ["What the goal names in brackets:", *(blocks[name] for name in given)] if given else []
     ends = format_ends(results, blocks)
-    return "\n\n".join(["The goal:", *request, *named, "The results:", *(ends or ["There are none."])])
+    return "\n\n".join(["The goal:", *request, *asides, "The results:", *(ends or ["There are none."])])
 
 
 def format_objections(objections: Sequence[str]) -> str:
@@ -91,7 +91,7 @@ def format_objections(objections: Sequence[str]) -> str:
     return f"The lines that you asked for last time cannot be added:\n{lines}\nMend them, or answer."
 
 
-def _named(reference: Reference, lookup: Callable[[str], Any], results: Mapping[str, Result]) -> str:
+def _in_goal(reference: Reference, lookup: Callable[[str], Any], results: Mapping[str, Result]) -> str:
     """A goal or input stands in the text. A result is only named, and a join of results is listed one by one."""
     if reference.node in ("goal", "input"):
         return as_text(resolve(reference, lookup(reference.node)))

@@ -88,7 +88,7 @@ EXAMPLES: tuple[Example, ...] = (
 3. answer("Give the limerick, improved where the criticism is right", $1, $2)""",
     ),
 )
-"""(tools it needs, goal, plan): shown where all its tools may be used."""
+"""(tools it needs, goal, plan): given if all its tools may be used."""
 
 
 def system(catalogue: Sequence[dict[str, Any]]) -> str:
@@ -119,7 +119,7 @@ def fill_goal(goal: str, given: Mapping[str, str]) -> str:
 def repair_messages(text: str, problems: Sequence[str], ids: Sequence[str]) -> tuple[Message, ...]:
     """Return the turns that ask for a better plan. `ids` are the draft's nodes in order, to name lines by."""
     lines = "\n".join(f"- {with_line_numbers(problem, ids)}" for problem in problems)
-    request = f"This plan cannot run:\n{lines}\n\nWrite the whole plan again with these mended."
+    request = f"This plan cannot run:\n{lines}\n\nWrite the whole plan again with these corrected."
     return Message("assistant", text or "(nothing)"), Message("user", request)
 
 

@@ -1,4 +1,4 @@
-"""What each role of a model is told about itself, and what a summariser is asked."""
+"""The system prompt of each role of a model, and the prompt of a summariser."""
 
 from collections.abc import Callable
 from typing import Any

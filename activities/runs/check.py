@@ -25,7 +25,7 @@ from workflows.plan.language.facts import FactTooLarge, facts_of
 from workflows.plan.language.nodes import Excerpt, Plan
 from workflows.plan.language.problems import InvalidPlan, Problem
 
-SHOWN_PROBLEMS = 40
+MAX_PROBLEMS = 40
 WHY_CHARACTERS = 500
 EXECUTION_PLAN_BYTES = 1_500_000
 
@@ -215,10 +215,10 @@ def _real(docs: str | None) -> str | None:
 
 def refused(problems: tuple[Problem, ...]) -> CheckResult:
     """Return problems as a check's result."""
-    shown = [str(problem) for problem in problems[:SHOWN_PROBLEMS]]
-    if len(problems) > SHOWN_PROBLEMS:
-        shown.append(f"... and {len(problems) - SHOWN_PROBLEMS} more")
-    return CheckResult(problems=tuple(shown))
+    sentences = [str(problem) for problem in problems[:MAX_PROBLEMS]]
+    if len(problems) > MAX_PROBLEMS:
+        sentences.append(f"... and {len(problems) - MAX_PROBLEMS} more")
+    return CheckResult(problems=tuple(sentences))
 
 
 def _warnings(plan: Plan) -> tuple[str, ...]:

@@ -59,6 +59,6 @@ def disallowed_models(nodes: Iterable[Any], models: Mapping[str, Sequence[str]])
         work = node.get("do", node) if isinstance(node, dict) else None
         model = work.get("model") if isinstance(work, dict) else None
         if isinstance(model, str) and model not in allowed:
-            told = f"{format_name(model)} is no model of this run ({format_names(allowed)}); leave `model` out"
-            problems.append(f"nodes[{index}].model: {told}")
+            message = f"{format_name(model)} is no model of this run ({format_names(allowed)}); leave `model` out"
+            problems.append(f"nodes[{index}].model: {message}")
     return problems

@@ -17,8 +17,8 @@ from activities.storage.run_context import ArtifactReader
 from workflows.messages.contracts import PlanCall, PlanResult
 from workflows.plan.planner_format.lines import LineError, LineNode, LineReader, LineWarning
 
-SHOWN_PROBLEMS = 20
-SHOWN_WARNINGS = 5
+MAX_PROBLEMS = 20
+MAX_WARNINGS = 5
 
 Nodes = list[dict[str, Any]]
 OnNodes = Callable[[Nodes], Awaitable[None]]
@@ -74,8 +74,8 @@ class Planner:
             reader.plan,
             text=await self.store.put(run_prefix, encode(reply.text)),
             problems=tuple(_problems(reply, reader, [event.text for event in events if isinstance(event, LineError)]))
-            or tuple(disallowed_models(reader.plan["nodes"], run_context.models)[:SHOWN_PROBLEMS]),
-            warnings=tuple(warnings[:SHOWN_WARNINGS]),
+            or tuple(disallowed_models(reader.plan["nodes"], run_context.models)[:MAX_PROBLEMS]),
+            warnings=tuple(warnings[:MAX_WARNINGS]),
         )
 
     async def _planned(self, run_prefix: str, reply: ModelReply, plan: dict[str, Any], **fields: Any) -> PlanResult:
@@ -99,8 +99,8 @@ def _problems(reply: ModelReply, reader: LineReader, errors: list[str]) -> list[
     if not errors and isinstance(nodes, list) and len(nodes) > planner.MOST_NODES:
         more = "put alike calls into one `map`, and leave out what the goal does not need"
         return [f"the plan has {len(nodes):,} nodes; at most {planner.MOST_NODES} are planned for one goal: {more}"]
-    left_out = len(errors) - SHOWN_PROBLEMS
-    return errors[:SHOWN_PROBLEMS] + ([f"... and {left_out} more"] if left_out > 0 else [])
+    left_out = len(errors) - MAX_PROBLEMS
+    return errors[:MAX_PROBLEMS] + ([f"... and {left_out} more"] if left_out > 0 else [])
 
 
 @dataclass(slots=True)

@@ -11,8 +11,8 @@ from workflows.plan.scheduling.state import (
     ENDED,
     EXPANDED,
     RUNNING,
-    SHOWN,
     SKIPPED,
+    STATUS_NAMES,
     SUCCEEDED,
     RunState,
 )
@@ -161,7 +161,7 @@ def inputs_of(state: RunState, unit: int) -> tuple[str, ...]:
 def lost_text(state: RunState, node: int) -> str:
     """Return how a settled join shows one input."""
     status = SKIPPED if state.status[node] >= BLOCKED else state.status[node]
-    return SHOWN[status]
+    return STATUS_NAMES[status]
 
 
 def check_may_start(state: RunState, unit: int, inside: dict[int, None]) -> None:

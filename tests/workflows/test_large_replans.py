@@ -65,7 +65,7 @@ async def test_a_refused_replan_is_told_to_its_joiner(begin: Start, model_server
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", "Not known.")
     assert [line["id"] for line in report["nodes"]] == ["n1", "n2"]
-    assert "a person refused these nodes (4): one page is enough" in model_server.asked[-1].text
+    assert "a person rejected these nodes (4): one page is enough" in model_server.asked[-1].text
     assert "add to the plan" not in model_server.asked[-1].text, "it has no request left"
     assert await calls_spent(handle) == report["usage"]["calls"] == 3
 
@@ -100,7 +100,7 @@ async def test_a_refusal_is_told_to_the_model_by_the_next_run(
     latest = client.get_workflow_handle(handle.id)
     assert (await latest.result())["answer"] == "The Nile."
     assert (await latest.describe()).run_id != handle.first_execution_run_id
-    assert "a person refused these nodes (4): fewer" in model_server.asked[-1].text
+    assert "a person rejected these nodes (4): fewer" in model_server.asked[-1].text
 
 
 async def test_the_replan_of_a_sub_agent_waits_as_its_writes_do(

@@ -1,4 +1,4 @@
-"""What people do to a run: run a node again, give one up, approve, answer, finish; and what happens if they do not."""
+"""What people do to a run: retry a node, skip one, approve, answer, finish; and what happens if they do not."""
 
 import asyncio
 from collections import Counter
@@ -111,7 +111,7 @@ async def test_nodes_are_given_up_and_a_run_is_finished_by_a_person(start: Start
     await until(handle, lambda view: all(mark.exists() for mark in begun) and status_of(view, "c") == "succeeded")
     await insist(handle, "skip_node", {"node": "slow"})
     await until(handle, lambda view: status_of(view, "a") == "failed")
-    assert await insist(handle, "skip_node", {"node": "a"}) == "a is given up"
+    assert await insist(handle, "skip_node", {"node": "a"}) == "a is skipped"
     assert await handle.execute_update("finish") == "the run ends now with what there is"
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("partial", [None, None, {"value": 1}, None, None]), report

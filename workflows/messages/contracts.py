@@ -1,8 +1,7 @@
-"""What the workflow and its activities say to each other.
+"""The types that a workflow and its activities exchange.
 
-Activities are named here by typed references instead of being imported: workflow code must not import I/O, and the
-worker that runs a workflow need not have the tools installed. A test holds every reference to exactly one registered
-activity of the same types.
+Typed references name the activities here, because workflow code must not import I/O and a workflow worker need not have
+the tools installed. A test holds every reference to exactly one registered activity of the same types.
 """
 
 from dataclasses import dataclass
@@ -51,11 +50,11 @@ class PrepareCall(Message):
 
 
 class CheckResult(Message):
-    """A plan's verdict: either a plan digest and its packed execution_plan, or problems, one sentence each.
+    """The verdict on a plan: its digest and its packed execution_plan, or problems, one sentence each.
 
-    `continues` says that the plan begins with all of its base as it was. Then `facts` are those of old nodes that only
-    the new plan asks for, and `awaits` the old nodes whose facts are asked for but whose output was not given.
-    Of a replan, `why` is what its joiner says and `tokens` what the new nodes are forecast to take.
+    `continues` says that the plan begins with its whole base, unchanged. Then `facts` are those of old nodes that only
+    the new plan asks for, and `awaits` the old nodes whose facts are needed but whose output was not given. For a
+    replan, `why` is the joiner's reason and `tokens` the forecast of the new nodes.
     """
 
     plan: Digest = ""
@@ -98,7 +97,7 @@ class PlanCall(Message):
 
 
 class PlanDraft(Message):
-    """The beginning of a plan, checked, as far as it is written: each one continues the last of the same attempt."""
+    """The beginning of a plan, checked: each draft continues the previous one of the same attempt."""
 
     attempt: int
     plan: Digest
@@ -116,8 +115,8 @@ def parse_draft(request: Any = None, *more: Any) -> PlanDraft | None:
 class PlanResult(Message):
     """A planner's draft in the plan language, not yet checked.
 
-    `text` is the planner's own text, where another attempt may mend it. `problems` are what the text itself has wrong:
-    with any, the draft is not whole.
+    `text` is the planner's own text, if another attempt may correct it. `problems` are errors in the text itself; with
+    any, the draft is not complete.
     """
 
     draft: Digest
@@ -128,9 +127,9 @@ class PlanResult(Message):
 
 
 class CheckCall(Message):
-    """Checks a draft. With `base`, the plan that has run so far, the draft is a whole plan to go on
-    with, or what is to be added: a replan, or the tool calls that the model of `node` asks for. `refs` maps nodes that
-    have ended to their outputs.
+    """Checks a draft. With `base`, the plan that has run so far, the draft is a whole plan to go on with, or an
+    addition: a replan, or the tool calls that the model of `node` asks for. `refs` maps nodes that have ended to their
+    outputs.
     """
 
     run: str
@@ -153,11 +152,11 @@ class NodeCall(Message):
     """Runs nodes of one plan: one as a rule, several as a group.
 
     `nodes` are node paths with their generation (`n7`, `n7~2`, `m[17]`). `refs` maps the nodes whose outputs they read
-    to artifact digests; the activity binds arguments from there. `lost` maps inputs without a value to (status,
-    error). `items` are a map's item outputs in order. `answer` is what a person answered at a gate. A model
-    whose output is the run's answer may ask for more nodes `replans` more times; `objections` say what was wrong with
-    its last wish. `left` is what the run's budget has left for a model call with all its attempts: `tokens`, and `cost`
-    in millionths of a dollar. `epoch` is 2 once a whole plan has taken the place of the beginning that ran first.
+    to artifact digests; the activity binds arguments from there. `lost` maps inputs without a value to (status, error).
+    `items` are a map's item outputs in order. `answer` is a person's answer to a gate. A model whose output is the
+    run's answer may ask for more nodes `replans` more times; `objections` say what was wrong with its last request.
+    `left` is what the run's budget has left for a model call with all its attempts: `tokens`, and `cost` in millionths
+    of a dollar. `epoch` is 2 after a whole plan has replaced the streamed beginning.
     """
 
     run: str
@@ -182,10 +181,10 @@ class NodeError(Message):
 
 
 class NodeReply(Message):
-    """A node's outcome: the digest of its stored output with size, wanted facts and a preview, or an error.
+    """A node's outcome: the digest of its stored output with size, facts and a preview, or an error.
 
-    `value` is the output itself where the run's answer is made of it and it is small. With `more` the output is no
-    answer but a request for more nodes.
+    `value` is the output itself if it is small and part of the run's answer. With `more` the output is not an answer
+    but a request for more nodes.
     """
 
     ref: Digest | None = None
@@ -202,13 +201,13 @@ class NodeReply(Message):
 
 
 class GroupReply(Message):
-    """One reply a node, in the order of the call. A node cut off by a cancellation has an error with `again`."""
+    """One reply for each node, in the order of the call. A node that was cancelled has an error with `again`."""
 
     nodes: tuple[NodeReply, ...]
 
 
 class Evidence(Message):
-    """What a mark `[n]` in the answer stands on."""
+    """The source of a mark `[n]` in the answer."""
 
     n: int
     node: str = ""
@@ -226,9 +225,9 @@ class ConcludeCall(Message):
 
 
 class Conclusion(Message):
-    """The answer, at most 64 KB; a longer one is cut with a mark and `ref` names the whole.
+    """The answer, at most 64 KB. A longer one is cut with a mark, and `ref` names the whole.
 
-    `partial` says that the answer does not tell all that was asked.
+    `partial` says that the answer covers only a part of the goal.
     """
 
     answer: JsonValue = None
@@ -238,7 +237,7 @@ class Conclusion(Message):
 
 
 class SubagentRequest(Message):
-    """What a sub-agent is started with: a run request. What others said stays out of its goal, which names it."""
+    """The run request of a sub-agent. Untrusted text is not part of its goal, which refers to it by name."""
 
     request: dict[str, JsonValue]
 

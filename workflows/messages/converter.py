@@ -37,11 +37,11 @@ class _LeanPayloads(PydanticPayloadConverter):
             return Unreadable()
 
 
-class _SaidFailures(DefaultFailureConverter):
-    """Leaves tracebacks out of what is said on purpose: the UI shows them to whoever sent a wrong update.
+class _ExpectedFailures(DefaultFailureConverter):
+    """Leaves tracebacks out of expected errors: the UI shows them to whoever sent a wrong update.
 
-    A defect, which nobody worded, keeps its own. Exceptions are told by name: those of workflow code come from inside
-    the sandbox, where the same class is another object.
+    A defect keeps its traceback. Exceptions are recognised by name: in workflow code they come from inside the sandbox,
+    where the same class is another object.
     """
 
     def to_failure(self, exception: BaseException, payload_converter: PayloadConverter, failure: Failure) -> None:
@@ -50,7 +50,7 @@ class _SaidFailures(DefaultFailureConverter):
             failure.stack_trace = ""
 
 
-DATA_CONVERTER = DataConverter(payload_converter_class=_LeanPayloads, failure_converter_class=_SaidFailures)
+DATA_CONVERTER = DataConverter(payload_converter_class=_LeanPayloads, failure_converter_class=_ExpectedFailures)
 
 
 async def connect(address: str | None = None, *, identity: str | None = None) -> Client:

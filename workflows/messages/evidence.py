@@ -10,7 +10,7 @@ from workflows.messages.contracts import Conclusion, Evidence
 def conclusion_of(output: Any) -> Conclusion:
     """Return the answer and evidence of a joiner's output; any other output is the answer itself, without evidence.
 
-    `partial: true` beside them says that the answer does not tell all that was asked.
+    `partial: true` beside them says that the answer covers only a part of the goal.
     """
     if isinstance(output, dict) and set(output) - {"partial"} == {"answer", "evidence"}:
         try:

@@ -1,4 +1,4 @@
-"""The one object that starts a run, and the errors which name what is wrong with it."""
+"""The one object that starts a run, and errors that name what is wrong with it."""
 
 import json
 from typing import Any, Literal
@@ -30,7 +30,7 @@ class Unreadable:
 
 
 class ContinuedState(BaseModel):
-    """What one run hands to the next when it continues as new; never written by people."""
+    """What one run passes to the next when it continues as new; people never write it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -102,7 +102,7 @@ def parse_request(request: Any, *more: Any) -> RunRequest:
 
 
 def flaw_in(given: dict[Any, Any]) -> str | None:
-    """Return what in an input JSON cannot carry, with its place: such a value would fail wherever it is sent next."""
+    """Return a value in an input that JSON cannot carry, with its place: it would fail wherever it is sent next."""
     found = first_violation(given, depth=MAX_DEPTH + 2)
     return f"{format_name(place_of(found[0]) or 'input')}: {found[1]}" if found is not None else None
 
@@ -123,7 +123,7 @@ def shape_of(value: Any) -> str:
 
 
 def has_work(request: RunRequest) -> bool:
-    """Whether a request says what to do by itself: a goal or a plan."""
+    """Whether a request has a goal or a plan."""
     return bool(request.goal.strip()) or has_plan(request)
 
 

@@ -1,4 +1,4 @@
-"""What a run is in the end, as the workflow returns it and `sennit --output json` prints it."""
+"""A run's final report, as the workflow returns it and `sennit --output json` prints it."""
 
 from typing import Any, Literal, Self
 
@@ -27,7 +27,7 @@ class NodeLine(Message):
 
 
 class UsageReport(Message):
-    """Tokens, model calls and US dollars of the whole run; what was called off is not in it, for it does not tell."""
+    """Tokens, model calls and US dollars of the whole run, without what cancelled calls used, which is not known."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -42,7 +42,7 @@ class UsageReport(Message):
 
 
 class RunReport(Message):
-    """One run. `answer` is text or JSON; `[n]` marks in it point at `evidence`. `problem` says why there is none."""
+    """One run. `answer` is text or JSON; `[n]` marks in it refer to `evidence`. `problem` says why there is none."""
 
     id: str
     run_id: str
@@ -59,7 +59,7 @@ class RunReport(Message):
 
 
 def usage_in(report: Any) -> Usage:
-    """Return the usage in a run's report, or in a detail of its failure; none where it has none."""
+    """Return the usage in a run's report, or in a detail of its failure; zero if there is none."""
     used = report.get("usage") if isinstance(report, dict) else None
     if not isinstance(used, dict):
         return NO_USAGE

@@ -1,6 +1,6 @@
-"""The updates a person may send to a run: one JSON object each, checked here for shape.
+"""The updates a person may send to a run: one JSON object each, whose shape is checked here.
 
-Whether an update fits the run's state is for `workflows/run/update_rules.py` to say; nothing is half applied.
+Whether an update fits the run's state is decided in `workflows/run/update_rules.py`. No update is half applied.
 """
 
 import re
@@ -55,7 +55,7 @@ class RetryNode(NodeUpdate):
 
 
 class SkipNode(NodeUpdate):
-    """Gives a node up: it and the nodes that need it are skipped, joins go on without it."""
+    """Skips a node and the nodes that need it; joins go on without it."""
 
     name = "skip_node"
     about = 'Give up a node that has not succeeded: {"node": "n7"}'
@@ -89,7 +89,7 @@ class Reject(NodeUpdate):
 
 
 class RaiseBudget(Update, Limits):
-    """Sets limits of the run's budget anew; those not named stay. Not for the time limit, which ends the run."""
+    """Sets new limits for the run's budget; limits that are absent stay. Not for the time limit, which ends the run."""
 
     name = "raise_budget"
     about = 'Set a higher limit: {"tokens": 20000}; also calls, nodes, cost_usd'
@@ -98,7 +98,7 @@ class RaiseBudget(Update, Limits):
 
 
 class Finish(Update):
-    """Ends the run now as partial, with what there is."""
+    """Ends the run now as partial, with the results so far."""
 
     name = "finish"
     about = "End the run now with what there is: {}"

@@ -19,9 +19,9 @@ class NodeView(NodeLine):
 
 
 class BlockedOn(Message):
-    """Something a person must decide: the node, why, and the update to send with an example of its input.
+    """What a person must decide: the node, why, and the update to send, with an example of its input.
 
-    Where a sub-agent asks, `node` is its path from the run that shows it (`sub.n1`), and the update goes to `run`.
+    If a sub-agent asks, `node` is its path from the run that shows it (`sub.n1`), and the update goes to `run`.
     """
 
     node: str
@@ -34,9 +34,9 @@ class BlockedOn(Message):
 
 
 class SubagentView(Message):
-    """What a sub-agent tells its parent: what it waits for, and whether that holds all of it up.
+    """A sub-agent's report to its parent: what it waits for, and whether that blocks the whole run.
 
-    It is called `name` after its node, with the generation; `run` is the first run of its chain.
+    `name` is its node with the generation; `run` is the first run of its chain.
     """
 
     name: str

@@ -17,7 +17,7 @@ from workflows.messages.contracts import AGENT, GATE, GROUP, JOIN, LLM, MAP, TOO
 from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.language.limits import limit_fields
 from workflows.plan.scheduling.events import NodeEnded, Outcome
-from workflows.plan.scheduling.state import ENDED, RUNNING, SHOWN, SUCCEEDED, RunState
+from workflows.plan.scheduling.state import ENDED, RUNNING, STATUS_NAMES, SUCCEEDED, RunState
 from workflows.run.outcomes import ends_of
 from workflows.run.subagent import run_subagent
 from workflows.run.subagent_status import SubagentStatus
@@ -59,7 +59,7 @@ class InFlight:
 
 
 class Dispatcher:
-    """The activities in flight of one run. `wake` is called as each one ends; `settled` then tells how."""
+    """The activities in flight of one run. `wake` is called when one ends; `settled` then returns its outcome."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Dispatcher:
         self._bytes = 0
 
     def successor(self, state: RunState, plan: str) -> "Dispatcher":
-        """Cancel everything and return the dispatcher of the plan that takes the place of this one."""
+        """Cancel everything and return the dispatcher of the plan that replaces this one."""
         for flight in dict.fromkeys(self._flights.values()):
             flight.handle.cancel()
         other = Dispatcher(state, self._run, plan, self._wake, self._subagent_status, epoch=self.epoch + 1)
@@ -113,7 +113,7 @@ class Dispatcher:
         self.start_waiting()
 
     def start_waiting(self) -> None:
-        """Start as many as this workflow task may."""
+        """Start as many waiting units as this workflow task may."""
         task = workflow.info().get_current_history_length()
         if task != self._task:
             self._task, self._starts, self._bytes = task, 0, 0
@@ -122,7 +122,7 @@ class Dispatcher:
             live = [key for key in zip(units, generations, strict=True) if self._still_wanted(*key)]
             if len(live) == len(units):
                 self._start(units)
-            elif live:  # a member of the group was called off meanwhile: the others start alone
+            elif live:  # a member of the group was cancelled meanwhile: the others start alone
                 self._put_back += [NodeEnded(*key, Outcome(attempts=0, again=True)) for key in live]
                 self._wake()
 
@@ -161,22 +161,22 @@ class Dispatcher:
         handle.add_done_callback(lambda _: self._done(flight))
 
     def _part(self, unit: int) -> dict[str, Any] | None:
-        """Return a sub-agent's limits, its part of what is left, set aside for it; None without a budget."""
+        """Reserve and return a sub-agent's limits, its part of the rest of the budget; None without a budget."""
         budget = self._state.budget
         if budget is None:
             return None
         return limit_fields(budget.share(unit, self._sharers(unit)))
 
     def _sharers(self, unit: int) -> int:
-        """Return how many sub-agents the rest of the budget is for: this one, and those that have no part of it yet."""
+        """Return how many sub-agents share the rest of the budget: this one, and those that have no part of it yet."""
         state = self._state
         agents = [each for each, spec in enumerate(state.graph.specs) if spec.kind == "agent" and not spec.tokens]
         others = [each for each in agents if each != unit and state.status[each] not in ENDED]
         return 1 + sum((other, state.generation[other]) not in self._flights for other in others)
 
     def _with_limits(self, call: NodeCall, unit: int) -> NodeCall:
-        """Tell a model what the budget has left for it, and the one whose output is the answer how often it may ask for
-        more nodes, and what was wrong when it did.
+        """Add the limits of a model call: what the budget has left for it and, if its output is the answer, how often
+        it may ask for more nodes and what was wrong with its last request.
         """
         state, fields = self._state, dict[str, Any]()
         if self.epoch > 1:
@@ -197,7 +197,7 @@ class Dispatcher:
 
     def _done(self, flight: InFlight) -> None:
         if not flight.handle.cancelled():
-            flight.handle.exception()  # nobody may ask for that of an abandoned one
+            flight.handle.exception()  # an exception that nobody retrieves would be logged
         for key in flight.keys:
             self._flights.pop(key, None)
         self._ended.append(flight)
@@ -210,7 +210,7 @@ class Dispatcher:
             flight.handle.cancel()
 
     def settled(self) -> list[tuple[NodeEnded, NodeReply | None]]:
-        """Return what has ended since the last call, in order, each with the reply where there is one."""
+        """Return the units that have ended since the last call, in order, each with its reply if there is one."""
         found: list[tuple[NodeEnded, NodeReply | None]] = [(event, None) for event in self._put_back]
         self._put_back.clear()
         while self._ended:
@@ -222,7 +222,7 @@ class Dispatcher:
         return found
 
     def renumber(self, move: Callable[[int], int], plan: str) -> None:
-        """The plan has grown: units have other numbers from now on, and what starts belongs to the new plan."""
+        """Follow a plan that has grown: units have new numbers, and later starts belong to the new plan."""
         self._plan = plan
         flights = list(dict.fromkeys(self._flights.values()))
         for flight in (*flights, *self._ended):
@@ -249,7 +249,7 @@ def node_call(state: RunState, run: str, plan: str, units: Units) -> NodeCall:
 
 
 def _gathered(state: RunState, unit: int, spec: NodeSpec, refs: dict[str, str]) -> dict[str, Any]:
-    """Return what a join, or a model with `inputs`, gets beside what it reads."""
+    """Return the extra fields of a join, or of a model with `inputs`."""
     chosen = state.chosen[unit]
     found: dict[str, Any] = {"refs": refs | {state.path(node): state.digest[node] or "" for node in chosen}}
     if spec.policy == "settled":
@@ -270,8 +270,8 @@ def _reads(state: RunState, units: Units) -> dict[str, Any]:
 
 def _loss(state: RunState, node: int, room: int) -> tuple[str, str | None]:
     note = state.notes.get(node)
-    shown = SHOWN[state.status[node]]
-    return ("skipped" if shown == "pending" else shown), (f"{note[0]}: {note[1]}"[:room] if note else None)
+    status = STATUS_NAMES[state.status[node]]
+    return ("skipped" if status == "pending" else status), (f"{note[0]}: {note[1]}"[:room] if note else None)
 
 
 def weight(call: NodeCall) -> int:

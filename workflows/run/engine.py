@@ -1,7 +1,7 @@
-"""Carries out what the scheduler decides: events in, decisions out, activities between. Plain code on workflow time.
+"""Carries out the scheduler's decisions: events in, decisions out, activities between. Plain code on workflow time.
 
-The engine never decides. It hands every event to `step` in the order it arrived and carries out the decisions in the
-order they come, so a replay, with the same events, does the same.
+The engine never decides. It passes every event to `step` in the order of arrival and carries out the decisions in the
+order they come, so a replay with the same events does the same.
 """
 
 from collections.abc import Callable
@@ -69,7 +69,7 @@ class Engine:
         self.plan = plan
         self.replies: dict[int, NodeReply] = {}
         self.usage = NO_USAGE
-        self.abandoned: list[NodeReply | None] = []  # of an earlier plan's nodes; None for one cut off
+        self.abandoned: list[NodeReply | None] = []  # of an earlier plan's nodes; None for a cancelled one
         self.status: EndStatus | None = None
         self.updates = 0
         self._changed = changed
@@ -81,18 +81,18 @@ class Engine:
         self._dispatcher = Dispatcher(state, setup.run_prefix, plan, self.wake, subagents, epoch=epoch)
 
     def post(self, event: Event) -> None:
-        """Take an event from outside at once, so that the next update is checked against what it changed."""
+        """Take an event from outside at once, so that the next update is checked against the changed state."""
         self.state.now = milliseconds()
         self._carry_out(step(self.state, event))
         self.wake()
 
     def wake(self) -> None:
-        """Have the run look again at what it can do."""
+        """Have the run check again what it can do."""
         self._awake = True
 
     @property
     def shown_status(self) -> RunStatus:
-        """The run's status as people see it: blocked too when all that runs are sub-agents that are."""
+        """The run's status as people see it. A run is also blocked when nothing runs but blocked sub-agents."""
         if self.status is not None:
             return self.status
         waiting = self.state.waiting or self.blocked_children
@@ -100,12 +100,12 @@ class Engine:
 
     @property
     def moving(self) -> int:
-        """How many nodes run and may go on by themselves: all but sub-agents that are blocked."""
+        """How many nodes run without waiting for a person: all but blocked sub-agents."""
         return self.state.running - sum(view.is_blocked for view in self.blocked_children.values())
 
     @property
     def blocked_children(self) -> dict[int, SubagentView]:
-        """What the sub-agents that run now wait for, by their nodes."""
+        """What the running sub-agents wait for, by their nodes."""
         return self.subagents.blocked_children(self.state)
 
     @property
@@ -132,7 +132,9 @@ class Engine:
         return judge(self.state, update)
 
     def final_rejection(self, update: Update) -> str:
-        """Return why the update fits neither now nor when what is in flight has ended, which it may have already."""
+        """Return the rejection of an update that does not fit now and will not fit later either; "" if it may still
+        fit.
+        """
         if self.status is None and (self.extender.busy or self.state.streaming):
             return ""
         verdict = self.judge(update)
@@ -170,7 +172,7 @@ class Engine:
         self._changed()
 
     def expects(self, event: NodeEnded) -> bool:
-        """Whether the run goes on and this unit's end is still open: nothing has called it off or begun it anew."""
+        """Whether this unit's end is still open: neither the run nor the unit has stopped or started again."""
         unit, state = event.unit, self.state
         running = unit < len(state.status) and state.status[unit] == RUNNING
         return self.status is None and running and state.generation[unit] == event.generation
@@ -181,9 +183,10 @@ class Engine:
         return len(longer.specs) > len(own) and [spec.id for spec in longer.specs[: len(own)]] == own
 
     def grow(self, checked: CheckResult, longer: ExecutionPlan | None = None, *, more: bool = False) -> None:
-        """Go on with a longer plan, unless the run has ended; `longer` is that of `checked` where it is read already.
+        """Continue with a longer plan, unless the run has ended. `longer` is the plan of `checked`, if it is unpacked
+        already.
 
-        `more` says that it is not the whole yet.
+        `more` says that the plan is not complete yet.
         """
         if self.status is not None:
             return
@@ -195,9 +198,10 @@ class Engine:
         self.post(PlanExtended(graph, {graph.by_id[name]: dict(facts) for name, facts in checked.facts.items()}, more))
 
     def replace_plan(self, checked: CheckResult) -> None:
-        """Start on another plan from its beginning. What runs is cancelled; equal work that has ended is found again.
+        """Start on another plan from its beginning, and cancel what runs. The results of equal work are found again.
 
-        The same calls of both plans have other activity ids, which must not repeat in a run, but the same content keys.
+        The same calls have other activity ids in both plans, because an id must not repeat in a run, but the same
+        content keys.
         """
         old = self.state
         for event, reply in self._dispatcher.settled():
@@ -213,46 +217,46 @@ class Engine:
 
     @property
     def wasted(self) -> list[NodeReply | None]:
-        """What an earlier plan has started in vain: this one has no node with the same output."""
+        """The replies of an earlier plan whose outputs no node of this plan has."""
         found = {reply.ref: True for reply in self.replies.values()}
         return [reply for reply in self.abandoned if reply is None or reply.ref not in found]
 
     @property
     def epoch(self) -> int:
-        """Which plan of the run this is: 1, or 2 for the one that took the place of a beginning."""
+        """Which plan of the run this is: 1, or 2 for the plan that replaced a streamed beginning."""
         return self._dispatcher.epoch
 
     @property
     def replans(self) -> int:
-        """How often the model whose output is the answer may still ask for more nodes."""
+        """How many more times the model of the answering node may ask for nodes."""
         return self._dispatcher.replans
 
     def allow_replans(self, times: int) -> None:
-        """Let the model whose output is the answer ask for more nodes so many times."""
+        """Set how many more times the model of the answering node may ask for nodes."""
         self._dispatcher.replans = times
 
     def set_child_defaults(self, inherited: dict[str, Any]) -> None:
-        """Set the fields of a request that all sub-agents have from this run."""
+        """Set the request fields that every sub-agent inherits from this run."""
         self._dispatcher.child_defaults = inherited
 
     def limit(self, limits: Limits) -> None:
-        """Set what the run may spend, from now on and in all."""
+        """Set the limits of the whole run, from now on."""
         self.post(BudgetRaised(limits.amounts()))
         if limits.time is not None:
             self.state.deadlines[OVERTIME] = self.state.now + round(limits.time * 1000)
 
     def charge(self, spent: Usage) -> None:
-        """Book what was spent outside the nodes."""
+        """Book usage outside the nodes."""
         self.post(CostCharged(spent))
 
     def fail(self, error: BaseException) -> None:
-        """End `run` with this error, and cancel what runs. A run that has ended already stays as it ended."""
+        """End `run` with this error, and cancel what runs. Has no effect on a run that has ended."""
         if self.status is None:
             self._broken = error
             self.post(StopRequested("failed"))
 
     def _note(self, unit: int, reply: NodeReply) -> None:
-        """Remember a reply for queries and the answer, and count what it used."""
+        """Keep a reply for queries and the answer, and count its usage."""
         if len(self.replies) < KEPT_REPLIES or reply.has_value or unit in self.replies:
             self.replies[unit] = reply
         self.usage = self.usage.plus(reply.usage)

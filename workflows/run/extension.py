@@ -1,8 +1,8 @@
-"""Adds nodes to a running plan: as a planner goes on writing, as a joiner wants more work, as a model calls tools.
+"""Adds nodes to a running plan: while a planner streams, when a joiner asks for more work, when a model calls tools.
 
-A joiner's request for many nodes may have to wait for a person: it is checked before it is shown, and again when it is
-approved. Every addition is a whole new plan that begins with the old one, checked by an activity like any plan.
-Additions come one after the other.
+A joiner's request for many nodes may have to wait for a person. It is checked before the person sees it, and again
+after approval. Every addition is a whole new plan that begins with the old one, and an activity checks it like any
+plan. Additions come one after the other.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class ExtensibleRun(Protocol):
 
 
 class PlanExtender:
-    """What is about to be added to one engine's plan."""
+    """The pending additions to one engine's plan."""
 
     def __init__(self, engine: ExtensibleRun, setup: RunSetup) -> None:
         self._engine = engine
@@ -63,19 +63,19 @@ class PlanExtender:
         return bool(self._tasks)
 
     def take(self, event: NodeEnded, reply: NodeReply) -> None:
-        """Add what a model asked for, and only then let its node end."""
+        """Add the nodes that a model asked for, and only then let its own node end."""
         task = asyncio.create_task(self._extend(event, reply))
         self._tasks[task] = None
         task.add_done_callback(self._done)
 
     def resume(self, unit: int) -> None:
-        """Add what a person has approved. The call that wished for it is counted already."""
+        """Add the nodes that a person has approved. The call that asked for them is counted already."""
         state = self._engine.state
         reply = NodeReply(ref=state.expansion_requests[unit].digest, size=state.size[unit], more="replan", attempt=0)
         self.take(NodeEnded(unit, state.generation[unit], Outcome()), reply)
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        """What nobody expected is the run's: a node would wait for it for ever."""
+        """Fail the run on an unexpected error: otherwise a node would wait for ever."""
         del self._tasks[task]
         error = None if task.cancelled() else task.exception()
         if error is not None:
@@ -98,7 +98,7 @@ class PlanExtender:
                 return checked
 
     async def _ends(self, nodes: list[int], *, lets_on: bool) -> bool:
-        """Wait until none of the nodes runs; return whether others may have added meanwhile."""
+        """Wait until none of the nodes runs; return whether other additions may have come meanwhile."""
         ended = partial(self._none_run, nodes)
         if not lets_on or ended():
             await workflow.wait_condition(ended)
@@ -111,7 +111,7 @@ class PlanExtender:
         return True
 
     def _outputs(self, draft: str, unit: int) -> dict[str, str]:
-        """Return the outputs of what has ended; a request for a replan is that of its node."""
+        """Return the outputs of the nodes that have ended; for `unit`, the output is its request."""
         state = self._engine.state
         ended = [node for node in range(len(state.graph.specs)) if state.status[node] == SUCCEEDED]
         refs = {state.path(node): state.digest[node] or "" for node in ended}
@@ -121,9 +121,10 @@ class PlanExtender:
         return all(self._engine.state.status[node] != RUNNING for node in nodes)
 
     async def _extend(self, event: NodeEnded, reply: NodeReply) -> None:
-        """A model asked for more nodes: add them. Its own end is that of its next turn, or its request for a replan.
+        """Add the nodes that a model asked for. The model's own node ends with its next turn, or with its request for a
+        replan.
 
-        Nothing is added for a node that was called off meanwhile.
+        Nothing is added for a node that was cancelled meanwhile.
         """
         outcome = outcome_of(reply)
         engine = self._engine
@@ -145,7 +146,7 @@ class PlanExtender:
             engine.post(replace(event, outcome=outcome))
 
     def _to_approve(self, unit: int, reply: NodeReply, checked: CheckResult) -> ExpansionRequest | None:
-        """Return the request that a person has to approve before its nodes are added, or None."""
+        """Return the request that a person must approve before its nodes are added, or None."""
         state = self._engine.state
         if reply.more != "replan":
             return None

@@ -1,4 +1,4 @@
-"""From how an activity ended to the outcome the scheduler takes."""
+"""Turns the end of an activity into an outcome for the scheduler."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from workflows.plan.scheduling.events import Outcome
 
 
 def outcome_of(reply: NodeReply) -> Outcome:
-    """Return a reply as the scheduler takes it."""
+    """Return the outcome of a reply."""
     if reply.error is not None:
         again = reply.error.again
         return Outcome(error=(reply.error.type, reply.error.message), attempts=0 if again else 1, again=again)
@@ -20,7 +20,7 @@ def outcome_of(reply: NodeReply) -> Outcome:
 
 
 def ends_of(handle: Any, count: int) -> list[tuple[Outcome, NodeReply | None]]:
-    """Return how each unit ended, with its reply; where the activity itself failed, with what it used, if anything."""
+    """Return each unit's outcome with its reply. If the activity itself failed, there is only its usage."""
     error = None if handle.cancelled() else handle.exception()
     if not handle.cancelled() and error is None:
         return [(outcome_of(reply), reply) for reply in handle.result().nodes]
@@ -32,9 +32,7 @@ def ends_of(handle: Any, count: int) -> list[tuple[Outcome, NodeReply | None]]:
 
 
 def failed_outcome(error: BaseException | None) -> Outcome:
-    """Return the outcome for an activity that failed for good: its type, its sentence, its attempts,
-    and what they used.
-    """
+    """Return the outcome of an activity that failed for good: its type, message, attempts and usage."""
     cause = error.cause if isinstance(error, ActivityError | ChildWorkflowError) else error
     if isinstance(error, ChildWorkflowError) and not isinstance(cause, ApplicationError):
         return Outcome(error=("SubAgentFailed", _ended(cause)), usage=None)
@@ -51,7 +49,7 @@ def failed_outcome(error: BaseException | None) -> Outcome:
 
 
 def used_by(error: BaseException | None) -> Usage:
-    """Return what a failure says that all attempts of its activity used, or the sub-agent's run that failed."""
+    """Return the usage in a failure: of all attempts of its activity, or of the sub-agent's run that failed."""
     cause = error.cause if isinstance(error, ActivityError | ChildWorkflowError) else error
     if not isinstance(cause, ApplicationError):
         return NO_USAGE
@@ -64,6 +62,6 @@ def used_by(error: BaseException | None) -> Usage:
 
 
 def _ended(cause: BaseException | None) -> str:
-    """Return how a sub-agent's run ended that neither answered nor failed by itself."""
+    """Return the outcome of a sub-agent that neither answered nor failed by itself."""
     ways = {exceptions.TerminatedError: "was terminated", CancelledError: "was cancelled"}
     return f"the sub-agent's run {ways.get(type(cause), 'hit its time limit')}"

@@ -1,4 +1,4 @@
-"""What the queries answer: small JSON, whatever they are asked."""
+"""Answers the queries: small JSON, whatever the request."""
 
 from abc import abstractmethod
 from typing import Any
@@ -30,7 +30,7 @@ HELP: dict[str, Any] = {
 
 
 class QueryHandlers:
-    """The queries of a run. Each takes one JSON object of any shape and has an answer to all of them."""
+    """The queries of a run. Each takes one JSON object of any shape and always has an answer."""
 
     _request: RunRequest | None
     _setup: RunSetup
@@ -80,7 +80,7 @@ class QueryHandlers:
 
 
 def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, Any]:
-    """Return `view` with a page of nodes; a request that is no page asks for the first."""
+    """Return `view` with a page of nodes. A request that is not a page gets the first page."""
     if engine is None:
         return view.model_dump(mode="json")
     state = engine.state
@@ -108,8 +108,8 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
 
 
 def cost_view(engine: Engine | None, planning: Usage) -> dict[str, Any]:
-    """Return the budget, what the planner and each node have used, the dearest first, 500 at most, and what was wasted:
-    on nodes of an earlier plan whose outputs this one does not have.
+    """Return the budget, the usage of the planner and of each node (the most expensive first, at most 500), and what
+    was wasted on nodes of an earlier plan whose outputs this plan does not have.
     """
     state = engine.state if engine is not None else None
     rows = [{"node": "planner", **UsageReport.of(planning).model_dump()}] if any(planning) else []

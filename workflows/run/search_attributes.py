@@ -1,7 +1,8 @@
-"""Search attributes: what tells runs apart in the web UI's lists and in `temporal workflow list`.
+"""Search attributes: how people tell runs apart in the web UI's lists and in `temporal workflow list`.
 
-A namespace has to know an attribute before a run may set it: an unknown one fails the run's task for ever. So `prepare`
-finds which there are, and a run sets only those. Runs that began before one was created go on without it.
+A namespace must know an attribute before a run may set it: an unknown one fails the workflow task for ever. So
+`prepare` finds out which exist, and a run sets only those. A run that began before an attribute was created goes on
+without it.
 """
 
 from collections.abc import Mapping
@@ -43,9 +44,9 @@ Value = str | int | float | None
 class SearchAttributes:
     """The attributes of one run. `names` are those that its namespace has; with none, nothing is ever set.
 
-    Every write is an event of the history, so a write carries only what differs from what the run has, and there is
-    one when status or phase changes, when the run begins or ceases to need a person, and otherwise at most every ten
-    seconds, in a task that starts nodes anyway: only the time of such a task is the same when it is replayed.
+    Every write is an event of the history, so a write carries only changes. There is one when status or phase changes,
+    and when the run begins or stops needing a person. Otherwise there is one at most every ten seconds, in a task that
+    starts nodes anyway.
     """
 
     names: tuple[str, ...] = ()
@@ -63,7 +64,7 @@ class SearchAttributes:
         started: int = 0,
         blocked_children: Mapping[int, SubagentView] | None = None,
     ) -> None:
-        """Write what is due. `started` counts the starts of nodes so far."""
+        """Write what is due. `started` counts the nodes started so far."""
         if not self.names:
             return
         open_ = status in ("running", "blocked")
@@ -88,13 +89,14 @@ class SearchAttributes:
 
     @property
     def open_deps(self) -> str:
-        """What the board says when the namespace lacks attributes; empty when it has all."""
+        """Return the board's note about attributes that the namespace lacks; empty if it has all."""
         lacking = [name for name in KEYS if name not in self.names]
         return f"\n\nNot in lists, for the namespace lacks it: {', '.join(lacking)} (`sennit setup`)" if lacking else ""
 
     def _changes(self, values: dict[str, Value]) -> list[SearchAttributeUpdate[Any]]:
-        """Return what differs from the run's attributes: those it has set, carried on, or was started with by a copied
-        form. A number it does not have yet counts as zero."""
+        """Return what differs from the run's attributes: those it has set, continued with, or got from a copied start
+        form. An absent number counts as zero.
+        """
         has = workflow.info().typed_search_attributes
         changes: list[SearchAttributeUpdate[Any]] = []
         for name, value in values.items():

@@ -43,7 +43,7 @@ Out = TypeVar("Out", bound=BaseModel)
 
 @dataclass(slots=True)
 class RunSetup:
-    """How a run gets its plan, and more of it. `phase` and `spent` may be read while it goes on."""
+    """Gets a run its plan, and later additions to it. `phase` and `spent` may be read meanwhile."""
 
     run_prefix: str
     phase: str = "preparing"
@@ -54,7 +54,7 @@ class RunSetup:
     calls: dict[str, int] = field(default_factory=dict)
 
     async def load(self, carry: ContinuedState) -> CheckResult:
-        """Return the plan that the last run of the chain worked on."""
+        """Return the plan that the previous run of the chain worked on."""
         self.run_context, self.spent, self.attributes.names = carry.run_context, carry.usage, carry.attributes
         return await self._do(LOAD_PLAN, LoadCall(run=self.run_prefix, plan=carry.plan), "load the plan")
 
@@ -68,8 +68,8 @@ class RunSetup:
         return prepared
 
     async def ask(self, prepared: PreparedRun, check: Callable[[str], Awaitable[CheckResult]]) -> CheckResult:
-        """Return a planner's plan, checked. Its problems go back to it at most twice, unless it writes no text that
-        could be mended, or the same plan again.
+        """Return a planner's plan, checked. Its problems go back to the planner at most twice, unless it writes no text
+        that it could correct, or repeats the same plan.
 
         Raises ApplicationError of type PlannerFailed.
         """
@@ -105,9 +105,9 @@ class RunSetup:
         return await self._do(CHECK_PLAN, call, "check the plan")
 
     async def conclude(self, state: RunState, plan: str, inline: tuple[Any, str] | None) -> Conclusion:
-        """Return the answer: from the last node's own reply when that is all of it, else bound from the store.
+        """Return the answer: the last node's reply if that is the whole answer, else bound from the store.
 
-        `inline` is (value, digest) of the answering node as this run remembers it.
+        `inline` is the (value, digest) of the answering node that this run remembers.
         """
         nodes = state.graph.execution_plan.answer
         refs = {state.path(node): state.digest[node] or "" for node in nodes if state.status[node] == SUCCEEDED}
@@ -120,7 +120,7 @@ class RunSetup:
     async def _do(
         self, call: Call[In, Out], given: In, summary: str, *, queue: str = TOOLS, beats: bool = False
     ) -> Out:
-        """Run one of the run's own activities. Its failure is the run's, with the same type and sentence."""
+        """Run one activity of the run itself. Its failure fails the run, with the same type and message."""
         times = self.calls[call.name] = self.calls.get(call.name, 0) + 1
         name = f"run:{call.name}" if times == 1 else f"run:{call.name}~{times}"
         options = as_keywords(service_options(summary, queue=queue, beats=beats))
@@ -139,7 +139,7 @@ class RunSetup:
 
 
 def parse_input(request: Any, *more: Any) -> tuple[RunRequest | None, str]:
-    """Return the request in a run's input, or why it is none. A state of another chain of runs is taken out of it."""
+    """Return the request in a run's input, or why it is not one. The state of another chain of runs is dropped."""
     try:
         parsed = parse_request(request, *more)
     except InvalidRequest as error:
@@ -160,7 +160,7 @@ def raise_if_invalid(checked: CheckResult, otherwise: str = "InvalidPlan", prefi
 
 
 def with_usage(error: ApplicationError, spent: Usage) -> ApplicationError:
-    """Return a run's failure with what the run has used: who started it as a sub-agent pays for it."""
+    """Return a run's failure with the run's usage, which is charged to a parent run."""
     details = ({"usage": UsageReport.of(spent).model_dump()},) if any(spent) else ()
     return ApplicationError(error.message, *error.details, *details, type=error.type, non_retryable=error.non_retryable)
 

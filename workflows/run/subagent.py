@@ -19,11 +19,12 @@ DEEPEST = 3
 async def run_subagent(
     call: NodeCall, name: str, ident: str, options: Options, given: dict[str, Any], subagents: SubagentStatus
 ) -> GroupReply:
-    """Bind the goal, run the child, keep its answer as the node's output. Raises what failed of these.
+    """Bind the goal, run the child, and store its answer as the node's output. Raises the error of the step that
+    failed.
 
     The child is `<parent id>.<name>`; the activities around it have the id `ident`. It ends `partial` where it would
-    park, and is asked to cancel when its parent ends.
-    Its request has the fields `given`, and no more of its budget than they leave.
+    park, and is asked to cancel when its parent ends. Its request has the fields `given`, and no larger budget than
+    they allow.
     """
     if given["depth"] > DEEPEST:
         raise ApplicationError(f"sub-agents are {DEEPEST} deep already", type="TooDeep", non_retryable=True)
@@ -58,7 +59,7 @@ async def run_subagent(
 
 
 def inherited(request: RunRequest) -> dict[str, Any]:
-    """Return the fields of a sub-agent's request that come from its parent's."""
+    """Return the fields of a sub-agent's request that come from its parent's request."""
     given = {"tenant": request.tenant or None, "approve_replans_above": request.approve_replans_above}
     known = {name: value for name, value in given.items() if value is not None}
     return {"depth": request.depth + 1, "max_replans": request.max_replans, **known}
@@ -69,6 +70,6 @@ def _tighter(asked: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kept(report: Any) -> dict[str, Any]:
-    """Return of a child's report what its parent keeps."""
+    """Return the part of a child's report that its parent keeps."""
     kept = ("answer", "status", "evidence", "usage", "problem", "id")
     return {name: report.get(name) for name in kept} if isinstance(report, dict) else {"answer": None}

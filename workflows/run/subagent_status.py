@@ -1,4 +1,4 @@
-"""Passes on what sub-agents wait for, from each run to its parent, so that the root shows all that needs a person."""
+"""Reports what sub-agents wait for from each run to its parent, so that the root shows all of it."""
 
 import asyncio
 import hashlib
@@ -20,14 +20,14 @@ FIRST_EVENTS = 3
 
 
 class SubagentStatus:
-    """One run's place between its sub-agents and its parent. `wake` is called when there is something new.
+    """One run's link between its sub-agents and its parent. `wake` is called when there is news.
 
-    A sub-agent tells its parent when what it waits for changes, one signal at a time, so that none overtakes another;
-    a run with one under way does not continue as new. `last_reported` is the mark of the last report, "" for an empty
-    one, None when it is not known. A report to a parent that is over is dropped.
+    A sub-agent reports to its parent when what it waits for changes, one signal at a time, so that none overtakes
+    another. A run does not continue as new while it sends one. `last_reported` is the mark of the last report: "" for
+    an empty one, None if it is not known. A report to a parent that has ended is dropped.
 
-    A report counts while its sub-agent runs: that of the node's present generation, and of the chain of runs that was
-    started for it. It is kept before that too, because a reset may bring it early.
+    A report counts while its sub-agent runs: it must come from the node's present generation, and from the chain of
+    runs that was started for it. An earlier report is kept too, because after a reset it may come early.
     """
 
     def __init__(self, wake: Callable[[], None], last_reported: str = "") -> None:
@@ -53,7 +53,7 @@ class SubagentStatus:
             self._wake()
 
     def receive(self, request: object = None, *more: object) -> None:
-        """Take what a sub-agent says. Ignores what has another form."""
+        """Take a sub-agent's report. Ignores input of any other form."""
         try:
             view = SubagentView.model_validate(request)
         except ValidationError:
@@ -68,7 +68,7 @@ class SubagentStatus:
         self._wake()
 
     def running(self, state: RunState) -> dict[int, str]:
-        """Return the sub-agents that run now by node, in plan order, each as it is called: `sub`, then `sub~2`."""
+        """Return the running sub-agents by node, in plan order, each by its name: `sub`, then `sub~2`."""
         found = {}
         for name in self._runs:
             unit = state.find(name.partition("~")[0])
@@ -77,19 +77,19 @@ class SubagentStatus:
         return dict(sorted(found.items()))
 
     def blocked_children(self, state: RunState) -> dict[int, SubagentView]:
-        """Return what the sub-agents that run now wait for by their node; those that wait for nothing are left out."""
+        """Return what the running sub-agents wait for, by their nodes. Others are left out."""
         views = {unit: self._views.get(name) for unit, name in self.running(state).items()}
         return {unit: view for unit, view in views.items() if view is not None and view.run == self._runs[view.name]}
 
     def lines(self, state: RunState, run: str) -> dict[int, str]:
-        """Return what there is to say of the sub-agents that nodes of `run` run now, by node."""
+        """Return a line about each running sub-agent of `run`, by its node."""
         names, blocked = self.running(state), self.blocked_children(state)
         return {unit: f"run {run}.{name}{' waits for a person' * (unit in blocked)}" for unit, name in names.items()}
 
     def report(self, state: RunState, status: RunStatus) -> None:
-        """Tell the parent, if there is one, what this run waits for and whether that holds all of it up.
+        """Report to the parent, if there is one, what this run waits for and whether that blocks the whole run.
 
-        A run that is about to continue as new leaves it to the next: only that one starts what is ready.
+        A run that is about to continue as new leaves this to the next run, because only that one starts what is ready.
         """
         info, blocked_children = workflow.info(), self.blocked_children(state)
         leaves = state.draining and not state.running and self.last_reported is not None
@@ -132,7 +132,7 @@ class SubagentStatus:
 
 
 def for_parent(item: BlockedOn, run: str) -> BlockedOn:
-    """Return an item as it is passed on: with the run that asks; what is too long for a signal is only named."""
+    """Return an item as the parent gets it: with the run that asks, and with too long a text left out."""
     item = item if item.run else item.model_copy(update={"run": run})
     if len(item.model_dump_json()) <= ITEM_BYTES:
         return item

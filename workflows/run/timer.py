@@ -1,4 +1,4 @@
-"""The run's one timer: set to the earliest deadline of its state, whatever that is."""
+"""The run's one timer, always set to the earliest deadline of its state."""
 
 import asyncio
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class DeadlineTimer:
             self._timer.cancel()
         self._at, self._timer = due, None
         if due is not None:
-            self._timer = asyncio.create_task(self._ring(due, _named(state, due)))
+            self._timer = asyncio.create_task(self._ring(due, _summary(state, due)))
 
     def _timed_later(self, state: RunState) -> bool:
         """Whether a deadline was set that is not the next: setting the timer anew makes this task's time its own."""
@@ -41,7 +41,7 @@ class DeadlineTimer:
         self._wake()
 
 
-def _named(state: RunState, due: int) -> str:
+def _summary(state: RunState, due: int) -> str:
     """Return what ends at a deadline, for the timeline."""
     unit = next((unit for unit, at in state.deadlines.items() if at == due), PARK)
     ends = {PARK: "the parked run ends", OVERTIME: "the run's time is up"}

@@ -1,4 +1,4 @@
-"""What people do to a run while it goes on: one update each, refused with a sentence or carried out."""
+"""The updates that people send to a run: each is refused with a sentence or carried out."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -14,7 +14,7 @@ from workflows.run.setup import RunSetup
 
 
 class UpdateHandlers:
-    """The updates of a run. Each takes one JSON object of any shape, so that a wrong form cannot wedge the run."""
+    """The updates of a run. Each takes one JSON object of any shape, so that a wrong form cannot block the run."""
 
     _engine: Engine | None
     _setup: RunSetup
@@ -33,8 +33,9 @@ class UpdateHandlers:
         raise InvalidUpdate(f"`{name}` {why}; there are {known}")
 
     def _admit(self, update: Update) -> None:
-        """Refuse what can never be taken. What only comes too early is let through while something may have ended that
-        this task has not come to yet, the start of the run too: `_apply` looks again when it has.
+        """Refuse an update that can never be accepted. One that only comes too early is admitted while something may
+        have ended that this task has not processed yet, the start of the run included: `_apply` checks again after
+        that.
         """
         rejection = self._engine.final_rejection(update) if self._engine is not None else ""
         if rejection:
@@ -43,8 +44,8 @@ class UpdateHandlers:
     async def _apply(self, update: Update) -> str:
         """Apply an admitted update one task later, after everything that ended before it came.
 
-        A replay may put the task that admitted it together with the one before, and would then run this before the
-        ends of nodes which the task before was about.
+        A replay may merge the task that admitted it with the one before. Applied at once, the update would then run
+        before the ends of nodes that the earlier task processed.
         """
         await workflow.sleep(timedelta(milliseconds=1), summary=f"{update.name} after what ended before it")
         engine = self._engine

@@ -1,4 +1,4 @@
-"""Whether an update fits the run as it stands, the event it becomes for the scheduler, and how it is confirmed."""
+"""Whether an update fits the run's state, the scheduler event it becomes, and the sentence that confirms it."""
 
 from dataclasses import dataclass
 
@@ -30,8 +30,8 @@ from workflows.plan.scheduling.retry import repeated
 from workflows.plan.scheduling.state import (
     CANCELLED,
     FAILED,
-    SHOWN,
     SKIPPED,
+    STATUS_NAMES,
     SUCCEEDED,
     WAITING,
     RunState,
@@ -43,7 +43,7 @@ _RETRIABLE = (SUCCEEDED, FAILED, SKIPPED, CANCELLED)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of an update: an `event` with the sentence that confirms it, or a `rejection` that says what could.
+    """The decision on an update: an `event` with the sentence that confirms it, or a `rejection` that says what to do.
 
     A rejection `is_final` if the update never fits this plan, however its nodes end.
     """
@@ -55,7 +55,7 @@ class Verdict:
 
 
 def judge(state: RunState, update: Update) -> Verdict:
-    """Return what becomes of an update now. Pure."""
+    """Return the decision on an update now. Pure."""
     if isinstance(update, Finish):
         return Verdict(StopRequested("partial"), "the run ends now with what there is")
     if isinstance(update, RaiseBudget):
@@ -107,8 +107,8 @@ def _too_early(state: RunState, unit: int, update: NodeUpdate) -> str | None:
         return _retry(state, unit, update)
     if isinstance(update, SkipNode):
         over = status in (SUCCEEDED, SKIPPED, CANCELLED)
-        return f"`{state.path(unit)}` is already {SHOWN[status]}" if over else None
-    return None if status == WAITING else f"`{update.node}` is {SHOWN[status]}; it does not wait for anybody"
+        return f"`{state.path(unit)}` is already {STATUS_NAMES[status]}" if over else None
+    return None if status == WAITING else f"`{update.node}` is {STATUS_NAMES[status]}; it does not wait for anybody"
 
 
 def _retry(state: RunState, unit: int, update: RetryNode) -> str | None:
@@ -116,7 +116,7 @@ def _retry(state: RunState, unit: int, update: RetryNode) -> str | None:
     if unit in state.expansion_requests and status == WAITING:
         return f"`{update.node}` asks for more nodes; reject asks its model again, approve adds them"
     if status not in _RETRIABLE:
-        return f"`{update.node}` is {SHOWN[status]}; only a node that has ended can be run again"
+        return f"`{update.node}` is {STATUS_NAMES[status]}; only a node that has ended can be run again"
     if not update.repeat_effect and (writes := repeated(state, unit)):
         names = ", ".join(state.path(node) for node in writes[:5])
         return f'this may repeat what {names} wrote; add "repeat_effect": true if that is right'
@@ -139,7 +139,7 @@ def _event(state: RunState, unit: int, update: NodeUpdate) -> tuple[Event, str]:
     if isinstance(update, RetryNode):
         return RetryRequested(unit), f"{name} runs again"
     if isinstance(update, SkipNode):
-        return SkipRequested(unit), f"{name} is given up"
+        return SkipRequested(unit), f"{name} is skipped"
     if isinstance(update, Answer):
         return GateAnswered(unit, update.value), f"{name} is answered"
     approved, reason = isinstance(update, Approve), update.reason if isinstance(update, Reject) else ""

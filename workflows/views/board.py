@@ -19,7 +19,7 @@ from workflows.drawing.text import clip_name, plain
 from workflows.messages.views import BlockedOn, SubagentView
 from workflows.plan.compile.graph import Graph
 from workflows.plan.language.limits import duration_text
-from workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, SHOWN, RunState
+from workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, STATUS_NAMES, RunState
 from workflows.views.report import blocked_on, error_of, visible_units
 
 USUAL_BYTES = 7_900
@@ -107,11 +107,11 @@ def sent_bytes(text: str) -> int:
 
 def _status(state: RunState, unit: int) -> str:
     status = state.status[unit]
-    return "blocked" if status == BLOCKED and not state.ended else SHOWN[status]
+    return "blocked" if status == BLOCKED and not state.ended else STATUS_NAMES[status]
 
 
 def _head(run: str, title: str, counts: dict[str, int]) -> list[str]:
-    ended = sum(counts.get(SHOWN[status], 0) for status in ENDED)
+    ended = sum(counts.get(STATUS_NAMES[status], 0) for status in ENDED)
     total = sum(counts.values())
     parts = [f"{ended:,} of {total:,} node{'s' * (total != 1)} ended"]
     name = quote(run, safe="")

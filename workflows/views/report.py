@@ -12,7 +12,7 @@ from workflows.messages.views import MOST_PASSED_ON, BlockedOn, NodeView, Subage
 from workflows.plan.language.limits import Limits, limit_fields
 from workflows.plan.scheduling.budget import Budget, ledger
 from workflows.plan.scheduling.events import ExpansionRequest
-from workflows.plan.scheduling.state import SHOWN, WAITING, RunState
+from workflows.plan.scheduling.state import STATUS_NAMES, WAITING, RunState
 from workflows.plan.scheduling.termination import blocking_failures
 
 REPORT_BYTES = 700_000
@@ -41,7 +41,7 @@ def kind_of(state: RunState, unit: int) -> str:
 def error_of(state: RunState, unit: int) -> str | None:
     """Return why a unit did not succeed, or None."""
     note = state.notes.get(unit)
-    if note is None or SHOWN[state.status[unit]] not in ("failed", "skipped", "cancelled"):
+    if note is None or STATUS_NAMES[state.status[unit]] not in ("failed", "skipped", "cancelled"):
         return None
     return _cut(f"{note[0]}: {note[1]}", ERROR_CHARACTERS)
 
@@ -54,7 +54,7 @@ def _fields(state: RunState, unit: int) -> dict[str, object]:
     return {
         "id": state.path(unit),
         "kind": kind_of(state, unit),
-        "status": SHOWN[state.status[unit]],
+        "status": STATUS_NAMES[state.status[unit]],
         "attempts": state.attempts[unit],
         "duration_ms": state.millis[unit] if state.attempts[unit] else None,
         "error": error_of(state, unit),
@@ -68,7 +68,7 @@ def view_of(state: RunState, unit: int, reply: NodeReply | None, agent: str = ""
     """
     spec = state.spec_of(unit)
     needs = (*spec.inputs, *state.graph.deps[state.node_of(unit)])
-    is_running = SHOWN[state.status[unit]] == "running"
+    is_running = STATUS_NAMES[state.status[unit]] == "running"
     return NodeView(
         **_fields(state, unit),
         summary=spec.summary,
@@ -105,9 +105,9 @@ def report_lines(state: RunState) -> tuple[tuple[NodeLine, ...], int]:
 
 def counts(state: RunState) -> dict[str, int]:
     """Return how many visible units have each status, in a fixed order."""
-    found = dict.fromkeys(dict.fromkeys(SHOWN), 0)
+    found = dict.fromkeys(dict.fromkeys(STATUS_NAMES), 0)
     for unit in visible_units(state):
-        found[SHOWN[state.status[unit]]] += 1
+        found[STATUS_NAMES[state.status[unit]]] += 1
     return {status: count for status, count in found.items() if count}
 
 
@@ -150,8 +150,8 @@ def _replan_question(request: ExpansionRequest) -> str:
     """Return what a person is asked about a replan. The number of nodes comes first: boards cut long questions."""
     count = f"{request.nodes:,} more nodes" if request.nodes != 1 else "1 more node"
     cost = f", about {request.tokens:,} tokens" if request.tokens else ""
-    left = request.nodes - len(request.shown)
-    names = "; ".join([*request.shown, *([f"and {left:,} more"] if left > 0 else [])])
+    left = request.nodes - len(request.summaries)
+    names = "; ".join([*request.summaries, *([f"and {left:,} more"] if left > 0 else [])])
     return f"may it add {count}{cost}? {request.why}: {names}"
 
 

@@ -26,7 +26,7 @@ from workflows.plan.scheduling.events import (
     TimeAdvanced,
 )
 from workflows.plan.scheduling.snapshot import dump, load
-from workflows.plan.scheduling.state import AWAITING_FALLBACK, BLOCKED, EXPANDED, SHOWN, WAITING, RunState
+from workflows.plan.scheduling.state import AWAITING_FALLBACK, BLOCKED, EXPANDED, STATUS_NAMES, WAITING, RunState
 from workflows.plan.scheduling.step import step
 from workflows.plan.scheduling.termination import blocking_failures
 
@@ -183,7 +183,7 @@ class Play:
     def status(self, name: str) -> str:
         """Return a unit's status; `blocked`, `delegated` and `opened` by their own names."""
         status = self.state.status[self.unit(name)]
-        return STATUSES.get(status, SHOWN[status])
+        return STATUSES.get(status, STATUS_NAMES[status])
 
     def note(self, name: str) -> tuple[str, str]:
         """Return a unit's error or reason."""

@@ -125,7 +125,7 @@ async def test_the_board_shows_that_the_last_of_many_waits(begin: Start, model_s
     assert asked(view) == [f"{name}.g" for name in names]
     drawn = await board(handle)
     assert "**blocked**" in drawn
-    assert "and 1 more: query `plan` tells all" in drawn
+    assert "and 1 more: the query `plan` lists them all" in drawn
     await listed(handle, "blocked", "gate sub0.g and 6 more")
     assert (await handle.query("node", {"node": "sub6"}))["preview"] == f"run {handle.id}.sub6 waits for a person"
 

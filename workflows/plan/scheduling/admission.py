@@ -56,7 +56,7 @@ def wait(state: RunState, node: int) -> None:
 
 
 def clock(state: RunState, node: int) -> None:
-    """Set the deadlines of the joins that a node feeds: they count from the first input that starts or waits."""
+    """Set the deadlines of the joins that read this node. They count from the first input that starts or waits."""
     for join in state.graph.timed[node]:
         open_still = state.status[join] in (PENDING, BLOCKED) and not state.queued[join]
         if open_still and join not in state.deadlines and not state.past_deadline.get(join):
@@ -64,7 +64,7 @@ def clock(state: RunState, node: int) -> None:
 
 
 def expire(state: RunState, join: int) -> None:
-    """Let a join's deadline pass: it closes with what is there or fails, now or as soon as it is admitted."""
+    """A join's deadline has passed: it closes with the inputs it has or fails, now or as soon as it is admitted."""
     if state.status[join] in (PENDING, BLOCKED) and not state.queued[join]:
         state.past_deadline[join] = True
         if state.awaiting_inputs[join]:
@@ -124,7 +124,7 @@ def gather(state: RunState, node: int) -> None:
 
 
 def _length(state: RunState, node: int) -> int | str:
-    """Return how many items the map has, or the sentence why it cannot open."""
+    """Return how many items the map has, or why it cannot open."""
     spec = state.graph.specs[node]
     if spec.over is None:
         count = spec.length
@@ -144,7 +144,7 @@ def _length(state: RunState, node: int) -> int | str:
 
 
 def append_items(state: RunState, node: int, count: int) -> range:
-    """Append one unit an item, in the map's generation, and return them."""
+    """Append one unit for each item, in the map's generation, and return them."""
     first = len(state.status)
     state.status += [PENDING] * count
     state.generation += [state.generation[node]] * count

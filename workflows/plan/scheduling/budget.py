@@ -1,8 +1,8 @@
-"""What a run may spend, and how fast: tokens, money, model calls, nodes, and the calls a provider takes in a minute.
+"""Limits on tokens, money, model calls, nodes and the calls that a provider takes in a minute.
 
-Amounts are reserved before a start and settled after it, for all branches. A start is allowed when its estimate fits
-beside what is spent and reserved, or when nothing is reserved and the limit is not reached yet: so a wrong guess never
-stalls a run, and it overshoots by one call at most.
+A start reserves its estimate, and its end books what it used, in all branches. A start is allowed if its estimate fits
+beside what is spent and reserved, or if nothing is reserved and the limit is not reached yet. A wrong estimate
+therefore never stalls a run, and a run exceeds a limit by one call at most.
 """
 
 from dataclasses import astuple, dataclass, field, fields, replace
@@ -31,7 +31,7 @@ class Amounts:
 
 @dataclass(slots=True)
 class Budget:
-    """Limits by the names of `Amounts`, what is spent, and what each unit under way has reserved."""
+    """The limits by the names of `Amounts`, what is spent, and what each running unit has reserved."""
 
     limits: dict[str, int] = field(default_factory=dict)
     spent: Amounts = field(default_factory=Amounts)
@@ -39,8 +39,8 @@ class Budget:
     held: Amounts = field(default_factory=Amounts)
 
     def estimate(self, tokens: int, *, model: bool, price: int = 0) -> Amounts:
-        """Return what one start is expected to take: `tokens` of the plan, else the mean of the calls so far; its cost
-        is that mean, or until one has cost something what so many tokens do at this price for a million.
+        """Return what one start is expected to use: the plan's `tokens`, or the mean of the calls so far. The cost is
+        the mean so far. While no call has cost anything, it is these tokens at `price` for a million.
         """
         if not model:
             return Amounts(tokens=tokens, nodes=1)
@@ -62,21 +62,21 @@ class Budget:
         return used + held + wanted > limit and (held > 0 or used >= limit)
 
     def reserve(self, unit: int, wanted: Amounts) -> None:
-        """Set the estimate of a start aside."""
+        """Reserve the estimate of a start."""
         self.reserved[unit] = wanted
         self.held.add(wanted)
 
     def settle(self, unit: int, used: Amounts | None) -> None:
-        """A start has ended: book what it used, or all it had reserved where nobody knows."""
+        """Book what an ended start used, or all that it had reserved if its usage is not known."""
         wanted = self.reserved.pop(unit, None)
         if wanted is not None:
             self.held.add(wanted, -1)
             self.spent.add(used if used is not None else wanted)
 
     def share(self, unit: int, parts: int) -> dict[str, int]:
-        """Set aside for a sub-agent the tokens it has reserved, and one of `parts` equal parts of what else is left.
+        """Reserve a sub-agent's part: the tokens of its estimate, and one of `parts` equal parts of every other limit.
 
-        Returns its limits by name. What it does not use is free again when it has settled.
+        Returns its limits by name. What it does not use becomes free when it settles.
         """
         own = self.reserved.get(unit, Amounts())
         limits = {}
@@ -88,7 +88,9 @@ class Budget:
         return limits
 
     def rest(self, unit: int) -> dict[str, int]:
-        """Return what each limit has left for a unit under way: also what it has reserved, not what others have."""
+        """Return what a running unit may still use of each limit: what it has reserved itself, but not what others
+        have.
+        """
         own = self.reserved.get(unit, Amounts())
         used = {name: getattr(self.spent, name) + getattr(self.held, name) for name in self.limits}
         return {name: max(0, limit - used[name] + getattr(own, name)) for name, limit in self.limits.items()}
@@ -112,7 +114,7 @@ class Budget:
 
 
 def ledger(budget: Budget | None) -> dict[str, dict[str, Any]]:
-    """Return limit, spent and reserved of every amount a run counts, for people; `cost` is in dollars."""
+    """Return the limit, the spent and the reserved amount of all that a run counts. `cost` is in dollars."""
     if budget is None:
         return {}
     return {name: _row(budget, name) for name in ("tokens", "cost", "calls", "nodes")}
@@ -131,7 +133,7 @@ def _row(budget: Budget, name: str) -> dict[str, Any]:
 class Rate:
     """A provider takes `limit` calls a minute. `running` nodes call it now; the `ended` nodes so far made `calls`.
 
-    `waiting` is a heap of ready units as (priority, rank, unit), of which some may have been called off.
+    `waiting` is a heap of ready units as (priority, rank, unit). Some of them may have been cancelled.
     """
 
     limit: int
@@ -142,8 +144,8 @@ class Rate:
 
     @property
     def room(self) -> int:
-        """How many more nodes may start: the rate over the calls that a node makes, one or the mean so far, and one at
-        least, so that a run never stands still.
+        """How many more nodes may start: the rate divided by the calls a node makes (the mean so far, or one). At least
+        one, so that a run never stalls.
         """
         most = self.limit * self.ended // self.calls if self.calls > self.ended else self.limit
         return max(1, most) - self.running

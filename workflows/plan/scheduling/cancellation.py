@@ -3,35 +3,35 @@
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
-from workflows.plan.scheduling.completion import call_off, live
+from workflows.plan.scheduling.completion import cancel, live
 from workflows.plan.scheduling.state import AWAITING_FALLBACK, BLOCKED, CANCELLED, FAILED, PENDING, SKIPPED, RunState
 
 _DECIDED = ("NotNeeded", "the join it feeds is already decided")
-_GIVEN_UP = ("NotNeeded", "what it was for was given up")
+_CONSUMER_SKIPPED = ("NotNeeded", "the node that needed it was skipped")
 
 
 def cancel_unneeded(state: RunState, join: int) -> None:
     """Cancel the live inputs of a decided join that nobody else needs, and what only they needed."""
-    _call_off(state, {join: True}, state.graph.specs[join].inputs, _DECIDED)
+    _cancel(state, {join: True}, state.graph.specs[join].inputs, _DECIDED)
 
 
-def cancel_calls(state: RunState, given_up: list[int]) -> None:
-    """Cancel what only the fallback nodes among `given_up` needed, such as the calls of a tool loop."""
+def cancel_calls(state: RunState, skipped: list[int]) -> None:
+    """Cancel what only the fallback nodes among `skipped` needed, such as the calls of a tool loop."""
     graph = state.graph
-    gone = [node for node in given_up if node in graph.fallback_for]
-    wants = [other for node in gone for other in (*graph.deps[node], *graph.specs[node].inputs)]
-    _call_off(state, dict.fromkeys(given_up, True), wants, _GIVEN_UP)
+    fallbacks = [node for node in skipped if node in graph.fallback_for]
+    needed = [other for node in fallbacks for other in (*graph.deps[node], *graph.specs[node].inputs)]
+    _cancel(state, dict.fromkeys(skipped, True), needed, _CONSUMER_SKIPPED)
 
 
-def _call_off(state: RunState, off: dict[int, bool], wants: Iterable[int], note: tuple[str, str]) -> None:
-    """Call off of `wants` what nobody wants who is not `off`, and what only that wanted.
+def _cancel(state: RunState, off: dict[int, bool], nodes: Iterable[int], note: tuple[str, str]) -> None:
+    """Cancel those of `nodes` that nothing outside `off` needs, and then what only they needed.
 
-    Consumers come before what they consume, so each node is looked at once, when all who might want it are known.
-    What is blocked has nothing to call off, but does not want anything either.
+    Consumers come before what they consume, so each node is visited once, when all its consumers are decided. A blocked
+    node has nothing to cancel, but no longer needs anything either.
     """
     graph = state.graph
     heap: list[tuple[int, int]] = []
-    for node in wants:
+    for node in nodes:
         if _open(state, node):
             heappush(heap, (-graph.place[node], node))
     while heap:
@@ -41,7 +41,7 @@ def _call_off(state: RunState, off: dict[int, bool], wants: Iterable[int], note:
         gone = with_fallbacks(state, node)
         off |= dict.fromkeys(gone, True)
         if state.status[node] != BLOCKED:
-            call_off(state, node, CANCELLED, note)
+            cancel(state, node, CANCELLED, note)
         for here in gone:
             spec = graph.specs[here]
             for other in (*graph.deps[here], *spec.inputs, *([spec.instead] if spec.instead >= 0 else [])):
@@ -50,7 +50,7 @@ def _call_off(state: RunState, off: dict[int, bool], wants: Iterable[int], note:
 
 
 def with_fallbacks(state: RunState, node: int) -> list[int]:
-    """Return a node with the fallback node whose end it waits for, and that one's own: they are called off together."""
+    """Return a node, the fallback it waits for, the fallback of that one, and so on: they are cancelled together."""
     found = [node]
     while state.status[found[-1]] == AWAITING_FALLBACK:
         found.append(state.graph.specs[found[-1]].instead)
@@ -62,9 +62,9 @@ def _open(state: RunState, node: int) -> bool:
 
 
 def wanted(state: RunState, node: int, off: dict[int, bool]) -> bool:
-    """Whether the answer, or anybody not in `off`, has use for what a node may yet give.
+    """Whether the answer, or a node that is not in `off`, still needs the output of this node.
 
-    A consumer that succeeded has: the node runs again for it.
+    A consumer that has succeeded needs it, because the node runs again for that consumer.
     """
     graph = state.graph
     if node in graph.answers:

@@ -1,7 +1,7 @@
-"""How a unit ends: with a value, without one, by its `on_error`, or called off. Nothing here looks at other units.
+"""How a unit ends: with a value, without one, by its `on_error`, or cancelled. Nothing here looks at other units.
 
-What an end means for others goes through the work list (`propagation.py`), never through recursion, so that a chain of
-thousands of skips costs no stack and the order is explicit: first in, first out.
+The effects on other units go through the work list (`propagation.py`) and never through recursion. A chain of thousands
+of skips costs no stack, and the order is explicit: first in, first out.
 """
 
 from workflows.plan.scheduling import ready
@@ -24,12 +24,12 @@ NOT_NEEDED = ("NotNeeded", "it is the fallback of a node that did not fail")
 
 
 def live(status: int) -> bool:
-    """Whether a unit still does or may do something that can be called off."""
+    """Whether a unit runs or may still run, so that it can be cancelled."""
     return status in (PENDING, RUNNING, WAITING, AWAITING_FALLBACK, EXPANDED)
 
 
 def complete(state: RunState, unit: int, outcome: Outcome) -> None:
-    """Take the outcome of a unit that no longer runs."""
+    """Take the outcome of a unit that has stopped running."""
     state.expansion_requests.pop(unit, None)
     if outcome.expansion_request is not None:
         _hold(state, unit, outcome, outcome.expansion_request)
@@ -49,7 +49,7 @@ def complete(state: RunState, unit: int, outcome: Outcome) -> None:
 
 
 def _hold(state: RunState, unit: int, outcome: Outcome, request: ExpansionRequest) -> None:
-    """Ask a person about the nodes that a model wants to add, and keep what it takes to go on without another call."""
+    """Ask a person about the nodes that a model wants to add, and keep what is needed to continue without a call."""
     state.expansion_requests[unit] = request
     state.size[unit] = outcome.size
     if outcome.facts:
@@ -69,7 +69,7 @@ def succeed(state: RunState, unit: int, outcome: Outcome) -> None:
 
 
 def fail(state: RunState, unit: int, kind: str, message: str, *, derived: bool = False) -> None:
-    """The unit has failed for ok: do what its `on_error` says. `derived`: only because of what it depends on."""
+    """Fail a unit for good and do what its `on_error` says. `derived`: it failed only because of a dependency."""
     spec = state.spec_of(unit)
     item = state.is_item(unit)
     state.notes[unit] = (kind, message)
@@ -101,7 +101,7 @@ def end_without_value(state: RunState, unit: int, status: int, note: tuple[str, 
 
 
 def put_back(state: RunState, unit: int) -> None:
-    """A unit that ran is to be started again, alone."""
+    """Queue a unit that ran, so that it starts again, alone."""
     state.status[unit] = PENDING
     if state.is_item(unit):
         if supplied(state, state.node_of(unit)):
@@ -113,7 +113,7 @@ def put_back(state: RunState, unit: int) -> None:
 
 
 def supplied(state: RunState, node: int) -> bool:
-    """Whether an open map's items may start: not while something the map needs is being run again."""
+    """Whether an open map's items may start: not while a node that the map needs is running again."""
     needs = state.graph.specs[node].needs
     return state.status[node] == EXPANDED and all(state.status[need] == SUCCEEDED for need in needs)
 
@@ -127,7 +127,7 @@ def resume(state: RunState, node: int) -> None:
 
 
 def ungroup(state: RunState, group: int) -> None:
-    """The group no longer starts as one: its members go their own ways."""
+    """Have the members of a group start one by one."""
     if state.ungrouped[group]:
         return
     state.ungrouped[group] = True
@@ -138,8 +138,8 @@ def ungroup(state: RunState, group: int) -> None:
             state.mark(member)
 
 
-def call_off(state: RunState, unit: int, status: int, note: tuple[str, str]) -> None:
-    """End a live unit with what runs for it, a map's items or a fallback node; late results will be ignored."""
+def cancel(state: RunState, unit: int, status: int, note: tuple[str, str]) -> None:
+    """End a live unit and what runs for it: a map's items, or a fallback node. Later results are ignored."""
     stack = [unit]
     while stack:
         here = stack.pop()
@@ -159,9 +159,10 @@ def call_off(state: RunState, unit: int, status: int, note: tuple[str, str]) -> 
 
 
 def skip_blocked(state: RunState, node: int, note: tuple[str, str] | None = None) -> None:
-    """A blocked or failed node ends for ok, and what is blocked behind it: no repair can help them any more.
+    """End a blocked or failed node for good, and everything that is blocked behind it: no repair can help them any
+    more.
 
-    They counted as ended without a value before, so nobody has to count again.
+    They counted as ended without a value before, so nothing is counted again.
     """
     stack = [node]
     while stack:
@@ -179,7 +180,7 @@ def skip_blocked(state: RunState, node: int, note: tuple[str, str] | None = None
 
 
 def not_needed(state: RunState, fallback: int, blocked: list[int]) -> None:
-    """Skip a fallback whose node did not fail; one that is blocked goes to `blocked`, to end without being counted."""
+    """Skip a fallback whose node did not fail. A blocked one is added to `blocked`, to end without being counted."""
     if fallback < 0:
         return
     if state.status[fallback] == BLOCKED:

@@ -11,27 +11,27 @@ EndStatus = Literal["done", "partial", "failed", "cancelled"]
 
 @dataclass(slots=True)
 class ExpansionRequest:
-    """What a model asks to add to the plan, checked, where that needs a person's approval.
+    """What a model asks to add to the plan. It has been checked and waits for a person's approval.
 
-    `digest` names the request; `nodes` counts what it adds, a map with all the items that it may have. `why`, the
-    summaries of the first few in `shown` and the `tokens` they are forecast to take are for the person.
+    `digest` names the request. `nodes` counts what it adds; a map counts with all the items it may have. The person
+    sees `why`, the first few `summaries`, and the forecast of `tokens`.
     """
 
     digest: str
     nodes: int
     why: str = ""
-    shown: tuple[str, ...] = ()
+    summaries: tuple[str, ...] = ()
     tokens: int = 0
     approved: bool = False
 
 
 @dataclass(slots=True)
 class Outcome:
-    """How an attempt series of one node ended: `digest` names its output, or `error` is (type, message).
+    """How one node ended, after all its attempts: `digest` names its output, or `error` is (type, message).
 
-    `again` puts a group's member back to be started alone; `skipped` says that its condition was false. `usage` is what
-    it used, None when nobody knows. `delegated` leaves the node's end to its fallback. With an `expansion_request` the
-    node waits for a person's approval. `objections` say what was wrong with its last request when it starts `again`.
+    `again` puts a group's member back, to be started alone; `skipped` says that its condition was false. `usage` is
+    None when it is not known. `delegated` leaves the node's end to its fallback. With an `expansion_request` the node
+    waits for a person's approval. When it starts `again`, `objections` say what was wrong with its last request.
     """
 
     digest: str | None = None
@@ -49,12 +49,12 @@ class Outcome:
 
 @dataclass(slots=True)
 class RunStarted:
-    """The plan is here: admit every node that needs nothing."""
+    """The plan is known: admit every node without dependencies."""
 
 
 @dataclass(slots=True)
 class NodeEnded:
-    """A started unit ended. One whose generation has passed is ignored."""
+    """A started unit ended. Ignored if the unit has a newer generation."""
 
     unit: int
     generation: int
@@ -85,22 +85,22 @@ class ApprovalDecided:
 
 @dataclass(slots=True)
 class RetryRequested:
-    """A person wants a node run again."""
+    """A person asks to run a node again."""
 
     unit: int
 
 
 @dataclass(slots=True)
 class SkipRequested:
-    """A person gives a node up."""
+    """A person skips a node."""
 
     unit: int
 
 
 @dataclass(slots=True)
 class PlanExtended:
-    """The plan has more nodes behind the old ones. `facts` are those of old nodes that only new ones ask for; `more`
-    says that further nodes may come, so that the run neither ends nor parks.
+    """The plan has more nodes after the old ones. `facts` are facts of old nodes that only new nodes ask for. `more`
+    says that further nodes may come, so the run neither ends nor parks.
     """
 
     graph: Graph
@@ -110,21 +110,21 @@ class PlanExtended:
 
 @dataclass(slots=True)
 class BudgetRaised:
-    """New limits of the budget, by name; what has no limit here keeps the one it has."""
+    """New limits of the budget by name; the others stay."""
 
     limits: dict[str, int]
 
 
 @dataclass(slots=True)
 class CostCharged:
-    """Something was spent that no node has: the planner's calls."""
+    """Usage outside the nodes: the planner's calls."""
 
     usage: Usage
 
 
 @dataclass(slots=True)
 class StopRequested:
-    """The run is to end now: `partial` when a person finishes it, `cancelled` when it is cancelled."""
+    """The run is to end now: `partial` if a person finishes it, `cancelled` if it is cancelled."""
 
     status: EndStatus
 
@@ -153,7 +153,7 @@ class Start:
 
 @dataclass(slots=True)
 class Expand:
-    """Add what this unit's request asks for, which a person has approved; it runs until that has settled."""
+    """Add the nodes of this unit's approved request. The unit runs until that has settled."""
 
     unit: int
 

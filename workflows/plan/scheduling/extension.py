@@ -1,9 +1,10 @@
-"""A plan that gets more nodes while its run goes on, and the model's request for so many that a person must approve.
+"""Adds nodes to the plan of a running run, and holds a model's request for many nodes until a person approves it.
 
-What has run keeps its place: the old nodes come first, as they were, and only the units of map items move up.
+The old nodes come first and stay as they were; only the units of map items get higher numbers.
 
-While a request waits, its node has ended its call but not itself. Once approved it runs again without a call: the plan
-may have grown meanwhile, so what it asks for is checked once more. If it is refused, its model is asked again.
+A node whose request waits has ended its call, but has not ended itself. After approval it runs again without a call,
+and the request is checked once more, because the plan may have grown meanwhile. If a person rejects the request, the
+model is asked again.
 """
 
 from collections.abc import Sequence
@@ -17,8 +18,8 @@ from workflows.plan.scheduling.ready import queue, take
 from workflows.plan.scheduling.state import OVERTIME, PENDING, RUNNING, SKIPPED, RunState
 from workflows.plan.scheduling.termination import unpark
 
-SHOWN = 3
-SHOWN_CHARACTERS = 50
+SUMMARIES = 3
+SUMMARY_CHARACTERS = 50
 WHY_CHARACTERS = 120
 
 
@@ -28,7 +29,7 @@ def renumbered(unit: int, old: int, added: int) -> int:
 
 
 def successor(old: RunState, graph: Graph) -> RunState:
-    """Return the state of a run that starts on another plan. What the old one had reserved for what runs is spent."""
+    """Return the state of a run that starts on another plan. What the old plan had reserved counts as spent."""
     state = RunState(graph, window=old.window, park_for=old.park_for)
     state.now, state.on_failure, state.approve_above = old.now, old.on_failure, old.approve_above
     state.rates = {queue: Rate(rate.limit, rate.calls, rate.ended) for queue, rate in old.rates.items()}
@@ -42,7 +43,7 @@ def successor(old: RunState, graph: Graph) -> RunState:
 
 
 def extend(state: RunState, event: PlanExtended) -> None:
-    """Take over a graph whose first nodes are those of the old one, and find out where the new ones stand."""
+    """Take over a longer graph that begins with the old nodes, and work out the status of the new ones."""
     old, new = len(state.graph.specs), len(event.graph.specs)
     was_fallback = [spec.is_fallback for spec in state.graph.specs]
     state.graph = event.graph
@@ -92,7 +93,7 @@ def _move_items(state: RunState, old: int, added: int) -> None:
 
 
 def _hold_again(state: RunState) -> None:
-    """Count the locks anew: a node that came may give some to what runs already."""
+    """Count the locks again: a new node may give locks to what already runs."""
     state.held.clear()
     for unit, status in enumerate(state.status):
         if status == RUNNING:
@@ -100,7 +101,7 @@ def _hold_again(state: RunState) -> None:
 
 
 def _queue_again(state: RunState) -> None:
-    """Order the ready units anew: the critical path is another one now."""
+    """Order the ready units again: the critical path has changed."""
     state.heap.clear()
     state.waiting_locks.clear()
     state.waiting_budget.clear()
@@ -112,10 +113,10 @@ def _queue_again(state: RunState) -> None:
 
 
 def request_of(digest: str, added: Sequence[NodeSpec], why: str, tokens: int) -> ExpansionRequest:
-    """Return the request for the nodes in `added`, as a person is asked about it."""
+    """Return the request for the nodes in `added`, as a person sees it."""
     count = sum(1 + _items(spec) for spec in added)
-    shown = tuple(clipped(spec.summary.rpartition(" <- ")[0] or spec.summary, SHOWN_CHARACTERS) for spec in added)
-    return ExpansionRequest(digest, count, clipped(why, WHY_CHARACTERS), shown[:SHOWN], tokens)
+    summaries = tuple(clipped(spec.summary.rpartition(" <- ")[0] or spec.summary, SUMMARY_CHARACTERS) for spec in added)
+    return ExpansionRequest(digest, count, clipped(why, WHY_CHARACTERS), summaries[:SUMMARIES], tokens)
 
 
 def _items(spec: NodeSpec) -> int:
@@ -126,14 +127,14 @@ def _items(spec: NodeSpec) -> int:
 
 
 def needs_approval(state: RunState, unit: int, request: ExpansionRequest) -> bool:
-    """Whether a person decides on this request of a unit: one that has been approved is not asked about again."""
+    """Whether a person decides on a unit's request. An approved request does not need another approval."""
     return (
         state.approve_above is not None and request.nodes > state.approve_above and unit not in state.expansion_requests
     )
 
 
 def decide(state: RunState, unit: int, reason: str | None) -> None:
-    """A person has approved a waiting request, or refused it for a reason."""
+    """A person has approved a waiting request, or rejected it with a reason."""
     state.waiting -= 1
     request = state.expansion_requests[unit]
     if reason is None:
@@ -143,5 +144,5 @@ def decide(state: RunState, unit: int, reason: str | None) -> None:
         return
     del state.expansion_requests[unit]
     state.facts.pop(unit, None)
-    state.objections[unit] = (f"a person refused these nodes ({request.nodes:,}): {reason or 'no reason was given'}",)
+    state.objections[unit] = (f"a person rejected these nodes ({request.nodes:,}): {reason or 'no reason was given'}",)
     put_back(state, unit)

@@ -57,7 +57,7 @@ def winners(state: RunState, join: int) -> tuple[int, ...]:
 
 
 def reason(state: RunState, join: int) -> str:
-    """Return the sentence for a join that cannot close."""
+    """Return why a join cannot close, as a sentence."""
     spec = state.graph.specs[join]
     lost = [node for node in spec.inputs if state.status[node] != SUCCEEDED and not is_open(state.status[node])]
     names = ", ".join(state.graph.specs[node].id for node in lost[:5]) + (" ..." if len(lost) > 5 else "")

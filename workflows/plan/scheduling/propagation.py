@@ -1,4 +1,4 @@
-"""How one unit's end moves the others: counting, admission, skipping, joins, maps, fallback nodes."""
+"""How one unit's end affects the others: counts, admission, skips, joins, maps, fallback nodes."""
 
 from workflows.plan.scheduling.admission import admit, consider, gather
 from workflows.plan.scheduling.completion import NOT_NEEDED, end_without_value, not_needed, skip_blocked, succeed
@@ -29,7 +29,7 @@ def propagate(state: RunState, unit: int) -> None:
     if state.stale:
         _recount(state, unit)
     else:
-        # joins first: one that closes may call a consumer off before it is admitted
+        # joins first: one that closes may cancel a consumer before it is admitted
         for join in graph.joins[unit]:
             state.open_inputs[join] -= 1
             state.ok_inputs[join] += status == SUCCEEDED
@@ -46,7 +46,7 @@ def propagate(state: RunState, unit: int) -> None:
 
 
 def _recount(state: RunState, unit: int) -> None:
-    """While an edit is on its way through the graph, counts are not to be trusted: work the others out anew."""
+    """Count the other nodes again: while an edit passes through the graph, their counts are not reliable."""
     for node in state.graph.consumers[unit]:
         state.mark(node)
     for join in state.graph.joins[unit]:

@@ -15,9 +15,8 @@ def queue(state: RunState, unit: int) -> None:
 
 
 def may_start(state: RunState, units: tuple[int, ...]) -> bool:
-    """Whether these units may start now; else they wait for what they miss: their provider's rate, a lock, the budget.
-
-    What they are expected to take is then reserved.
+    """Whether these units may start now; if so, reserve what they are expected to use. If not, they wait for what is
+    missing: their provider's rate, a lock or the budget.
     """
     unit = units[0]
     rate = rate_of(state, unit)
@@ -46,17 +45,17 @@ def rate_of(state: RunState, unit: int) -> Rate | None:
 
 
 def _requeue(state: RunState, rate: Rate) -> None:
-    """Queue as many waiting units as there is room for, the first in order."""
+    """Queue as many waiting units as there is room for, in order."""
     moved, last = 0, -1
     while rate.waiting and moved < rate.room:
         unit = heappop(rate.waiting)[2]
-        if state.queued[unit] and unit != last:  # it is there twice when it was called off and came again
+        if state.queued[unit] and unit != last:  # it is there twice if it was cancelled and queued again
             queue(state, unit)
             moved, last = moved + 1, unit
 
 
 def renew(state: RunState, rates: dict[str, Rate]) -> None:
-    """Bound a state by these rates, with what they have seen, and count what runs in it."""
+    """Apply these rates, with what they have counted so far, to a state, and count what runs in it."""
     state.rates = {name: Rate(rate.limit, rate.calls, rate.ended) for name, rate in rates.items()}
     for unit, status in enumerate(state.status if rates else ()):
         rate = rate_of(state, unit) if status == RUNNING else None
@@ -80,7 +79,7 @@ def take(state: RunState, unit: int) -> None:
 
 
 def release(state: RunState, unit: int) -> None:
-    """Give back the slot and the locks of a unit that no longer runs, and let those that waited for one try again.
+    """Free the slot and the locks of a unit that has stopped running, and queue those that waited for a lock.
 
     What it had reserved counts as spent, unless its outcome has settled that.
     """
@@ -104,7 +103,7 @@ def release(state: RunState, unit: int) -> None:
 
 
 def afford(state: RunState, units: tuple[int, ...]) -> bool:
-    """Reserve what a start of these units is expected to take, or let it wait until something is settled or raised."""
+    """Reserve what a start of these units is expected to use, or let it wait until budget is freed or raised."""
     budget = state.budget
     if budget is None:
         return True
@@ -121,7 +120,7 @@ def afford(state: RunState, units: tuple[int, ...]) -> bool:
 
 
 def _estimate(state: RunState, budget: Budget, unit: int) -> Amounts:
-    if unit in state.expansion_requests:  # its call is booked
+    if unit in state.expansion_requests:  # its call is booked already
         return Amounts()
     spec = state.spec_of(unit)
     kind = spec.item_kind if state.is_item(unit) else spec.kind
@@ -129,7 +128,7 @@ def _estimate(state: RunState, budget: Budget, unit: int) -> Amounts:
 
 
 def requeue_unpaid(state: RunState) -> None:
-    """Queue the units again that the budget has held back."""
+    """Queue the units again that wait for budget."""
     waiting, state.waiting_budget = state.waiting_budget, []
     for unit in waiting:
         if state.queued[unit]:

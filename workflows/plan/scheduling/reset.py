@@ -1,7 +1,7 @@
-"""Resets nodes: how a node becomes pending again, and what follows for those behind it.
+"""Resets nodes: makes a node pending again, and follows up on the nodes behind it.
 
-A node that has begun on the old output keeps what it made of it until the new one is known. One that has not is
-*refreshed*: where it stands is worked out anew from what it depends on, after all of that has been.
+A dependent that has started on the old output keeps its own result until the new output is known. A dependent that has
+not started is *refreshed*: its status is worked out again from its dependencies, once all of those are.
 """
 
 from workflows.plan.scheduling import admission, completion, joins, propagation, ready
@@ -15,8 +15,8 @@ from workflows.plan.scheduling.state import (
     FAILED,
     PENDING,
     RUNNING,
-    SHOWN,
     SKIPPED,
+    STATUS_NAMES,
     SUCCEEDED,
     WAITING,
     RunState,
@@ -24,7 +24,7 @@ from workflows.plan.scheduling.state import (
 
 
 def reset(state: RunState, node: int) -> None:
-    """Make a node pending again under a new generation; whoever has not begun on its old output waits."""
+    """Make a node pending again under a new generation. Dependents that have not started on its old output wait."""
     await_fallback_again(state, node)
     _restart(state, node)
     reset_fallback(state, node)
@@ -49,17 +49,17 @@ def _restart(state: RunState, node: int) -> None:
 
 
 def drop_items(state: RunState, node: int) -> None:
-    """Call off a map's items and forget them; the map opens again with new ones."""
+    """Cancel a map's items and forget them; the map opens again with new ones."""
     for item in state.items.pop(node, ()):
         if completion.live(state.status[item]):
-            completion.call_off(state, item, CANCELLED, ("Replaced", "the map runs again"))
+            completion.cancel(state, item, CANCELLED, ("Replaced", "the map runs again"))
         state.digest[item] = None
         state.notes.pop(item, None)
         state.facts.pop(item, None)
 
 
 def reset_fallback(state: RunState, node: int) -> None:
-    """Restart the fallback of a node that runs again, and the fallback's own, if they have begun."""
+    """Restart the fallback of a node that runs again, and that fallback's own fallback, if they have started."""
     fallback = state.graph.specs[node].instead
     while fallback >= 0:
         if has_started(state, fallback):
@@ -68,7 +68,7 @@ def reset_fallback(state: RunState, node: int) -> None:
 
 
 def await_fallback_again(state: RunState, fallback: int) -> None:
-    """Let the node whose fallback runs again wait for it once more."""
+    """Have the node whose fallback runs again wait for it once more."""
     ended = state.status[fallback]
     host = state.graph.fallback_for.get(fallback)
     while host is not None and state.status[host] in (FAILED, SUCCEEDED):
@@ -84,7 +84,7 @@ def await_fallback_again(state: RunState, fallback: int) -> None:
 
 
 def stop(state: RunState, unit: int) -> None:
-    """Cancel a unit's activity, or withdraw its question to a person. What follows is up to the caller."""
+    """Cancel a unit's activity, or withdraw its question to a person. The caller decides what follows."""
     if state.status[unit] == RUNNING:
         ready.release(state, unit)
         state.out.append(Cancel(unit, state.generation[unit]))
@@ -95,7 +95,7 @@ def stop(state: RunState, unit: int) -> None:
 
 
 def withdraw(state: RunState, node: int) -> None:
-    """Take back what a person said of a node that has not begun, because what it would read is in question."""
+    """Withdraw a person's decision about a node that has not started, because the node's inputs may change."""
     if state.status[node] == WAITING:
         stop(state, node)
         state.status[node] = PENDING
@@ -105,7 +105,7 @@ def withdraw(state: RunState, node: int) -> None:
 
 
 def forget(state: RunState, node: int) -> None:
-    """Drop a node's result, but keep how it ended, to compare with the next end."""
+    """Drop a node's result, but keep how it ended, to compare with its next end."""
     if state.status[node] in ENDED or state.status[node] == BLOCKED:
         state.previous_result.setdefault(node, signature(state, node))
     state.generation[node] += 1
@@ -116,15 +116,17 @@ def forget(state: RunState, node: int) -> None:
 
 
 def signature(state: RunState, node: int) -> str:
-    """What others can have seen of a node's end: the digest of its value, or its status and error."""
+    """Return what other nodes can see of a node's end: the digest of its value, or its status and error."""
     status = SKIPPED if state.status[node] == BLOCKED else state.status[node]
     if status == SUCCEEDED:
         return state.digest[node] or ""
-    return f"{SHOWN[status]} {': '.join(state.notes.get(node, ()))}"
+    return f"{STATUS_NAMES[status]} {': '.join(state.notes.get(node, ()))}"
 
 
 def recheck_dependents(state: RunState, node: int) -> None:
-    """Recheck dependents of a reset node that have not begun on its output; hold back pending items of open maps."""
+    """Recheck the dependents of a reset node that have not started on its output, and hold back pending items of open
+    maps.
+    """
     for other in (*state.graph.consumers[node], *state.graph.joins[node]):
         if not has_started(state, other):
             withdraw(state, other)
@@ -137,7 +139,7 @@ def recheck_dependents(state: RunState, node: int) -> None:
 
 
 def has_started(state: RunState, node: int) -> bool:
-    """Whether a node has used, or is using, its inputs, so that only a changed input concerns it."""
+    """Whether a node uses or has used its inputs, so that only a changed input concerns it."""
     status = state.status[node]
     if node in state.inherited_failure:
         return False
@@ -150,7 +152,7 @@ def has_started(state: RunState, node: int) -> bool:
 
 
 def refresh(state: RunState, node: int) -> None:
-    """Work out anew where a node that has not begun stands, from what it depends on."""
+    """Work out the status of a node that has not started again, from its dependencies."""
     group = state.graph.group_of.get(node)
     if group is not None:
         completion.ungroup(state, group)
@@ -171,7 +173,7 @@ def refresh(state: RunState, node: int) -> None:
 
 
 def _standing(state: RunState, node: int) -> int:
-    """Return PENDING, BLOCKED or SKIPPED: what those a node needs have left it."""
+    """Return PENDING, BLOCKED or SKIPPED, according to the dependencies of a node."""
     needs = [state.status[dep] for dep in state.graph.specs[node].needs]
     host = state.graph.fallback_for.get(node)
     by_host = PENDING if host is None else state.status[host]
@@ -181,7 +183,7 @@ def _standing(state: RunState, node: int) -> int:
 
 
 def _count(state: RunState, node: int) -> None:
-    """Count what a node waits for from scratch. A blocked node counts as ended for those who only watch it."""
+    """Count from scratch what a node waits for. A blocked node counts as ended for joins that tolerate failures."""
     spec, hosts = state.graph.specs[node], state.graph.fallback_for
     missing = sum(state.status[dep] not in ENDED for dep in spec.needs)
     missing += sum(joins.is_open(state.status[dep]) for dep in spec.watches)
@@ -192,7 +194,7 @@ def _count(state: RunState, node: int) -> None:
 
 
 def _moved(state: RunState, node: int, before: int, now: int) -> None:
-    """Move a node to another standing: those that saw its old end compare, the others are rechecked."""
+    """Change the status of a node: dependents that saw its old end compare, and the others are rechecked."""
     if before == BLOCKED or before in ENDED:
         state.previous_result.setdefault(node, signature(state, node))
     state.status[node] = now

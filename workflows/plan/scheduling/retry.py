@@ -1,7 +1,7 @@
-"""What a person changes while a run goes on: run a node again, give it up, and what follows from either.
+"""Retries and skips that a person asks for while a run goes on, and what follows from them.
 
-When a node that ran again ends as it did before, nothing else happens; if not, those who read it run again in their
-turn, with a new generation.
+If a retried node ends as it did before, nothing else happens. Otherwise the nodes that read it run again in turn, under
+a new generation.
 """
 
 import re
@@ -35,16 +35,16 @@ _TURN = re.compile(r"(?P<stem>.*t)(?P<number>\d+)\Z")
 
 
 def retry(state: RunState, unit: int) -> None:
-    """Run a unit again, and what was called off above it. Of a map, the items that failed; if none did and the map has,
-    it only gathers them again; else the whole map.
+    """Run a unit again, with the cancelled nodes that it depends on. Of a map, run the failed items again; if no item
+    failed but the map did, gather the items again; else run the whole map again.
 
-    An item takes with it those of its map that were called off.
+    A retried item takes the cancelled items of its map with it.
     """
     node = state.node_of(unit)
     if state.is_item(unit) and unit not in state.items.get(node, ()):
         return
     termination.unpark(state)
-    for other in _called_off_above(state, node):
+    for other in _cancelled_dependencies(state, node):
         reset.reset(state, other)
     items = _lost(state, unit)
     if items:
@@ -63,19 +63,19 @@ def again(state: RunState, unit: int) -> list[int]:
 
 
 def _lost(state: RunState, unit: int) -> list[int]:
-    """Return the items of its map that run again with a unit: an item itself, and those that have no value."""
+    """Return the items of its map that run again with a unit: an item itself, and the items that have no value."""
     lost = (CANCELLED,) if state.is_item(unit) else (FAILED, CANCELLED)
     items = state.items.get(state.node_of(unit), ())
     return [item for item in items if item == unit or state.status[item] in lost]
 
 
 def _did_not_gather(state: RunState, node: int) -> bool:
-    """Whether a map has failed itself, and not for want of a body that only its items can make again."""
+    """Whether a map itself has failed, for another reason than a missing output that only its items can make again."""
     return node in state.notes and state.notes[node][0] != "BodyMissing"
 
 
-def _called_off_above(state: RunState, node: int) -> list[int]:
-    """Return the called-off nodes without which this one could not run."""
+def _cancelled_dependencies(state: RunState, node: int) -> list[int]:
+    """Return the cancelled nodes without which this one could not run."""
     found: dict[int, bool] = {}
     stack = [node]
     while stack:
@@ -110,8 +110,8 @@ def _retry_items(state: RunState, node: int, items: list[int]) -> None:
 
 
 def skip(state: RunState, unit: int) -> None:
-    """Skip a unit that has no value, for ok, and let what is behind it know. With the calls of its tool loop, which
-    nobody else reads.
+    """Skip a unit that has no value, for good, and notify its dependents. The calls of its tool loop, which nothing
+    else reads, are cancelled.
     """
     before, node = state.status[unit], state.node_of(unit)
     if before in (SUCCEEDED, SKIPPED, CANCELLED):
@@ -121,7 +121,7 @@ def skip(state: RunState, unit: int) -> None:
     termination.unpark(state)
     if before not in (FAILED, BLOCKED):
         gone = cancellation.with_fallbacks(state, unit)
-        completion.call_off(state, unit, SKIPPED, _GIVEN_UP)
+        completion.cancel(state, unit, SKIPPED, _GIVEN_UP)
         cancellation.cancel_calls(state, gone)
     elif unit == node:
         state.inherited_failure.pop(unit, None)
@@ -145,7 +145,7 @@ def _gather_again(state: RunState, node: int) -> None:
 
 
 def revise(state: RunState, node: int) -> None:
-    """A node that ran again has ended: whoever read another output of it runs again too."""
+    """A retried node has ended: every node that has read a different output of it runs again too."""
     status = state.status[node]
     if node not in state.previous_result or completion.live(status):
         return
@@ -158,7 +158,7 @@ def revise(state: RunState, node: int) -> None:
 
 
 def _concerns(state: RunState, join: int, node: int) -> bool:
-    """Whether a join that has begun took this input: `first` and `quorum` leave some out."""
+    """Whether a join that has started took this input: `first` and `quorum` leave some out."""
     picky = state.graph.specs[join].policy in ("first", "quorum")
     return not picky or join not in state.chosen or node in state.chosen[join]
 
@@ -179,10 +179,10 @@ def _follow(state: RunState, other: int, same: bool) -> None:
 
 
 def repeated(state: RunState, unit: int) -> list[int]:
-    """Return the nodes that may write again what they wrote if a person has this unit run again, in the order found.
+    """Return the nodes that may repeat a write if a person has this unit run again, in the order found.
 
-    A node writes where its tool or a tool of its sub-agent does; of a map, its items; what a tool loop has called is
-    what its model may call again.
+    A node writes if its tool or a tool of its sub-agent does; a map writes if its items do. The model of a tool loop
+    may repeat every call that it has made.
     """
     node = state.node_of(unit)
     own = [node] if any(_may_have_written(state, each) for each in again(state, unit)) else []
@@ -192,12 +192,12 @@ def repeated(state: RunState, unit: int) -> list[int]:
 
 
 def _units(state: RunState, node: int) -> tuple[int, ...]:
-    """Return what does a node's work: itself, or a map's items."""
+    """Return the units that do a node's work: itself, or a map's items."""
     return tuple(state.items.get(node, ())) if state.graph.specs[node].kind == "map" else (node,)
 
 
 def _may_have_written(state: RunState, unit: int) -> bool:
-    """Whether a unit writes, and has, or does now, or ended so that nobody knows."""
+    """Whether a unit writes, and has run, runs now, or ended without a known outcome."""
     if state.spec_of(unit).effect != "write":
         return False
     status, note = state.status[unit], state.notes.get(unit, ("",))[0]

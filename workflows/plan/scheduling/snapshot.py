@@ -1,7 +1,7 @@
-"""A run's state as one line of text, for the next run of a chain to go on from.
+"""A run's state as one line of text, from which the next run of a chain continues.
 
-Columns compress well and digests do not: a node costs about 30 bytes, so 10,000 nodes stay under 400 KB.
-`load(graph, dump(state))` schedules exactly as `state` would.
+Columns compress well and digests do not: a node costs about 30 bytes, so 10,000 nodes stay under 400 KB. `load(graph,
+dump(state))` schedules exactly as `state` would.
 """
 
 import base64
@@ -75,8 +75,8 @@ def load(graph: Graph, text: str) -> RunState:
 def _load_requests(state: RunState, body: dict[str, Any]) -> None:
     state.approve_above = body["approve_above"]
     state.objections = {unit: tuple(texts) for unit, texts in body["objections"]}
-    for unit, (digest, nodes, why, shown, *rest) in body["expansion_requests"]:
-        state.expansion_requests[unit] = ExpansionRequest(digest, nodes, why, tuple(shown), *rest)
+    for unit, (digest, nodes, why, summaries, *rest) in body["expansion_requests"]:
+        state.expansion_requests[unit] = ExpansionRequest(digest, nodes, why, tuple(summaries), *rest)
 
 
 def _runs(owner: list[tuple[int, int]]) -> list[list[int]]:

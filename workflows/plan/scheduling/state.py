@@ -1,7 +1,7 @@
-"""The scheduler's memory: one slot a unit in parallel lists, where a unit is a node or one item of a map.
+"""The scheduler's memory: parallel lists with one slot a unit, where a unit is a node or one item of a map.
 
-Nodes are units 0..N-1; a map that opens appends one unit for each item. Only `step.py` and the modules it calls
-change it.
+Nodes are units 0..N-1; a map that opens appends one unit for each item. Only `step.py` and the modules it calls change
+it.
 """
 
 from collections import deque
@@ -18,7 +18,7 @@ PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED, AWAIT
 """BLOCKED: pending behind a failed node. AWAITING_FALLBACK: its fallback node runs. EXPANDED: a map whose items run."""
 
 ENDED = (SUCCEEDED, FAILED, SKIPPED, CANCELLED)
-SHOWN = (
+STATUS_NAMES = (
     "pending",
     "running",
     "waiting",
@@ -161,7 +161,7 @@ class RunState:
         self.out: list[Decision] = []
 
     def mark(self, node: int) -> None:
-        """Have a node's place worked out anew in this step, after everything it depends on."""
+        """Have a node's status worked out again in this step, after all of its dependencies."""
         heappush(self.stale, (self.graph.place[node], node))
 
     def node_of(self, unit: int) -> int:
@@ -170,7 +170,7 @@ class RunState:
         return unit if unit < count else self.owner[unit - count][0]
 
     def spec_of(self, unit: int) -> NodeSpec:
-        """Return the annotations that hold for a unit."""
+        """Return the spec that applies to a unit."""
         return self.graph.specs[self.node_of(unit)]
 
     def is_item(self, unit: int) -> bool:
@@ -178,7 +178,7 @@ class RunState:
         return unit >= len(self.graph.specs)
 
     def path(self, unit: int) -> str:
-        """Return how people call a unit: `n7`, or `m[17]`."""
+        """Return the path of a unit as people write it: `n7`, or `m[17]`."""
         count = len(self.graph.specs)
         if unit < count:
             return self.graph.specs[unit].id
@@ -186,12 +186,12 @@ class RunState:
         return f"{self.graph.specs[node].id}[{item}]"
 
     def address(self, unit: int) -> str:
-        """Return the unit's path with its generation, which names its activity: `n7`, then `n7~2`."""
+        """Return the unit's path with its generation, which is also the id of its activity: `n7`, then `n7~2`."""
         generation = self.generation[unit]
         return self.path(unit) if generation == 1 else f"{self.path(unit)}~{generation}"
 
     def find(self, path: str) -> int | None:
-        """Return the unit that people call `path`, or None."""
+        """Return the unit at a `path`, or None."""
         name, bracket, index = path.rstrip("]").partition("[")
         node = self.graph.by_id.get(name)
         if node is None or not bracket:
@@ -207,7 +207,7 @@ class RunState:
         """Return the fact that a compiled test reads: `at` is [node, name]."""
         node, name = test["at"]
         if name == ":status":
-            return SHOWN[SKIPPED if self.status[node] == BLOCKED else self.status[node]]
+            return STATUS_NAMES[SKIPPED if self.status[node] == BLOCKED else self.status[node]]
         if name == ":error.type":
             return self.notes[node][0] if node in self.notes else MISSING
         found: Scalar | Missing = self.facts.get(node, {}).get(name, MISSING)

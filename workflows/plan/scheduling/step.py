@@ -42,7 +42,7 @@ from workflows.plan.scheduling.state import OVERTIME, PARK, PENDING, RUNNING, WA
 
 
 def step(state: RunState, event: Event) -> list[Decision]:
-    """Take one event and return the decisions, in order. Before `RunStarted` and after the end nothing moves."""
+    """Take one event and return the decisions, in order. Does nothing before `RunStarted` and after the run's end."""
     out: list[Decision] = []
     kind = type(event)
     if state.ended or not (state.begun or kind in _EARLY):
@@ -74,7 +74,7 @@ def _work_off(state: RunState) -> None:
 
 
 def _ungroup_idle(state: RunState) -> None:
-    """Dissolve the groups that still wait: for each other, or for what will not come."""
+    """Ungroup the groups that still wait: for each other, or for nodes that will not end."""
     for group, waits_for in enumerate(state.gather):
         if waits_for:
             completion.ungroup(state, group)
@@ -108,7 +108,7 @@ def _end_node(state: RunState, event: NodeEnded) -> None:
 
 
 def _used(state: RunState, unit: int, outcome: Outcome) -> Amounts | None:
-    """Return what an outcome says that it used; an attempt that nobody knows of may have used all it had reserved."""
+    """Return the usage in an outcome. An attempt whose usage is not known counts with all that it had reserved."""
     usage = outcome.usage
     if usage is None:
         return None
@@ -186,7 +186,7 @@ def _stop(state: RunState, event: StopRequested) -> None:
 
 
 def _start_ready(state: RunState) -> None:
-    """Start ready units while the window has room; those that miss something else wait for it.
+    """Start ready units while the window has room. Those that lack a lock, a rate or budget wait for it.
 
     A group larger than the window starts when nothing else runs.
     """

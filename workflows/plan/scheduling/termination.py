@@ -23,7 +23,7 @@ def idle(state: RunState) -> bool:
 def finish_or_park(state: RunState) -> None:
     """End or park a run in which nothing runs, is ready or waits for a person's answer.
 
-    What the budget does not reach for waits with a parked run, and otherwise never runs.
+    Nodes that the budget does not cover wait while the run is parked, and otherwise never run.
     """
     if not idle(state):
         return
@@ -49,16 +49,16 @@ def park(state: RunState) -> None:
 
 
 def unpark(state: RunState) -> None:
-    """A person has done something: go on, until nothing can move again."""
+    """Go on after a person's update, until nothing can move again."""
     state.parked = False
     state.deadlines.pop(PARK, None)
 
 
 def blocking_failures(state: RunState) -> tuple[int, ...]:
-    """Return the failed nodes that no tolerant join has made ok, in plan order.
+    """Return the failed nodes that no tolerant join has excused, in plan order.
 
-    A failure is excused when everything that depends on it ended well all the same, or is blocked or failed by it
-    and itself excused. A failed node that nobody consumes, or that the answer names, is not.
+    A failure is excused if everything that depends on it has succeeded, or is itself blocked or failed by it and
+    excused. A failed node that nothing consumes, or that the answer names, is not excused.
     """
     graph, status = state.graph, state.status
     answer = dict.fromkeys(graph.execution_plan.answer)
@@ -75,7 +75,7 @@ def blocking_failures(state: RunState) -> tuple[int, ...]:
 
 
 def end(state: RunState, status: EndStatus) -> None:
-    """Close the run: cancel what runs, settle what is pending as skipped, or cancelled with the run."""
+    """Close the run: cancel what runs, and settle what is pending as skipped, or as cancelled if the run is."""
     state.ended = True
     state.waiting = 0
     state.work.clear()

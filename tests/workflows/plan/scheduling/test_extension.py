@@ -89,7 +89,7 @@ def test_a_wish_tells_how_much_it_may_come_to() -> None:
     ]
     wish = request_of("w", added, "y" * 300, 9_000)
     assert wish.nodes == 2 + 200 + 7 + 10
-    assert wish.shown == ("n4 map visit over $n1", f"n5 map read {'x' * 37}…", "m0 search")
+    assert wish.summaries == ("n4 map visit over $n1", f"n5 map read {'x' * 37}…", "m0 search")
     assert len(wish.why) == 120
 
 
@@ -114,7 +114,7 @@ def test_a_refused_wish_is_told_to_its_model_which_is_asked_again() -> None:
     run.state.facts[1] = {"count": 3}
     assert run.reject("j") == ["start j"]
     assert not run.state.facts.get(1)
-    assert run.state.objections == {1: ("a person refused these nodes (9): no",)}
+    assert run.state.objections == {1: ("a person rejected these nodes (9): no",)}
     assert run.expansion_request("j") == ["ask j"]
     assert run.approve("j") == ["extend j"]
     again = Outcome(again=True, attempts=0, objections=("there is no tool `rm`",))
@@ -257,7 +257,7 @@ def test_a_wish_with_all_that_belongs_to_it_survives_a_crash() -> None:
     assert (run.state.expansion_requests, run.state.objections, run.state.approve_above) == before
     run.reject("j")
     run.crash()
-    assert run.state.objections == {1: ("a person refused these nodes (9): no",)}
+    assert run.state.objections == {1: ("a person rejected these nodes (9): no",)}
     run.expansion_request("j", count=3)
     run.approve("j")
     run.ok("m[0]", "m[1]")

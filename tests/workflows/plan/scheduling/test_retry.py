@@ -305,7 +305,7 @@ def test_a_looping_model_that_is_given_up_takes_its_calls_with_it() -> None:
     assert [run.status(name) for name in ("n", "c1", "c2", "c3", "all", "t2", "y", "x")] == [
         "skipped", "succeeded", "cancelled", "cancelled", "cancelled", "cancelled", "skipped", "running",
     ]  # fmt: skip
-    assert run.note("c2") == ("NotNeeded", "what it was for was given up")
+    assert run.note("c2") == ("NotNeeded", "the node that needed it was skipped")
     assert run.ok("x") == ["end partial"]
 
 

@@ -86,12 +86,12 @@ class AnyRun(RuleBasedStateMachine):
         gate = self.state.spec_of(unit).kind == "gate"
         self.act(GateAnswered(unit, "yes") if gate else ApprovalDecided(unit, approved))
 
-    @rule(data=st.data(), kind=st.sampled_from(("retry", "retry", "give up", "answer", "judge", "late", "begun")))
+    @rule(data=st.data(), kind=st.sampled_from(("retry", "retry", "skip", "answer", "judge", "late", "begun")))
     def anything_happens_to_any_unit(self, data: st.DataObject, kind: str) -> None:
         unit = data.draw(st.integers(0, len(self.state.status) - 1))
         events: dict[str, Event] = {
             "retry": RetryRequested(unit),
-            "give up": SkipRequested(unit),
+            "skip": SkipRequested(unit),
             "answer": GateAnswered(unit, 1),
             "judge": ApprovalDecided(unit, True),
             "late": NodeEnded(unit, self.state.generation[unit] - 1, Outcome("old")),
