@@ -3,10 +3,28 @@
 import asyncio
 import os
 import sys
+import urllib.error
+import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from temporalio.testing import WorkflowEnvironment
+
+
+HOST = "temporal.download"
+PROBE_LIMIT = 20.0
+"""Seconds: a firewall that drops packets must not cost minutes before the build begins."""
+
+
+def probe(url: str, limit: float = PROBE_LIMIT) -> None:
+    """Raise RuntimeError unless something answers at an https URL; HTTPS_PROXY is honoured."""
+    try:
+        urllib.request.build_opener().open(url, timeout=limit).close()
+    except urllib.error.HTTPError as answer:
+        answer.close()
+    except (OSError, HTTPException, ValueError) as error:
+        raise RuntimeError(f"{url} is not reachable: {error}") from None
 
 
 async def download(release: str, folder: str) -> None:
@@ -19,6 +37,7 @@ if __name__ == "__main__":
     failure = ""
     with TemporaryDirectory(dir=Path(sys.argv[2]).parent) as place:
         try:
+            probe(f"https://{HOST}")
             asyncio.run(download(sys.argv[1], place))
             next(Path(place).iterdir()).replace(sys.argv[2])
         except RuntimeError as error:

@@ -49,8 +49,8 @@ def head(length: int, encoding: str = "") -> bytes:
     return f"HTTP/1.1 200 OK\r\n{line}Content-Length: {length}\r\n\r\n".encode()
 
 
-SHORT = gzip.compress(b"word " * 100)[:-8]
-PACKED = gzip.compress(b"word " * 100_000)
+SHORT = gzip.compress(b"word " * 100, mtime=0)[:-8]
+PACKED = gzip.compress(b"word " * 100_000, mtime=0)
 
 
 @pytest.fixture
