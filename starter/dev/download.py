@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 
 from temporalio.testing import WorkflowEnvironment
 
-
 HOST = "temporal.download"
 PROBE_LIMIT = 20.0
 """Seconds: a firewall that drops packets must not cost minutes before the build begins."""

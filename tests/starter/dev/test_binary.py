@@ -121,7 +121,11 @@ async def test_no_way_at_all_names_each_way_and_what_helps(machine: Machine) -> 
     with pytest.raises(LocalStackFailed) as raised:
         await machine.obtain()
     text = str(raised.value)
-    ways = ("made before: nothing", f"temporal on PATH: {old} has Server 1.28", "download: Failed starting Temporal")
+    ways = (
+        "made before: nothing",
+        f"temporal on PATH: {old} has Server 1.28",
+        "download: https://temporal.download is not reachable",
+    )
     assert all(f"\n  {way}" in text for way in ways)
     assert "\n  build: go.mod: invalid go version\ngo version go1.20.1 did not build it; Go 1.26.4 or newer" in text
     assert "SENNIT_TEMPORAL_CLI" in text

@@ -20,7 +20,7 @@ def closed_port() -> int:
 
 
 def test_a_refused_connection_is_named(closed_port: int) -> None:
-    with pytest.raises(RuntimeError, match="is not reachable: .*refused"):
+    with pytest.raises(RuntimeError, match=r"is not reachable: .*refused"):
         probe(f"https://127.0.0.1:{closed_port}")
 
 
