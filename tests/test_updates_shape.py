@@ -26,11 +26,11 @@ Kind = type[Update]
 def refused(model: Kind, request: Any, *more: Any) -> str:
     with pytest.raises(InvalidUpdate) as caught:
         parse_update(model, request, *more)
-    said = str(caught.value)
-    assert said.isprintable(), ascii(said)
-    assert said.startswith(model.name)
-    assert len(said) < 1_300
-    return said
+    message = str(caught.value)
+    assert message.isprintable(), ascii(message)
+    assert message.startswith(model.name)
+    assert len(message) < 1_300
+    return message
 
 
 @pytest.mark.parametrize("model", UPDATES)
@@ -58,7 +58,7 @@ def test_anything_else_is_no_node(node: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "request_", "told"),
+    ("model", "request_", "expected"),
     [
         (RetryNode, None, 'retry_node takes one JSON object, not nothing; for example {"node": "n7"}'),
         (RetryNode, [], "not a list"),
@@ -79,8 +79,8 @@ def test_anything_else_is_no_node(node: str) -> None:
         (SkipNode, {"node": "a", "\x1b[31m": 1}, "unknown field"),
     ],
 )
-def test_a_wrong_update_is_named_by_field_and_problem(model: Kind, request_: Any, told: str) -> None:
-    assert told in refused(model, request_)
+def test_a_wrong_update_is_named_by_field_and_problem(model: Kind, request_: Any, expected: str) -> None:
+    assert expected in refused(model, request_)
 
 
 def test_finish_may_come_without_input_and_an_answer_may_be_null() -> None:
@@ -98,10 +98,10 @@ def test_two_inputs_are_refused(model: Kind) -> None:
 def test_whatever_comes_only_an_invalid_update_goes_out(value: Any) -> None:
     for model in UPDATES:
         for request in (value, {"node": value}, {"node": "a", "value": value, "reason": value}):
-            assert said_of(model, request).isprintable()
+            assert message_of(model, request).isprintable()
 
 
-def said_of(model: Kind, request: Any) -> str:
+def message_of(model: Kind, request: Any) -> str:
     """Return the refusal, or nothing for an update that is accepted and can be written."""
     try:
         parse_update(model, request).model_dump_json()

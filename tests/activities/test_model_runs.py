@@ -71,7 +71,7 @@ def plan(*prompts: str, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("role", ["worker", "joiner"])
-async def test_a_model_is_told_how_each_of_its_inputs_ended(running: Running, server: ModelServer, role: str) -> None:
+async def test_a_model_reads_how_each_of_its_inputs_ended(running: Running, server: ModelServer, role: str) -> None:
     server.on("", "The second is missing.")
     calls = [
         {"id": "good", "kind": "tool", "tool": "nap", "args": {"value": "first of two"}},

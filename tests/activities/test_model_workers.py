@@ -55,15 +55,15 @@ async def test_workers_call_models_and_show_it_in_their_metrics(
     try:
         handle = await client.start_workflow("AgentRun", request, id="agent-metered", task_queue=queues.WORKFLOW)
         result = await handle.result()
-        shown = urllib.request.urlopen(f"http://{metrics}/metrics").read().decode()
+        exported = urllib.request.urlopen(f"http://{metrics}/metrics").read().decode()
     finally:
         processes.kill()
     assert result["answer"] == ["first answer", "second answer"]
     assert result["usage"] == {"input_tokens": 12, "output_tokens": 5, "calls": 2, "cost_usd": 0.000081}
-    assert 'sennit_model_calls_total{outcome="ok",provider="openai"' in shown
-    assert 'sennit_model_calls_total{outcome="RateLimited",provider="openai"' in shown
-    assert 'sennit_model_tokens_total{direction="output",provider="openai"' in shown
-    assert 'sennit_model_pressure{provider="openai"' in shown
+    assert 'sennit_model_calls_total{outcome="ok",provider="openai"' in exported
+    assert 'sennit_model_calls_total{outcome="RateLimited",provider="openai"' in exported
+    assert 'sennit_model_tokens_total{direction="output",provider="openai"' in exported
+    assert 'sennit_model_pressure{provider="openai"' in exported
     files = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if KEY.encode() in path.read_bytes()]

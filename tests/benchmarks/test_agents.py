@@ -43,7 +43,7 @@ def test_a_plan_can_run(question: Question) -> None:
 
 @every_question
 @pytest.mark.parametrize("system", [model.SERIAL, model.PARALLEL])
-def test_an_agent_is_told_the_answer_only_for_the_results(question: Question, system: str) -> None:
+def test_an_agent_gets_the_answer_only_for_the_results(question: Question, system: str) -> None:
     results: list[str] = []
     by_id = {f"call_{call.number}": str(call.result) for call in question.calls}
     while (reply := Oracle().reply(asked(system, question.goal, *results))).calls:

@@ -94,7 +94,7 @@ async def test_calls_that_were_cut_off_are_the_only_ones_paid_again(dev_server: 
     )
     assert Counter(processes.calls(steady.first_execution_run_id or "")) == {"n1~1": 1, "n2~1": 1, "n3~1": 1}
     redone = Counter(processes.calls(fickle.first_execution_run_id or ""))
-    assert redone == {"n1~1": 2, "n2~1": 1, "n3~1": 1}, "the second plan is another, and n3 was called off"
+    assert redone == {"n1~1": 2, "n2~1": 1, "n3~1": 1}, "the second plan is another, and n3 was cancelled"
     first = {kind_of(asked): index for index, asked in reversed(list(enumerate(model.asked)))}
     charged = [sum(tokens) for tokens in model.billed]
     for kind in cut:

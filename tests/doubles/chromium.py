@@ -1,4 +1,4 @@
-"""A real browser for tests: Debian's Chromium, driven by Playwright, which is told where it is and fetches none."""
+"""A real browser for tests: Debian's Chromium, driven by Playwright, which gets its path and downloads none."""
 
 import os
 import shutil

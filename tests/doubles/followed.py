@@ -41,7 +41,7 @@ def settled(name: str, status: Any = "succeeded", **more: Any) -> NodeLine:
 class FakeRun:
     """Yields the views it was given, then stays in the last one until it took `updates` of those it `takes`.
 
-    Then it ends as told, goes on if it is told to end as running, or loses its server when that is `gone`.
+    Then it ends with the given status, goes on if that is running, or loses its server when that is `gone`.
     """
 
     id = "run-1"

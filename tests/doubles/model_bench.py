@@ -18,13 +18,13 @@ MakeRemote = Callable[..., HttpProvider]
 
 @dataclass
 class Bench:
-    """A provider before a model server; `pieces` is the text as it was streamed, `said` the progress."""
+    """A provider before a model server; `pieces` is the text as it was streamed, `progress` its progress lines."""
 
     server: ModelServer
     remote: HttpProvider
     format: str
     pieces: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    progress: list[str] = field(default_factory=list)
 
     async def ask(self, prompt: str = "Hello", **fields: Any) -> ModelReply:
         """Make a call with these fields of a request."""
@@ -37,7 +37,7 @@ class Bench:
                 prompt=prompt,
                 template=prompt,
                 on_text=self.pieces.append,
-                progress=self.said.append,
+                progress=self.progress.append,
                 **given,
             )
         )

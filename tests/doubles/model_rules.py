@@ -88,7 +88,7 @@ class Asked:
 
     @property
     def text(self) -> str:
-        """Everything the model is told."""
+        """Everything the model is sent."""
         return "\n".join([self.system, *(text for _, text in self.turns)])
 
     @property

@@ -6,7 +6,7 @@ By hand, from the repository:
     OPENAI_BASE_URL=http://127.0.0.1:8777/v1 sennit ask "..."
     ANTHROPIC_BASE_URL=http://127.0.0.1:8777 ANTHROPIC_API_KEY=any sennit ask "..."
 
-Without a rule that fits it says `no rule for: ` and the last thing it was told.
+Without a rule that fits it says `no rule for: ` and the last message it got.
 """
 
 import argparse
@@ -129,8 +129,8 @@ class _Exchange:
             refusal = Reply(text=f"Incorrect API key provided: {key}", status=401, code="authentication_error")
             return await self._status(wire.error(refusal), 401)
         if method == "GET" and path == "/v1/models":
-            listed = [{"id": name, "object": "model", "type": "model"} for name in self._server.models]
-            return await self._status({"object": "list", "data": listed, "has_more": False}, 200)
+            models = [{"id": name, "object": "model", "type": "model"} for name in self._server.models]
+            return await self._status({"object": "list", "data": models, "has_more": False}, 200)
         if path not in FORMATS:
             return await self._status({"detail": "Not Found"}, 404)
         return await self._call(wire, json.loads(body), headers)

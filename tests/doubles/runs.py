@@ -44,12 +44,12 @@ async def insist(handle: WorkflowHandle[Any, Any], name: str, given: Any) -> str
     """
     while True:
         try:
-            said: str = await handle.execute_update(name, given)
+            confirmation: str = await handle.execute_update(name, given)
         except WorkflowUpdateFailedError as refused:
             if not any(soon in str(refused.cause) for soon in ("is running", "try again in a moment")):
                 raise
         else:
-            return said
+            return confirmation
 
 
 def status_of(view: View, node: str) -> str:

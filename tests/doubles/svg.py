@@ -60,7 +60,7 @@ class Drawing:
 
     @property
     def titles(self) -> list[str]:
-        """What is told when something is pointed at."""
+        """The tooltip of an element."""
         return [title.text or "" for title in self.root.iter("title")]
 
     def clashes(self) -> list[str]:

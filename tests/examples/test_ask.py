@@ -7,7 +7,7 @@ pytestmark = pytest.mark.server
 
 
 @pytest.mark.parametrize(
-    ("command", "code", "said"),
+    ("command", "code", "expected"),
     [
         ("demo --quiet", 0, "The Nile is the longest: 6,650 km [1]"),
         ('ask "How high is Mont Blanc?" --quiet', 0, "4,805.59 m [1]"),
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.server
     ],
 )
 def test_an_answer_exits_0_and_one_that_cannot_tell_exits_3(
-    user: ExampleUser, command: str, code: int, said: str
+    user: ExampleUser, command: str, code: int, expected: str
 ) -> None:
     done = user.run(f"sennit {command}")
-    assert said in done.stdout
+    assert expected in done.stdout
     assert done.returncode == code

@@ -74,7 +74,7 @@ async def test_an_empty_file_has_nothing(measure: Callable[[str], Any], tmp_path
 
 
 @pytest.mark.parametrize("source", [b"def (:", b"x = '\xff'", b"\0", b"(" * 5000])
-async def test_what_is_no_python_is_told_in_one_line(
+async def test_what_is_no_python_is_reported_in_one_line(
     measure: Callable[[str], Any], tmp_path: Path, source: bytes
 ) -> None:
     (tmp_path / "a.py").write_bytes(source)

@@ -25,7 +25,7 @@ def answer(done: CompletedProcess[str]) -> str:
 
 
 def report(done: CompletedProcess[str]) -> dict[str, Any]:
-    """The report of a run that gave an answer, without what was told beside it."""
+    """The report of a run that gave an answer, without the lines printed before it."""
     found: dict[str, Any] = json.loads(answer(done).splitlines()[-1])
     return found
 
@@ -102,9 +102,9 @@ def test_a_digest_quotes_whole_sentences_and_no_menu(user: ExampleUser) -> None:
     url = f"http://{user.site}/tides.html"
     text = answer(user.run(f"sennit run examples/plans/web-digest.yaml --input url={url} --input sentences=2 --quiet"))
     page = " ".join(re.sub(r"<[^>]+>", " ", (EXAMPLES / "pages" / "tides.html").read_text()).split())
-    said = re.split(r"(?<=\.) ", text.split("\n\n")[1].strip())
-    assert len(said) == 2
-    assert all(sentence in page for sentence in said)
+    sentences = re.split(r"(?<=\.) ", text.split("\n\n")[1].strip())
+    assert len(sentences) == 2
+    assert all(sentence in page for sentence in sentences)
     assert "Contact" not in text
 
 
@@ -128,9 +128,9 @@ def test_two_of_three_sources_suffice_when_one_is_missing_and_one_is_not_enough(
     plan = f"sennit run examples/plans/quorum.yaml --docs {tmp_path} --on-failure fail --quiet --output json"
     done = report(user.run(f"""{plan} --input 'sources=["gone.md", "one.md", "two.md"]'"""))
     assert [piece["source"] for piece in done["evidence"]] == ["one.md", "two.md"]
-    lone = user.run(f"""{plan} --input 'sources=["gone.md", "one.md", "lost.md"]'""")
-    assert lone.returncode == 1
-    assert "needs a value from 2 inputs of 3" in lone.stdout
+    single = user.run(f"""{plan} --input 'sources=["gone.md", "one.md", "lost.md"]'""")
+    assert single.returncode == 1
+    assert "needs a value from 2 inputs of 3" in single.stdout
 
 
 def test_a_gate_refuses_what_is_no_choice_and_goes_on_with_one(user: ExampleUser) -> None:
@@ -141,6 +141,6 @@ def test_a_gate_refuses_what_is_no_choice_and_goes_on_with_one(user: ExampleUser
     refused = user.run(f"sennit answer {name} choice Volga")
     assert (refused.returncode, "Thames" in refused.stdout) == (2, True)
     answer(user.run(f"sennit answer {name} choice Rhine"))
-    told = report(user.run(f"sennit watch {name} --quiet --output json"))
-    assert {piece["source"] for piece in told["evidence"]} == {"rivers/rhine.md"}
-    assert told["status"] == "done"
+    watched = report(user.run(f"sennit watch {name} --quiet --output json"))
+    assert {piece["source"] for piece in watched["evidence"]} == {"rivers/rhine.md"}
+    assert watched["status"] == "done"

@@ -82,7 +82,7 @@ MUTANTS = (
         "    if ok >= wanted:",
         "    if ok >= wanted - 1:",
         (
-            "tests/workflows/plan/scheduling/test_joins.py::test_first_takes_the_first_value_and_calls_the_others_off",
+            "tests/workflows/plan/scheduling/test_joins.py::test_first_takes_the_first_value_and_cancels_the_others",
             "tests/workflows/plan/scheduling/test_joins.py::test_first_fails_when_no_input_has_a_value",
         ),
     ),

@@ -84,7 +84,7 @@ def _expected(state: RunState, world: World, node: int) -> int:
 
 
 def _stood_in(state: RunState, host: int, node: int) -> bool:
-    """Whether the host came to need its stand-in; a host that failed without it had no use of one that was lost."""
+    """Whether the host came to need its fallback; a host that failed without it had no use of one that was lost."""
     status = state.status[host]
     return status == FAILED or (status == SUCCEEDED and state.status[node] == SUCCEEDED)
 

@@ -234,7 +234,7 @@ class Simulation:
 def pieces_of(execution_plan: ExecutionPlan) -> list[ExecutionPlan]:
     """Return the plan as it would come from a planner that still writes: longer and longer beginnings of it.
 
-    A stand-in comes together with the node it stands in for.
+    A fallback comes together with its node.
     """
     furthest, cuts = -1, []
     hosts = {spec.instead: index for index, spec in enumerate(execution_plan.specs)}

@@ -74,7 +74,7 @@ class World:
             address = state.address(unit)
             assert key not in self.live, f"{address} runs already"
             if self.requested.pop(key, None) is not None:
-                assert state.objections[unit], f"{address} is asked again and not told why"
+                assert state.objections[unit], f"{address} is asked again without the reason"
                 del self.used[address]
             assert address not in self.used, f"{address} is started twice"
             self.used[address] = True
@@ -94,7 +94,7 @@ class World:
         return Outcome(f"{crc32(repr(case).encode()):08x}", 10, facts)
 
     def settle(self, state: RunState, keys: Activity) -> list[tuple[int, int, Outcome]]:
-        """End an activity: return (unit, generation, outcome) for each unit, also for those called off meanwhile."""
+        """End an activity: return (unit, generation, outcome) for each unit, also for those cancelled meanwhile."""
         fresh: dict[int, Outcome] = {}
         units = [unit for unit, _ in keys]
         for unit, generation in sorted(keys, key=lambda key: state.graph.place[state.node_of(key[0])]):

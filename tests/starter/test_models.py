@@ -31,7 +31,9 @@ Thought: nothing is written, and nothing has to be asked of a person, so the pla
 Thought: the page may be down, and then the searches have to do, or the one who answers asks for another way
 4. answer("Which is longer?", $1, $2, $3)
 """
-WISH = json.dumps({"replan": {"why": "the page is down", "nodes": '5. search("Amazon river", k=1)\n6. answer($1, $5)'}})
+REPLAN = json.dumps(
+    {"replan": {"why": "the page is down", "nodes": '5. search("Amazon river", k=1)\n6. answer($1, $5)'}}
+)
 ANSWER = json.dumps({
     "answer": "The Nile [1], by 250 km [2].",
     "evidence": [{"node": "n1", "claim": "length", "quote": NILE}, {"node": "n5", "quote": AMAZON}],
@@ -40,7 +42,7 @@ RULES: list[dict[str, Any]] = [
     {"match": f"{PLANNER}{re.escape(GOAL)}", "text": PLAN, "first_token": 0.2, "rate": 40},
     {"match": "Count", "text": "counted", "usage": [30, 10]},
     {"match": f"{JOINER}n5, succeeded", "text": ANSWER},
-    {"match": f"{JOINER}closed for today", "text": WISH},
+    {"match": f"{JOINER}closed for today", "text": REPLAN},
 ]
 AS_AGENT = {
     "nodes": [{"id": "sub", "kind": "agent", "goal": GOAL, "tools": ["search", "visit", "nap"]}],
@@ -127,9 +129,9 @@ async def test_so_it_is_in_a_sub_agent(found: Found, tmp_path: Path) -> None:
     ]
     assert result["usage"]["calls"] == 3
     check_course(await moments(person, f"{result['id']}.sub"))
-    shown = person.sennit("status", f"{result['id']}.sub")
-    assert shown.returncode == 0
-    assert '[1] rivers/nile.md: "The Nile is about 6,650 kilometres long"' in shown.stdout
+    status = person.sennit("status", f"{result['id']}.sub")
+    assert status.returncode == 0
+    assert '[1] rivers/nile.md: "The Nile is about 6,650 kilometres long"' in status.stdout
     assert person.leaks(KEY) == []
 
 

@@ -19,7 +19,7 @@ REFUSED = RuntimeError(
 
 
 class Server:
-    """Stands for `connect`: refuses as often as told."""
+    """A fake `connect`: refuses a given number of times."""
 
     def __init__(self, refusals: int, error: Exception = REFUSED) -> None:
         self.left, self.error, self.calls = refusals, error, 0

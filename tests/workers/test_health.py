@@ -65,16 +65,16 @@ async def test_metrics_are_passed_on_from_the_sdks_own_port(server: HealthServer
 
 
 @pytest.mark.parametrize(
-    ("metrics", "status", "said"),
+    ("metrics", "status", "expected"),
     [(None, 404, "SENNIT_METRICS_PORT"), (ListenAddress("127.0.0.1", 1), 502, "127.0.0.1:1")],
 )
 async def test_metrics_that_are_not_there_are_named(
-    server: HealthServer, metrics: ListenAddress | None, status: int, said: str
+    server: HealthServer, metrics: ListenAddress | None, status: int, expected: str
 ) -> None:
     server.metrics = metrics
     reply = await _get(await server.start(LOCAL), "/metrics")
     assert reply.status_code == status
-    assert said in reply.text
+    assert expected in reply.text
 
 
 async def test_livez_answers_and_other_paths_and_methods_are_refused(server: HealthServer) -> None:

@@ -1,4 +1,4 @@
-"""A worker process: ready when it polls, drained when it is told to stop, honest about what failed."""
+"""A worker process: ready when it polls, drained when it is asked to stop, honest about what failed."""
 
 import asyncio
 import os

@@ -77,7 +77,7 @@ def test_a_process_that_cannot_drain_leaves_in_time_and_says_so() -> None:
     assert "does not react" in log
 
 
-def test_leaving_writes_out_what_was_said_and_waits_for_no_thread() -> None:
+def test_leaving_flushes_output_and_waits_for_no_thread() -> None:
     with _python(LEAVING) as process:
-        said, _ = process.communicate(timeout=30)
-    assert (process.returncode, said) == (5, "said")
+        output, _ = process.communicate(timeout=30)
+    assert (process.returncode, output) == (5, "output")

@@ -69,9 +69,9 @@ async def test_nodes_of_every_kind_run_in_one_plan(start: Start) -> None:
 
 
 async def test_a_failed_node_parks_the_run_and_a_retry_finishes_it(start: Start, cache: Path) -> None:
-    mended = f"retry-{uuid.uuid4().hex}"
+    corrected = f"retry-{uuid.uuid4().hex}"
     nodes = [
-        call("a", "fail", args={"unless": mended}),
+        call("a", "fail", args={"unless": corrected}),
         call("b", args={"value": "$a.value"}),
         call("c", args={"value": 3}),
         join("j", "b", "c"),
@@ -80,7 +80,7 @@ async def test_a_failed_node_parks_the_run_and_a_retry_finishes_it(start: Start,
     view = await until(handle, lambda view: view["status"] == "blocked")
     assert {node: status_of(view, node) for node in "abc"} == {"a": "failed", "b": "pending", "c": "succeeded"}
     assert view["blocked"][0]["command"] == f"sennit retry {handle.id} a"
-    (cache / mended).touch()
+    (cache / corrected).touch()
     assert await handle.execute_update("retry_node", {"node": "a"}) == "a runs again"
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", [{"value": "recovered"}, {"value": 3}])

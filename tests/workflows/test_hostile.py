@@ -32,12 +32,12 @@ async def test_an_output_that_cannot_be_kept_fails_its_node_with_a_short_reason(
     groups = [[f"a{number}", f"b{number}"] for number in range(len(LOST))] if shape == "group" else []
     handle = await start(plan={"nodes": nodes, "answer": ends, "groups": groups}, on_failure="partial")
     lines = {line["id"]: line for line in (await handle.result())["nodes"]}
-    shown = {line["id"]: line for line in (await handle.query("plan"))["nodes"]}
+    queried = {line["id"]: line for line in (await handle.query("plan"))["nodes"]}
     for number, (kind, error) in enumerate(LOST.items()):
         line = lines[f"a{number}"]
         assert (line["status"], line["error"][: len(error)]) == ("failed", error), kind
         assert len(line["error"]) <= 400, kind
-        assert shown[f"a{number}"]["error"] == line["error"], kind
+        assert queried[f"a{number}"]["error"] == line["error"], kind
 
 
 async def test_an_unusual_output_that_is_json_is_kept(start: Start) -> None:

@@ -55,7 +55,7 @@ async def test_an_approved_replan_is_added_and_costs_no_other_call(begin: Start,
 
 
 @remembered_or_not
-async def test_a_refused_replan_is_told_to_its_joiner(begin: Start, model_server: ModelServer) -> None:
+async def test_a_rejected_replan_goes_back_to_its_joiner(begin: Start, model_server: ModelServer) -> None:
     model_server.on(PLANNER, PLAN)
     model_server.on(JOINER, MORE_NODES, "Not known.")
     handle = await begin(goal="Which is longer?", approve_replans_above=0, max_replans=1, budget={"calls": 10})
@@ -86,7 +86,7 @@ async def test_a_request_for_more_nodes_waits_while_its_run_continues_as_new(
     assert await calls_spent(latest) == report["usage"]["calls"] == 3
 
 
-async def test_a_refusal_is_told_to_the_model_by_the_next_run(
+async def test_the_next_run_passes_a_rejection_to_the_model(
     client: Client, begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The refused joiner waits for the only place; when that is free the run drains, and starts it as the next one."""
@@ -113,8 +113,8 @@ async def test_the_replan_of_a_sub_agent_waits_as_its_writes_do(
     child = client.get_workflow_handle(f"{handle.id}.sub")
     view = await until(child, blocked)
     assert view["blocked"][0]["command"] == f"sennit approve {handle.id}.sub n2"
-    shown = (await until(handle, blocked))["blocked"][0]
-    assert (shown["node"], shown["why"]) == ("sub.n2", "replan")
+    item = (await until(handle, blocked))["blocked"][0]
+    assert (item["node"], item["why"]) == ("sub.n2", "replan")
     await insist(child, "approve", {"node": "n2"})
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", "The Nile.")

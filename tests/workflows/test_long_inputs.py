@@ -66,7 +66,7 @@ async def test_a_long_output_is_summed_up_part_by_part(begin: Start, model_serve
     assert "more characters of part 2 of doc.value]" in block
 
 
-async def test_what_fits_is_told_whole_and_costs_nothing_more(
+async def test_what_fits_enters_the_prompt_whole_and_costs_nothing_more(
     begin: Start, model_server: ModelServer, cache: Path
 ) -> None:
     (cache / "long.txt").write_text(TEXT[:40_000])
@@ -142,6 +142,6 @@ async def test_a_joiner_reads_on_in_its_results(begin: Start, model_server: Mode
     assert [piece["quote"] for piece in report["evidence"]] == ["the weir at mile 3999", "mile 3999"], report
     last = model_server.asked[-1]
     assert "doc, succeeded:\n<<<DATA" in last.text
-    assert "n7_t1_1, succeeded" not in last.text, "what a call has brought is told once"
+    assert "n7_t1_1, succeeded" not in last.text, "the result of a call appears once"
     assert "mile 3999 holds" in last.results[0]
     assert "there is no output 'lost' to read; there are doc" in last.results[1]

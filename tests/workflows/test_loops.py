@@ -19,7 +19,7 @@ def loop(**fields: Any) -> dict[str, Any]:
 
 
 def inside(asked: Asked) -> list[str]:
-    """Return the results that a model was told, each of which must be alone in a fence that it cannot close."""
+    """Return the results that a model got, each of which must be alone in a fence that it cannot close."""
     found = []
     for text in asked.results:
         fence = re.fullmatch(r"<<<DATA (\w{8}) (?:n7_\w+|refused)\n(.*)\nDATA \1>>>", text, re.DOTALL)

@@ -36,7 +36,7 @@ async def test_a_model_plans_and_answers_with_evidence(begin: Start, model_serve
     assert "404: no such page" in prompt
 
 
-async def test_a_plan_that_cannot_run_is_mended_by_its_planner(begin: Start, model_server: ModelServer) -> None:
+async def test_a_plan_that_cannot_run_is_corrected_by_its_planner(begin: Start, model_server: ModelServer) -> None:
     circle = '1. nap(value="$2")\n2. nap(value="$1")\n3. answer($1)'
     model_server.on(PLANNER, '1. naap("x")\n2. answer($1)', circle, '1. nap(value="ok")\n2. answer($1)')
     model_server.on(JOINER, "It is ok.")

@@ -63,7 +63,7 @@ async def test_a_retry_runs_what_is_behind_the_node_again_only_for_another_outpu
     assert called(cache, handle) == Counter({**again, "a~3": 1, "z~1": 1})
 
 
-async def test_a_write_that_succeeded_is_repeated_only_when_that_is_said(start: Start, cache: Path) -> None:
+async def test_a_write_that_succeeded_is_repeated_only_on_request(start: Start, cache: Path) -> None:
     (cache / "written.txt").write_text("one")
     nodes = [
         call("a", "fetch", args={"file": "written.txt"}),
@@ -77,10 +77,10 @@ async def test_a_write_that_succeeded_is_repeated_only_when_that_is_said(start: 
     assert await insist(handle, "approve", {"node": "w"}) == "w may run"
     await until(handle, lambda view: blocked(view) and status_of(view, "w") == "succeeded")
     for node in ("w", "a"):
-        said = "is running"  # an update is taken before the completion that comes in the same task
-        while "is running" in said:
-            said = await refused(handle, "retry_node", {"node": node})
-        assert 'this may repeat what w wrote; add "repeat_effect": true' in said
+        rejection = "is running"  # an update is taken before the completion that comes in the same task
+        while "is running" in rejection:
+            rejection = await refused(handle, "retry_node", {"node": node})
+        assert 'this may repeat what w wrote; add "repeat_effect": true' in rejection
     await insist(handle, "retry_node", {"node": "a", "repeat_effect": True})
     await until(handle, lambda view: blocked(view) and called(cache, handle)["a~2"] == 1)
     assert called(cache, handle)["w~2"] == 0

@@ -36,7 +36,7 @@ async def test_nodes_start_while_the_planner_writes(begin: Start, model_server: 
     assert report["usage"]["calls"] == 2
 
 
-async def test_a_plan_that_is_mended_takes_the_place_of_its_beginning(begin: Start, model_server: ModelServer) -> None:
+async def test_a_corrected_plan_replaces_its_streamed_beginning(begin: Start, model_server: ModelServer) -> None:
     model_server.on(PLANNER, slow(LINES + THOUGHTS + '4. naap("b")\n5. answer($2)'), '1. nap(value="b")\n2. answer($1)')
     model_server.on(JOINER, "It is b.")
     handle = await begin(goal="What is b?")
@@ -48,16 +48,16 @@ async def test_a_plan_that_is_mended_takes_the_place_of_its_beginning(begin: Sta
     assert "n1@2" in events, "the id of an activity must not repeat within a run"
 
 
-async def test_what_a_mended_plan_has_in_common_with_its_beginning_runs_once(
+async def test_what_a_corrected_plan_shares_with_its_beginning_runs_once(
     begin: Start, model_server: ModelServer, cache: Path
 ) -> None:
     """What has ended is found again under other ids, a model call too; what still ran is cancelled and runs again."""
     lines = '1. nap(value="a")\n2. nap(value="$1")\n3. nap(value="c")\n4. llm("Say it")\n5. nap(seconds=60)\n'
-    mended = [call("n1", args={"value": "b"}), call("n2", args={"value": "a"}), call("n3", args={"value": "$n2"}),
+    corrected = [call("n1", args={"value": "b"}), call("n2", args={"value": "a"}), call("n3", args={"value": "$n2"}),
               {"id": "n4", "kind": "llm", "prompt": "Say it"}, call("n5")]  # fmt: skip
     answer = ["$n1", "$n3", "$n4", "$n5"]
     model_server.on(
-        PLANNER, slow(lines + 2 * THOUGHTS + '6. naap("b")'), json.dumps({"nodes": mended, "answer": answer})
+        PLANNER, slow(lines + 2 * THOUGHTS + '6. naap("b")'), json.dumps({"nodes": corrected, "answer": answer})
     )
     model_server.on("Say it", "It.")
     handle = await begin(goal="What is e?", budget={"calls": 4})
@@ -72,7 +72,7 @@ async def test_what_a_mended_plan_has_in_common_with_its_beginning_runs_once(
     assert costs["budget"]["calls"]["spent"] == 3
 
 
-async def test_a_mended_plan_tests_what_has_run(begin: Start, model_server: ModelServer, cache: Path) -> None:
+async def test_a_corrected_plan_tests_what_has_run(begin: Start, model_server: ModelServer, cache: Path) -> None:
     """Facts that only the new plan asks for, of what had ended."""
     nodes = [call("x", "count", args={"count": 3}), call("y", args={"value": 7})]
     nodes += [{"id": "m", "kind": "map", "over": "$x.items", "do": {"kind": "tool", "tool": "nap", "args": {}}}]

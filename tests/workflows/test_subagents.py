@@ -43,9 +43,7 @@ async def test_a_sub_agent_answers_for_its_node(client: Client, start: Start) ->
     assert (await child.describe()).parent_id == handle.id
 
 
-async def test_what_others_said_is_given_to_it_and_no_part_of_its_goal(
-    client: Client, begin: Start, model_server: ModelServer
-) -> None:
+async def test_untrusted_text_is_given_beside_its_goal(client: Client, begin: Start, model_server: ModelServer) -> None:
     model_server.on(
         PLANNER, '1. llm("Do a part of: $goal")\n2. agent("Check $goal", tools=[])\n3. answer($1, $2)', times=1
     )

@@ -61,7 +61,7 @@ def test_a_provider_may_have_a_rate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("env", "told"),
+    ("env", "message"),
     [
         ({"SENNIT_MODEL": "gpt-5"}, "SENNIT_MODEL='gpt-5': is no model; give offline, openai:NAME, anthropic:NAME"),
         ({"SENNIT_MODEL_CRITIC": "openai:"}, "SENNIT_MODEL_CRITIC='openai:': is no model"),
@@ -77,8 +77,8 @@ def test_a_provider_may_have_a_rate() -> None:
         ({"ANTHROPIC_API_KEY": f"{KEY}\nX: y"}, "ANTHROPIC_API_KEY: has a space or another character"),
     ],
 )
-def test_a_wrong_setting_names_its_variable_and_no_secret(env: dict[str, str], told: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(told)}") as caught:
+def test_a_wrong_setting_names_its_variable_and_no_secret(env: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}") as caught:
         ModelSettings.read(env)
     assert KEY not in str(caught.value)
 
@@ -154,8 +154,8 @@ async def test_a_bare_name_is_looked_up_once_a_run(models: Models, server: Model
 async def test_without_a_key_the_variable_is_named() -> None:
     models = Models.of(ModelSettings.read({}))
     for provider in ("openai", "anthropic"):
-        told = f"{provider} needs a key: set {provider.upper()}_API_KEY where the workers run"
-        with pytest.raises(ProviderError, match=told) as caught:
+        message = f"{provider} needs a key: set {provider.upper()}_API_KEY where the workers run"
+        with pytest.raises(ProviderError, match=message) as caught:
             await models.complete(request(), [f"{provider}:any"])
         assert not caught.value.retryable
     assert (await models.chosen())["planner"] == ["offline"]
@@ -206,7 +206,7 @@ class Seen:
 
 
 class Book:
-    """An account that keeps what it is told."""
+    """An account that keeps every report."""
 
     def __init__(self) -> None:
         self.begun: list[tuple[Usage, Usage]] = []
@@ -221,12 +221,12 @@ class Book:
 
 async def test_a_call_is_booked_at_its_most_before_it_goes_out_and_at_what_it_cost_when_it_has_ended() -> None:
     """In full, refused for a parameter and put again, refused by a rate limit and by its model, cut in its middle."""
-    book, told = Book(), list[int]()
+    book, booked = Book(), list[int]()
     replies = [Reply(text="yes", usage=(1000, 100)), Reply(status=429, text="slow"), Reply("x " * 90, fault="cut")]
 
     def answer(_: Any) -> Reply:
-        told.append(len(book.begun))
-        return replies[len(told) - 1]
+        booked.append(len(book.begun))
+        return replies[len(booked) - 1]
 
     async with model_server(models=("gpt-4o",), refuse={"temperature": "temperature is not supported"}) as server:
         server.on("", answer)
@@ -241,7 +241,7 @@ async def test_a_call_is_booked_at_its_most_before_it_goes_out_and_at_what_it_co
     assert [any(most) for _, most in book.begun] == [False, True, True, False, True, True, False, True, False, True]
     assert book.ended[:5] == [NO_USAGE, NO_USAGE, NO_USAGE, Usage(1000, 100, 3500, 1), NO_USAGE]
     assert 0 < book.ended[5].output_tokens < 180
-    assert told == [6, 8, 10], "each is told first"
+    assert booked == [6, 8, 10], "each is booked first"
 
 
 async def test_every_call_is_counted_with_its_cost_and_pressure() -> None:

@@ -64,7 +64,7 @@ def test_evidence_of_nothing_is_left_out_with_its_marks_and_the_rest_is_numbered
 
 
 @pytest.mark.parametrize(
-    ("answer", "entries", "told"),
+    ("answer", "entries", "expected"),
     [
         ("Use `items[0]`, then `m[12]`; see page [404] [1].", [1], "Use `items[0]`, then `m[12]`; see page [404] [1]."),
         ("`m[1]` [1], then [2].", [0, 1], "`m[1]`, then [1]."),
@@ -72,21 +72,21 @@ def test_evidence_of_nothing_is_left_out_with_its_marks_and_the_rest_is_numbered
         ("x[0] is 5 [1].", [1], "x[0] is 5 [1]."),
     ],
 )
-def test_brackets_that_are_no_marks_are_left(answer: str, entries: list[int], told: str) -> None:
+def test_brackets_that_are_no_marks_are_left(answer: str, entries: list[int], expected: str) -> None:
     evidence = [{"node": "n1" if stands else "n9"} for stands in entries]
-    assert read({"answer": answer, "evidence": evidence}).output == {"answer": told, "evidence": [piece(1, "n1")]}
+    assert read({"answer": answer, "evidence": evidence}).output == {"answer": expected, "evidence": [piece(1, "n1")]}
 
 
 @pytest.mark.parametrize(
-    ("entries", "answer", "told"),
+    ("entries", "answer", "expected"),
     [
         ([{"n": 7, "node": "n1"}], "A [7], b [1].", "A [1], b."),
         ([{"n": 0, "node": "n9"}, {"n": 1, "node": "n1"}], "A [0], b [1].", "A, b [1]."),
         ([{"node": "n1"}] * 51, "A [51].", f"A. {''.join(f'[{n}]' for n in range(1, 51))}"),
     ],
 )
-def test_a_mark_never_names_what_it_did_not_mean(entries: list[Any], answer: str, told: str) -> None:
-    assert (read({"answer": answer, "evidence": entries}).output or {})["answer"] == told
+def test_a_mark_never_names_what_it_did_not_mean(entries: list[Any], answer: str, expected: str) -> None:
+    assert (read({"answer": answer, "evidence": entries}).output or {})["answer"] == expected
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_an_answer_has_many_forms(reply: str, answer: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "replan",
     [
         {"why": "no  hits", "nodes": '4. search("$1 of $0", k=2)\n5. answer($1, $4)'},
         {
@@ -120,8 +120,8 @@ def test_an_answer_has_many_forms(reply: str, answer: Any) -> None:
         },
     ],
 )
-def test_a_wish_for_more_is_a_delta(wish: dict[str, Any]) -> None:
-    delta = read({"replan": wish}).delta
+def test_a_replan_is_a_delta(replan: dict[str, Any]) -> None:
+    delta = read({"replan": replan}).delta
     assert delta is not None
     assert (delta.why, delta.answer) == ("no hits", "$n5")
     assert [node["id"] for node in delta.nodes] == ["n4", "n5"]
@@ -136,7 +136,7 @@ def test_new_lines_without_an_answer_get_one_over_all_results() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "told"),
+    ("reply", "expected"),
     [
         ("", "empty"),
         (" \n", "empty"),
@@ -150,10 +150,10 @@ def test_new_lines_without_an_answer_get_one_over_all_results() -> None:
         ({"replan": {"nodes": [{"id": "a"}] * 61}}, "adds 61 nodes; at most 60"),
     ],
 )
-def test_what_is_neither_is_a_fault(reply: Any, told: str) -> None:
+def test_what_is_neither_is_a_fault(reply: Any, expected: str) -> None:
     with pytest.raises(UnreadableReply, match="joiner") as caught:
         read(reply)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
 FIELDS = ["answer", "evidence", "replan", "why", "nodes", "node", "claim", "quote", "n"]

@@ -92,7 +92,7 @@ CUT = Usage(100, 900, 40, 1)
 SENT, MOST = Usage(10, 0, 1, 1), Usage(10, 90, 5, 1)
 
 
-class Told:
+class Recorder:
     """Where heartbeats go that the server has confirmed."""
 
     def __init__(self, error: BaseException | None = None) -> None:
@@ -105,27 +105,27 @@ class Told:
             raise self._error
 
 
-async def test_a_call_is_told_at_its_most_before_it_goes_out_and_what_was_cut_off_is_charged() -> None:
-    told = Told()
-    attempts = Attempts(2, 0, Usage(1, 1, 1, 1), CUT, record=told)
+async def test_a_call_is_recorded_at_its_maximum_before_it_starts_and_charged_if_cancelled() -> None:
+    recorder = Recorder()
+    attempts = Attempts(2, 0, Usage(1, 1, 1, 1), CUT, record=recorder)
     await attempts.begin(SENT, MOST)
-    assert told.beats == [("", 0, (101, 901, 41, 2), MOST)]
+    assert recorder.beats == [("", 0, (101, 901, 41, 2), MOST)]
     attempts.end(Usage(10, 3, 2, 1))
     assert attempts.beat() == ("", 0, (101, 901, 41, 2), (10, 3, 2, 1))
     await attempts.begin(SENT, MOST)
-    assert told.beats[1] == ("", 0, (111, 904, 43, 3), MOST), "a call after another that has ended"
+    assert recorder.beats[1] == ("", 0, (111, 904, 43, 3), MOST), "a call after another that has ended"
 
 
 async def test_what_was_cut_off_is_charged_though_rules_take_over_and_not_when_nothing_is_called() -> None:
-    told = Told()
-    attempts = Attempts(2, 0, NO_USAGE, CUT, record=told)
+    recorder = Recorder()
+    attempts = Attempts(2, 0, NO_USAGE, CUT, record=recorder)
     assert (attempts.spent, attempts.beat()[3]) == (NO_USAGE, CUT), "the node may be marked, with its usage"
     await attempts.begin(NO_USAGE, NO_USAGE)
-    assert (attempts.spent, told.beats) == (CUT, [])
+    assert (attempts.spent, recorder.beats) == (CUT, [])
 
 
-async def test_a_call_that_could_not_be_told_does_not_go_out_and_costs_nothing() -> None:
-    attempts = Attempts(1, 0, record=Told(asyncio.CancelledError()))
+async def test_a_call_that_could_not_be_recorded_does_not_start_and_costs_nothing() -> None:
+    attempts = Attempts(1, 0, record=Recorder(asyncio.CancelledError()))
     with pytest.raises(asyncio.CancelledError):
         await attempts.begin(SENT, MOST)
     assert attempts.beat() == ("", 0, NO_USAGE, NO_USAGE)
@@ -153,13 +153,13 @@ def test_an_attempt_that_ends_beside_its_call_is_charged_what_the_call_may_have_
 async def test_a_further_attempt_goes_out_while_the_budget_has_room_for_it(
     left: dict[str, int], why: str | None
 ) -> None:
-    attempts = Attempts(2, 0, NO_USAGE, CUT, left=left, record=Told())
+    attempts = Attempts(2, 0, NO_USAGE, CUT, left=left, record=Recorder())
     if why is None:
         await attempts.begin(SENT, MOST)
         return
     with pytest.raises(BudgetExceeded, match=why):
         await attempts.begin(SENT, MOST)
     assert attempts.beat() == ("", 0, CUT, NO_USAGE)
-    first = Attempts(1, 0, left=dict.fromkeys(left, 0), record=Told())
+    first = Attempts(1, 0, left=dict.fromkeys(left, 0), record=Recorder())
     await first.begin(SENT, MOST)
     assert first.open == MOST, "the scheduler has let it through"

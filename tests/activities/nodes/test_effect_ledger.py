@@ -55,7 +55,7 @@ async def test_an_error_that_knows_nothing_was_done_leaves_the_way_free(ledger: 
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         (RuntimeError("lost"), "post: RuntimeError: lost; whether it took effect is not known"),
         (TimeoutError(), "post: TimeoutError: TimeoutError; whether"),
@@ -63,8 +63,8 @@ async def test_an_error_that_knows_nothing_was_done_leaves_the_way_free(ledger: 
         (UnknownOutcome("cut off"), "cut off"),
     ],
 )
-async def test_an_error_that_does_not_know_is_final(ledger: EffectLedger, error: Exception, said: str) -> None:
-    with pytest.raises(UnknownOutcome, match=said) as unknown:
+async def test_an_error_that_does_not_know_is_final(ledger: EffectLedger, error: Exception, message: str) -> None:
+    with pytest.raises(UnknownOutcome, match=message) as unknown:
         await enter(ledger, ends(error))
     assert not unknown.value.retryable
     with pytest.raises(UnknownOutcome, match="earlier attempt"):

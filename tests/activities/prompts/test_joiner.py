@@ -1,4 +1,4 @@
-"""What a joiner is told: every result by node and status, behind fences, and lines to add only while it may."""
+"""The prompt of a joiner: every result by node and status, behind fences, and lines to add only while it may."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def test_the_prompt_names_each_result_and_fences_values_and_errors() -> None:
     assert text.count("<<<DATA") == 3
 
 
-def test_a_goal_that_is_the_whole_question_is_told_once() -> None:
+def test_a_goal_that_is_the_whole_question_appears_once() -> None:
     text = joiner.prompt("$goal\n\n$n3_results", INPUTS.__getitem__, results_of(INPUTS, GATHERED), Budget())
     assert text.count("Which?") == 1
 

@@ -34,12 +34,12 @@ VALUES: dict[str, Any] = {
 }
 
 
-def told(template: str, tokens: int = 1_000, reader: str = "") -> str:
+def filled_prompt(template: str, tokens: int = 1_000, reader: str = "") -> str:
     return fill_prompt(template, VALUES.__getitem__, Budget(tokens, reader))
 
 
-def test_trusted_text_and_numbers_stand_in_place_and_the_rest_is_fenced() -> None:
-    text = told("$goal in $input.city: $a.count $a.ok of $b, $a.text, ${b} for $$5")
+def test_trusted_text_and_numbers_are_inline_and_the_rest_is_fenced() -> None:
+    text = filled_prompt("$goal in $input.city: $a.count $a.ok of $b, $a.text, ${b} for $$5")
     head, *blocks = text.split("\n\n")
     assert head == "Which is longer? in Rome: 3 true of [b], [a.text], [b] for $5"
     assert [re.sub(r"[0-9a-f]{8}", "#", block) for block in blocks] == [
@@ -48,7 +48,7 @@ def test_trusted_text_and_numbers_stand_in_place_and_the_rest_is_fenced() -> Non
     ]
 
 
-def test_a_goal_is_handed_on_with_names_for_what_others_said() -> None:
+def test_a_goal_is_passed_on_with_names_for_untrusted_text() -> None:
     goal, given = bind_goal("$goal In $input.city, $a.count of $a.text for $$5: $c", VALUES.__getitem__)
     assert goal == "Which is longer? In Rome, 3 of [given a.text] for $5: [given c]"
     assert given == {"given a.text": VALUES["a"]["text"], "given c": LONG}
@@ -57,7 +57,7 @@ def test_a_goal_is_handed_on_with_names_for_what_others_said() -> None:
 
 
 def test_what_does_not_fit_is_cut_with_a_mark_and_small_outputs_stay_whole() -> None:
-    text = told("$b $c $a", 100)
+    text = filled_prompt("$b $c $a", 100)
     assert "short\nDATA" in text
     assert VALUES["a"]["text"] in text
     assert re.search(r"word.*\n\[cut: 2,[0-9]{3} more characters of c\]\n", text)
@@ -65,15 +65,15 @@ def test_what_does_not_fit_is_cut_with_a_mark_and_small_outputs_stay_whole() -> 
 
 
 def test_every_item_of_a_list_that_is_cut_is_seen_as_long_as_that_helps() -> None:
-    text = told("$d", 200)
+    text = filled_prompt("$d", 200)
     assert text.count("more characters of d[") == 3
     assert "<<<DATA" in text
     assert "\none\nword" in text
-    assert "[cut: 3,995 more items of e]" in told("$e", 200)
+    assert "[cut: 3,995 more items of e]" in filled_prompt("$e", 200)
 
 
 def test_what_is_far_too_large_is_left_to_the_reading_tool() -> None:
-    text = told("$c", 40, "read_output")
+    text = filled_prompt("$c", 40, "read_output")
     assert '[cut: 2,880 more characters of c; read_output(node="c", from=120) reads on]' in text
     huge = fill_prompt("$x", {"x": "word " * 60_000}.__getitem__, Budget(2_000, "read_output"))
     assert tokens_of(huge) < 300
@@ -106,25 +106,25 @@ def test_there_is_a_bound_to_what_is_summed_up_and_the_rest_is_cut_with_a_mark()
     assert len(found) == MOST_SUMMARIES
     assert {piece.name for piece in found} == {"n0", "n1"}
     summaries = {name: ["said"] * MOST_PARTS for name in ("n0", "n1")}
-    told = fenced_blocks(values, Budget(1_000, summaries=summaries))
-    assert "summary of n0\nsaid\n\nsaid" in told["n0"]
-    assert re.search(r"\n\n\[cut: [0-9,]+ more characters of n0\]\n", told["n0"])
-    assert re.search(r"word.*\n\[cut: [0-9,]+ more characters of n4\]\n", told["n4"])
+    blocks = fenced_blocks(values, Budget(1_000, summaries=summaries))
+    assert "summary of n0\nsaid\n\nsaid" in blocks["n0"]
+    assert re.search(r"\n\n\[cut: [0-9,]+ more characters of n0\]\n", blocks["n0"])
+    assert re.search(r"word.*\n\[cut: [0-9,]+ more characters of n4\]\n", blocks["n4"])
 
 
 def test_a_part_without_a_summary_has_its_beginning_and_summaries_keep_to_the_budget() -> None:
-    told = fenced_blocks({"n": "word " * 20_000}, Budget(1_000, summaries={"n": ["said", None, "talked " * 9_000]}))[
+    blocks = fenced_blocks({"n": "word " * 20_000}, Budget(1_000, summaries={"n": ["said", None, "talked " * 9_000]}))[
         "n"
     ]
-    assert "said\n\n" in told
-    assert "more characters of part 2 of n]" in told
-    assert re.search(r"talked.*\n\[cut: [0-9,]+ more characters of n\]\n", told)
-    assert tokens_of(told) < 1_100
+    assert "said\n\n" in blocks
+    assert "more characters of part 2 of n]" in blocks
+    assert re.search(r"talked.*\n\[cut: [0-9,]+ more characters of n\]\n", blocks)
+    assert tokens_of(blocks) < 1_100
 
 
 def test_a_missing_part_is_an_error_as_it_is_in_arguments() -> None:
     with pytest.raises(BindError, match=r"\$\{a\.no\} has no value"):
-        told("$a.no")
+        filled_prompt("$a.no")
 
 
 @given(st.text())

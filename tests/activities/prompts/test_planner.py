@@ -1,4 +1,4 @@
-"""What a planner is told: only tools it may use, examples that hold, the goal as data, problems by line."""
+"""The prompt of a planner: only tools it may use, examples that hold, the goal as data, problems by line."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_every_example_is_a_plan_that_holds(example: planner.Example) -> None:
     assert problems_of(parse_plan(reader.plan), [entry for entry in CATALOGUE if entry["name"] in tools]) == []
 
 
-def test_only_allowed_tools_are_told_of() -> None:
+def test_only_allowed_tools_are_described() -> None:
     allowed = [entry for entry in CATALOGUE if entry["name"] == "http_get"]
     text = planner.system(allowed)
     assert "http_get(url: string" in text
@@ -33,7 +33,7 @@ def test_only_allowed_tools_are_told_of() -> None:
     assert "There are no tools in this run." in planner.system([])
 
 
-def test_a_tool_is_told_with_arguments_and_what_it_gives() -> None:
+def test_a_tool_is_described_with_arguments_and_output() -> None:
     entry = next(entry for entry in CATALOGUE if entry["name"] == "search")
     assert format_tools([entry]) == (
         "search(query: string, k: integer = 3)\n"
@@ -59,14 +59,14 @@ def test_the_goal_is_fenced() -> None:
     assert text.rstrip().endswith(">>>")
 
 
-def test_problems_are_told_by_line() -> None:
-    said = '1. search("a")\n2. read($9)\n3. answer()'
+def test_problems_are_reported_by_line() -> None:
+    draft = '1. search("a")\n2. read($9)\n3. answer()'
     ids = ["n1", "n2", "n3_results", "n3"]
     turns = planner.repair_messages(
-        said, ["nodes[1].args.path: read: `path` is missing", "nodes[0]: bad", "nodes[9].x: y", "answer: z"], ids
+        draft, ["nodes[1].args.path: read: `path` is missing", "nodes[0]: bad", "nodes[9].x: y", "answer: z"], ids
     )
     assert [turn.role for turn in turns] == ["assistant", "user"]
-    assert turns[0].text == said
+    assert turns[0].text == draft
     assert turns[1].text.splitlines()[1:5] == [
         "- line 2 args.path: read: `path` is missing",
         "- line 1: bad",

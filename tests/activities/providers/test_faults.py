@@ -87,7 +87,7 @@ async def test_a_server_that_is_down_is_named_with_its_variable(make_remote: Mak
     assert str(caught.value).endswith("check OPENAI_BASE_URL")
 
 
-async def test_a_wrong_key_is_named_and_not_told(bench: Bench) -> None:
+async def test_a_wrong_key_is_reported_without_its_value(bench: Bench) -> None:
     bench.server.key = "another"
     with pytest.raises(ProviderError) as caught:
         await bench.ask()

@@ -35,7 +35,7 @@ async def test_text_arrives_piece_by_piece_however_it_is_cut(bench: Bench, cut: 
     assert (reply.usage, reply.stop, reply.calls) == (Usage(12, 34, calls=1), "end", ())
     assert bench.server.asked[0].system == "Be short."
     assert bench.server.asked[0].turns == (("user", "Hello"),)
-    assert bench.said[-1] == f"about {len(TEXT.encode()) // 4} tokens so far"
+    assert bench.progress[-1] == f"about {len(TEXT.encode()) // 4} tokens so far"
 
 
 async def test_the_first_token_is_timed(bench: Bench) -> None:
@@ -134,13 +134,13 @@ async def test_a_server_without_schemas_gets_it_in_words_and_is_remembered(bench
 
 async def test_a_refused_schema_is_put_in_words_and_others_are_still_given(bench: Bench) -> None:
     odd = {"type": "object", "properties": {"km": {"type": "string", "pattern": "a"}}, "required": ["km"]}
-    told = {
+    texts = {
         "openai": "Invalid schema for response_format 'output': 'pattern' is not permitted.",
         "anthropic": "output_config.format.schema: property 'pattern' is not supported",
     }
     bench.server.on(
         lambda asked: asked.schema is not None and "pattern" in json.dumps(asked.schema),
-        Reply(status=400, text=told[bench.format]),
+        Reply(status=400, text=texts[bench.format]),
     )
     bench.server.on("", '{"km": "a"}')
     for schema in (SCHEMA, odd, SCHEMA, odd):
@@ -281,7 +281,7 @@ async def test_connections_are_kept(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("index", [0, None])
-async def test_calls_without_an_index_of_their_own_are_told_apart(bench: Bench, index: int | None) -> None:
+async def test_calls_without_an_index_are_kept_apart(bench: Bench, index: int | None) -> None:
     """Ollama gives every call the index 0, others give none."""
     if bench.format == "anthropic":
         pytest.skip("only OpenAI's format has such servers")

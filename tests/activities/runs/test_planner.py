@@ -74,7 +74,7 @@ async def test_lines_become_a_draft_in_the_plan_language(desk: Desk) -> None:
     assert (await desk.library.value(HOME, planned.text)).startswith("Thought")
 
 
-async def test_the_planner_is_told_the_allowed_tools_and_the_goal(desk: Desk) -> None:
+async def test_the_planner_gets_the_allowed_tools_and_the_goal(desk: Desk) -> None:
     desk.server.on("", LINES)
     await desk.ask()
     asked = desk.server.asked[0]
@@ -118,7 +118,7 @@ async def test_a_text_that_is_no_plan_is_a_problem_that_says_why(desk: Desk, rep
     assert planned.text
 
 
-async def test_many_errors_are_counted_and_not_all_told(desk: Desk) -> None:
+async def test_many_errors_are_counted_and_not_all_listed(desk: Desk) -> None:
     desk.server.on("", "".join(f"{line}. rm(x)\n" for line in range(50)))
     planned = await desk.ask()
     assert len(planned.problems) == 21

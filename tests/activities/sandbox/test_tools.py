@@ -57,7 +57,7 @@ open('raw.bin', 'wb').write(b'\\0')
 
 
 @pytest.mark.parametrize(
-    ("code", "exit_code", "said"),
+    ("code", "exit_code", "expected"),
     [
         ("1 / 0", 1, 'File "main.py", line 1, in <module>\n    1 / 0'),
         ("def f(:", 1, 'File "main.py", line 1\n    def f(:'),
@@ -67,11 +67,11 @@ open('raw.bin', 'wb').write(b'\\0')
     ],
 )
 async def test_code_that_fails_says_where(
-    tools: dict[str, Tool], context: ToolContext, code: str, exit_code: int, said: str
+    tools: dict[str, Tool], context: ToolContext, code: str, exit_code: int, expected: str
 ) -> None:
     done = await python(tools, context, code)
     assert done["exit_code"] == exit_code
-    assert said in done["stderr"]
+    assert expected in done["stderr"]
 
 
 async def test_what_is_no_answer_is_an_error(tools: dict[str, Tool], context: ToolContext) -> None:

@@ -70,8 +70,10 @@ def test_prose_about_authorization_stays() -> None:
 
 def test_passwords_in_urls_are_masked_and_those_of_variables_wherever_they_stand() -> None:
     redactor = Redactor({"DATABASE": "postgres://sennit:hunter2222@db.example/sennit", "SHORT": "amqp://a:abc@mq"})
-    said = redactor.clean('cannot connect to postgres://sennit:hunter2222@db.example/sennit: no user with "hunter2222"')
-    assert said == f'cannot connect to postgres://sennit:{MASK}@db.example/sennit: no user with "{MASK}"'
+    cleaned = redactor.clean(
+        'cannot connect to postgres://sennit:hunter2222@db.example/sennit: no user with "hunter2222"'
+    )
+    assert cleaned == f'cannot connect to postgres://sennit:{MASK}@db.example/sennit: no user with "{MASK}"'
     assert redactor.clean("see redis://:other@cache, abc and http://host:80/@x") == (
         f"see redis://:{MASK}@cache, abc and http://host:80/@x"
     )

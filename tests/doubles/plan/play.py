@@ -83,7 +83,7 @@ class Play:
         )
         self.graph = Graph(execution_plan)
         self.state = RunState(self.graph, window=window, park_for=1_000_000)
-        self.said: list[str] = []
+        self.decisions: list[str] = []
 
     def begin(self) -> list[str]:
         """The plan is here."""
@@ -131,11 +131,11 @@ class Play:
         return self.act(GateAnswered(self.unit(name), value))
 
     def approve(self, name: str) -> list[str]:
-        """A person approves a write, or a wish."""
+        """A person approves a write, or a replan."""
         return self.act(ApprovalDecided(self.unit(name), True))
 
     def reject(self, name: str) -> list[str]:
-        """A person rejects a write, or a wish."""
+        """A person rejects a write, or a replan."""
         return self.act(ApprovalDecided(self.unit(name), False, "no"))
 
     def retry(self, name: str) -> list[str]:
@@ -159,7 +159,7 @@ class Play:
         parked = self._parked()
         words[calls:calls] = asked
         words += [f"park {' '.join(parked)}"] if parked is not None and parked != before[1] else []
-        self.said += words
+        self.decisions += words
         return words
 
     def _waiting(self) -> list[str]:

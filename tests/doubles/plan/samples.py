@@ -164,7 +164,7 @@ PLANS: dict[str, Data] = {
         gate("g", schema={"type": "string", "enum": ["yes", "no"]}, timeout="2h", on_error={"fallback": "no"}),
         free("a", when={"ref": "$g", "op": "eq", "value": "yes"}),
     ),
-    "a stand-in": plan(tool("a", on_error={"instead": "s"}), tool("s"), llm("b", "$a.items[0].title")),
+    "a fallback node": plan(tool("a", on_error={"instead": "s"}), tool("s"), llm("b", "$a.items[0].title")),
     "conditions": plan(
         tool("a", on_error="skip"),
         tool(

@@ -88,19 +88,19 @@ class Planner:
 
     def _node(self) -> None:
         self._hidden = len(self._specs)
-        standin = self._standin() if self._trouble and self._chance(12) else -1
+        fallback = self._fallback() if self._trouble and self._chance(12) else -1
         kind = self._choices.pick(("tool", "tool", "tool", "llm", "join", "join", "map", "gate"))
         if kind in ("join", "map") and not self._usable:
             kind = "tool"
         spec = self._spec(kind)
-        spec.instead = standin
-        if standin < 0 and self._trouble:
+        spec.instead = fallback
+        if fallback < 0 and self._trouble:
             self._on_error(spec)
         self._usable.append(len(self._specs))
         self._specs.append(spec)
 
-    def _standin(self, depth: int = 0) -> int:
-        deeper = self._standin(depth + 1) if depth < 2 and self._chance(15) else -1
+    def _fallback(self, depth: int = 0) -> int:
+        deeper = self._fallback(depth + 1) if depth < 2 and self._chance(15) else -1
         spec = self._spec("tool")
         spec.is_fallback, spec.instead = True, deeper
         self._specs.append(spec)

@@ -1,4 +1,4 @@
-"""The client against a real Temporal server, with a stand-in for the AgentRun workflow."""
+"""The client against a real Temporal server, with a fake AgentRun workflow."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -84,7 +84,7 @@ async def test_a_started_run_has_the_slug_of_its_goal_and_a_link(sennit: Sennit)
     assert await found.memo() == {"sennit": version("sennit")}
 
 
-async def test_a_plan_is_told_in_the_memo_and_a_tenant_is_what_queues_are_fair_to(sennit: Sennit) -> None:
+async def test_the_memo_describes_the_plan_and_queues_are_fair_to_tenants(sennit: Sennit) -> None:
     run = await sennit.start(plan={"nodes": [{"id": "a"}, {"id": "b"}]}, title="nightly", tenant="acme")
     found = await sennit.client.get_workflow_handle(run.id).describe()
     assert await found.memo() == {"sennit": version("sennit"), "title": "nightly", "nodes": 2}

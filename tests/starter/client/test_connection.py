@@ -78,7 +78,7 @@ def test_an_address_without_host_or_port_is_refused(address: str) -> None:
         configured_server(address)
 
 
-def test_wrong_settings_are_told_in_a_line(monkeypatch: pytest.MonkeyPatch, own_settings: Path) -> None:
+def test_wrong_settings_are_reported_in_a_line(monkeypatch: pytest.MonkeyPatch, own_settings: Path) -> None:
     monkeypatch.setenv("TEMPORAL_PROFILE", "nope")
     with pytest.raises(Refused, match="the settings of the Temporal connection are wrong"):
         configured_server()

@@ -28,7 +28,7 @@ def test_an_attribute_of_another_type_is_named() -> None:
     assert setup.wrong_types({"SennitStatus": 2, "SennitTokens": 99}) == ["SennitTokens should be Double"]
 
 
-def test_what_was_done_is_told() -> None:
+def test_what_was_done_is_printed() -> None:
     assert setup.attribute_lines("agents", {"SennitTokens": "Double"})[0] == "created in agents: SennitTokens (Double)"
     assert "already in" not in " ".join(setup.attribute_lines("agents", KINDS))
     assert [line[:32] for line in setup.attribute_lines("agents", {})] == ["already in agents: SennitStatus,"]
@@ -111,7 +111,7 @@ async def test_a_namespace_without_room_is_named(
 
 
 @pytest.mark.parametrize("status", [RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED])
-def test_who_may_not_create_is_told_what_to_ask_for(status: RPCStatusCode) -> None:
+def test_without_permission_it_says_what_to_ask_for(status: RPCStatusCode) -> None:
     refusal = setup.attributes_error("default", RPCError("no", status, b""))
     assert isinstance(refusal, Refused)
     assert "add these to default: SennitStatus (Keyword), " in str(refusal)

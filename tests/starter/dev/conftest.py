@@ -1,4 +1,4 @@
-"""A real dev server binary, state directories of their own, and a trivial stand-in for the workers."""
+"""A real dev server binary, state directories of their own, and a trivial fake worker."""
 
 import asyncio
 import sys
@@ -13,7 +13,7 @@ from starter.dev.server import free_port
 from starter.dev.stack import LocalStack
 from starter.dev.state import ProcessIdentity, StackRecord, StateDir
 
-STAND_IN = """
+FAKE_WORKER = """
 import http.server, json, os, pathlib, sys
 
 class Ready(http.server.BaseHTTPRequestHandler):
@@ -34,10 +34,10 @@ def dev_server_binary() -> Path:
 
 
 @pytest.fixture
-def stand_in(tmp_path: Path) -> tuple[str, ...]:
+def fake_worker(tmp_path: Path) -> tuple[str, ...]:
     """The command of a worker that only answers /readyz and notes each start in the state directory."""
-    script = tmp_path / "stand_in.py"
-    script.write_text(STAND_IN)
+    script = tmp_path / "fake_worker.py"
+    script.write_text(FAKE_WORKER)
     return (sys.executable, str(script))
 
 

@@ -108,7 +108,7 @@ async def test_a_command_that_is_never_ready_is_ended(tmp_path: Path) -> None:
 
 
 class Fated(Script):
-    """A child whose starts fail or succeed as told, the last fate for ever; it dies as soon as it is ready."""
+    """A child whose starts fail or succeed as given, the last one for ever; it dies as soon as it is ready."""
 
     def __init__(self, folder: Path, fates: list[LocalStackFailed | None]) -> None:
         super().__init__(folder, "")
@@ -136,12 +136,12 @@ async def test_a_child_that_keeps_dying_is_given_up(
 ) -> None:
     monkeypatch.setattr(child, "LONGEST_PAUSE", 0.0)
     fated = Fated(tmp_path, fates)
-    said: list[str] = []
+    messages: list[str] = []
     with pytest.raises(LocalStackFailed, match=r"never ready|a setting|the script ended"):
-        await fated.keep_running(said.append, lambda ready: None)
+        await fated.keep_running(messages.append, lambda ready: None)
     assert fated.starts == starts
-    assert len(said) == starts - 1
-    assert all(line.endswith("; starting it again in 0 s") for line in said)
+    assert len(messages) == starts - 1
+    assert all(line.endswith("; starting it again in 0 s") for line in messages)
 
 
 async def test_one_that_lived_long_starts_again_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The local stack on a real dev server, with a stand-in for the workers."""
+"""The local stack on a real dev server, with a fake worker."""
 
 import asyncio
 import json
@@ -30,9 +30,9 @@ def lines() -> list[str]:
 
 
 @pytest.fixture
-def local(state: StateDir, stand_in: tuple[str, ...], lines: list[str]) -> LocalStack:
+def local(state: StateDir, fake_worker: tuple[str, ...], lines: list[str]) -> LocalStack:
     """A client at the stack."""
-    return LocalStack(state, say=lines.append, worker_command=stand_in)
+    return LocalStack(state, say=lines.append, worker_command=fake_worker)
 
 
 def processes(state: StateDir) -> tuple[ProcessIdentity, ProcessIdentity, ProcessIdentity]:
@@ -156,7 +156,7 @@ async def test_an_idle_stack_starts_anew_with_new_settings_and_a_busy_one_keeps_
     assert [start["environ"].get("OPENAI_API_KEY") for start in starts(state)] == [None, "sk-canary"]
     assert "code or settings have changed: restarting the local stack" in lines
     files = [path.read_text(errors="replace") for path in state.root.rglob("*") if path.is_file()]
-    assert sum("sk-canary" in text for text in files) == 1  # what the stand-in noted
+    assert sum("sk-canary" in text for text in files) == 1  # what the fake worker noted
     client = await Client.connect(record.address)
     assert (await client.get_workflow_handle(run.id).describe()).status == WorkflowExecutionStatus.RUNNING
 
@@ -193,16 +193,16 @@ async def test_a_wrong_setting_is_a_wrong_call_and_not_an_unreachable_server(
 
 
 async def test_sennit_dev_replaces_the_background_shows_its_addresses_and_stops_on_sigterm(
-    state: StateDir, stand_in: tuple[str, ...], local: LocalStack, lines: list[str], eventually: Eventually,
+    state: StateDir, fake_worker: tuple[str, ...], local: LocalStack, lines: list[str], eventually: Eventually,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     background = await local.join()
-    said: list[str] = []
-    foreground = LocalStack(state, say=said.append, worker_command=stand_in)
+    messages: list[str] = []
+    foreground = LocalStack(state, say=messages.append, worker_command=fake_worker)
     serving = asyncio.ensure_future(foreground.serve())
-    await eventually(lambda: any("Ctrl-C" in line for line in said) or serving.done())
-    assert said[0].startswith("stopping the local stack in the background")
-    assert any(background.address in line and background.ui_url in line for line in said)
+    await eventually(lambda: any("Ctrl-C" in line for line in messages) or serving.done())
+    assert messages[0].startswith("stopping the local stack in the background")
+    assert any(background.address in line and background.ui_url in line for line in messages)
     with pytest.raises(LocalStackFailed, match="`sennit dev` runs already"):
         await foreground.serve()
     monkeypatch.setenv("OPENAI_API_KEY", "now there is one")

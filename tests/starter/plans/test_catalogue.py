@@ -29,7 +29,7 @@ async def test_the_childs_json_is_the_catalogue() -> None:
         ("print('[]')", "wrote to standard output"),
     ],
 )
-async def test_what_is_wrong_with_the_tools_is_told(code: str, message: str) -> None:
+async def test_what_is_wrong_with_the_tools_is_reported(code: str, message: str) -> None:
     with pytest.raises(Refused, match=message):
         await read_catalogue(child(code))
 

@@ -49,7 +49,7 @@ def test_a_value_of_another_type_is_refused_by_name(kind: str, text: str) -> Non
         read_value("x", text, kind)
 
 
-def test_defaults_stand_in_and_only_what_was_given_travels() -> None:
+def test_defaults_apply_and_only_given_inputs_are_sent() -> None:
     assert read_inputs(["city=Rome"], SPECS) == {"city": "Rome"}
     assert read_inputs(["city=a=b", "count=3"], SPECS) == {"city": "a=b", "count": 3}
 

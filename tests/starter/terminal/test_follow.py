@@ -73,7 +73,7 @@ async def test_a_run_is_shown_until_it_is_over() -> None:
     assert screen.log == ["show running", "finished done"]
 
 
-async def test_on_a_pipe_a_gate_beside_running_nodes_is_only_told() -> None:
+async def test_on_a_pipe_a_gate_beside_running_nodes_is_only_reported() -> None:
     screen = Seen()
     run = make_run(make_view(blocked=[make_gate("a")]), make_view())
     assert isinstance(await Follower(run, screen).follow(), RunOutcome)
@@ -96,7 +96,7 @@ async def test_a_person_is_asked_and_what_they_type_is_sent() -> None:
     assert screen.log.index("paused") < screen.log.index("notice answer was applied") < screen.log.index("back")
 
 
-async def test_a_refused_answer_is_told_and_asked_for_again() -> None:
+async def test_a_refused_answer_is_reported_and_asked_for_again() -> None:
     screen, person = Seen(), Scripted("x", "y", "n no")
     run = make_run(make_view(status="blocked", blocked=[make_gate("a", "approve")]), takes=["reject"])
     assert isinstance(await Follower(run, screen, person.ask).follow(), RunOutcome)

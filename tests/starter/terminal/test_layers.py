@@ -18,7 +18,7 @@ def chain(length: int, at: int) -> list[NodeView]:
     return [make_node(f"n{n}", states[n], needs=(f"n{n - 1}",) if n else ()) for n in range(length)]
 
 
-def shown(bands: list[Band]) -> list[tuple[str, list[str]]]:
+def rows(bands: list[Band]) -> list[tuple[str, list[str]]]:
     return [(band.name, [node.id for node in band.nodes]) for band in bands]
 
 
@@ -34,20 +34,20 @@ def test_needs_nobody_shows_count_for_nothing() -> None:
 
 def test_what_fits_is_listed_whole() -> None:
     bands = bands_of(chain(3, 1), 3)
-    assert shown(bands) == [("1", ["n0"]), ("2", ["n1"]), ("3", ["n2"])]
+    assert rows(bands) == [("1", ["n0"]), ("2", ["n1"]), ("3", ["n2"])]
     assert not any(band.folded for band in bands)
 
 
 def test_a_long_chain_is_what_was_what_runs_and_what_comes() -> None:
     bands = bands_of(chain(3000, 1000), 10)
-    assert shown(bands) == [("1-1000", []), ("1001", ["n1000"]), ("1002-3000", [])]
+    assert rows(bands) == [("1-1000", []), ("1001", ["n1000"]), ("1002-3000", [])]
     assert [sum(band.counts.values()) for band in bands] == [1000, 1, 1999]
 
 
 def test_of_a_wide_layer_failures_come_before_what_waits_and_runs() -> None:
     nodes = [make_node(f"n{n}", "running") for n in range(50)]
     nodes[40], nodes[45] = make_node("f", "failed"), make_node("w", "waiting")
-    assert shown(bands_of(nodes, 4)) == [("1", ["n0", "f", "w"])]
+    assert rows(bands_of(nodes, 4)) == [("1", ["n0", "f", "w"])]
 
 
 @given(st.lists(st.tuples(st.sampled_from(STATUSES), st.integers(0, 5)), max_size=60), st.integers(1, 30))

@@ -12,7 +12,7 @@ from workflows.messages.result import NodeLine
 Make = Callable[..., Any]
 
 
-def test_each_change_of_a_node_is_told_once() -> None:
+def test_each_change_of_a_node_is_printed_once() -> None:
     changes = Changes()
     assert [n.id for n in changes.since([make_node("a", "running"), make_node("b")])] == ["a"]
     assert changes.since([make_node("a", "running"), make_node("b")]) == []
@@ -47,7 +47,7 @@ def test_a_pipe_gets_the_run_first_and_then_a_line_a_change(make_terminal: Make)
     assert terminal.out.getvalue() == ""
 
 
-def test_a_big_map_is_told_by_what_went_wrong_in_it(make_terminal: Make) -> None:
+def test_a_big_map_prints_only_its_failures(make_terminal: Make) -> None:
     terminal = make_terminal()
     lines = Lines(terminal)
     big = [make_node(f"big[{n}]", "running", attempts=1) for n in range(30)]

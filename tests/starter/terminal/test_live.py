@@ -40,9 +40,9 @@ def test_asking_stops_the_live_table_and_drawing_goes_on_below(make_terminal: Ma
     board.started(make_run())
     board.show(make_view(make_node("a", "waiting"), blocked=[make_gate("a")]))
     with board.paused():
-        shown = terminal.err.getvalue()
-        assert "a: a?" in shown
-        assert shown.endswith("\x1b[?25h")
+        screen = terminal.err.getvalue()
+        assert "a: a?" in screen
+        assert screen.endswith("\x1b[?25h")
         board.notice("asked")
     board.finished(make_report())
     assert terminal.err.getvalue().index("asked") < terminal.err.getvalue().rindex("done")

@@ -67,7 +67,7 @@ def test_long_edges_into_one_node_share_a_lane() -> None:
     assert max(len(layer) for layer in layout.layers) == 2
 
 
-def test_a_stand_in_comes_after_the_one_it_stands_in_for() -> None:
+def test_a_fallback_comes_after_its_node() -> None:
     play = Play(node("a", instead="z"), join("j", "a"), node("z", is_fallback=True), answer="j")
     assert sources_of(play.graph) == [[], [0], [0]]
 

@@ -16,10 +16,10 @@ from workflows.plan.language.packing import MAX_PACKED_BYTES
 def refused(request: Any, *more: Any) -> str:
     with pytest.raises(InvalidRequest) as caught:
         parse_request(request, *more)
-    said = str(caught.value)
-    assert said.isprintable(), ascii(said)
-    assert len(said) < 1_300
-    return said
+    message = str(caught.value)
+    assert message.isprintable(), ascii(message)
+    assert len(message) < 1_300
+    return message
 
 
 def test_a_goal_alone_is_a_request_with_the_documented_defaults() -> None:
@@ -55,7 +55,7 @@ def test_right_requests_pass(request_: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_", "told"),
+    ("request_", "expected"),
     [
         (None, "a run takes one JSON object, not nothing; for example {"),
         ([], "not a list"),
@@ -94,8 +94,8 @@ def test_right_requests_pass(request_: dict[str, Any]) -> None:
         ({1: 2}, "a field is named by a value (int); names are text"),
     ],
 )
-def test_a_wrong_request_is_named_by_field_problem_and_way_out(request_: Any, told: str) -> None:
-    assert told in refused(request_)
+def test_a_wrong_request_is_named_by_field_problem_and_way_out(request_: Any, expected: str) -> None:
+    assert expected in refused(request_)
 
 
 @pytest.mark.parametrize("extra", [(None,), ({},), (1, 2)])
@@ -120,10 +120,10 @@ def test_whatever_comes_only_an_invalid_request_goes_out(whole: Any, part: Any) 
         {"goal": "x", "inputs": part, "tools": part},
         {"plan": part, "window": whole},
     ):
-        assert said_of(request).isprintable()
+        assert message_of(request).isprintable()
 
 
-def said_of(request: Any) -> str:
+def message_of(request: Any) -> str:
     """Return the refusal, or nothing for a request that is accepted and can be written."""
     try:
         parse_request(request).model_dump_json()

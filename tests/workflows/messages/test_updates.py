@@ -64,8 +64,8 @@ async def test_an_update_of_a_wrong_shape_is_refused_with_an_example(waiting: Wo
         example = 'for example {"node": "n7"'
         shapes: dict[str, Any] = {"nothing": None, "a list": [], "text": "x", "a number": 7, "true or false": True}
         for shape, wrong in shapes.items():
-            said = await refusal(waiting, name, wrong)
-            assert said.startswith(f"{name} takes one JSON object, not {shape}; {example}")
+            message = await refusal(waiting, name, wrong)
+            assert message.startswith(f"{name} takes one JSON object, not {shape}; {example}")
         assert (await refusal(waiting, name)).startswith(f"{name} takes one JSON object, not nothing; {example}")
         assert (await refusal(waiting, name, {})).startswith(f"{name}: `node` is missing")
         typo = await refusal(waiting, name, {"nod": "n7"})
@@ -79,15 +79,15 @@ async def test_an_update_of_a_wrong_shape_is_refused_with_an_example(waiting: Wo
 @pytest.mark.parametrize("more", [({},), (None,), ({}, {}), (1, 2, 3)], ids=["two", "two-null", "three", "four"])
 async def test_an_update_with_several_inputs_is_refused(waiting: WorkflowHandle[Any, Any], more: Any) -> None:
     for name in (*OF_NODE, "finish"):
-        said = await refusal(waiting, name, {"node": "ok"}, *more)
-        assert said.startswith(f"{name} takes one JSON object, not {1 + len(more)} inputs; for example")
+        message = await refusal(waiting, name, {"node": "ok"}, *more)
+        assert message.startswith(f"{name} takes one JSON object, not {1 + len(more)} inputs; for example")
 
 
 @pytest.mark.parametrize("wrong", [NO_JSON, UNKNOWN_ENCODING, DEEP], ids=["torn", "protobuf", "deep"])
 async def test_an_update_that_cannot_be_read_is_refused(waiting: WorkflowHandle[Any, Any], wrong: Any) -> None:
     for name in (*OF_NODE, "finish"):
-        said = await refusal(waiting, name, wrong)
-        assert said.startswith(f"{name} takes one JSON object, not ")
+        message = await refusal(waiting, name, wrong)
+        assert message.startswith(f"{name} takes one JSON object, not ")
     assert (await waiting.query("plan", wrong))["status"] == "blocked"
     assert "problem" in await waiting.query("node", wrong)
 
@@ -118,17 +118,17 @@ async def test_an_update_that_cannot_be_read_is_refused(waiting: WorkflowHandle[
 async def test_an_update_that_does_not_fit_the_run_says_why(
     waiting: WorkflowHandle[Any, Any], name: str, given: Any, why: str
 ) -> None:
-    said = await refusal(waiting, name, given)
-    assert why in said
-    assert len(said) < 1500
+    message = await refusal(waiting, name, given)
+    assert why in message
+    assert len(message) < 1500
 
 
 async def test_an_answer_that_is_too_big_is_refused_with_its_size(start: Start) -> None:
     handle = await start(plan={"nodes": [{"id": "g", "kind": "gate", "question": "?"}]})
     await until(handle, lambda view: view["status"] == "blocked")
     for size in (65_537, 1_900_000):
-        said = await refusal(handle, "answer", {"node": "g", "value": "x" * size})
-        assert said == f"the answer has {size} characters; at most 65536"
+        message = await refusal(handle, "answer", {"node": "g", "value": "x" * size})
+        assert message == f"the answer has {size} characters; at most 65536"
     await handle.execute_update("answer", {"node": "g", "value": "x" * 60_000})
     assert (await handle.result())["answer"] == "x" * 60_000
 
@@ -141,9 +141,9 @@ async def test_an_unknown_update_is_refused_with_the_names_there_are(
         with pytest.raises(RPCError):
             await waiting.execute_update(name, {"node": "ok"})
         return
-    said = await refusal(waiting, name, {"node": "ok"})
-    assert said.endswith("there are retry_node, skip_node, answer, approve, reject, raise_budget, finish")
-    assert ("is not built yet" in said) is (name in NOT_BUILT)
+    message = await refusal(waiting, name, {"node": "ok"})
+    assert message.endswith("there are retry_node, skip_node, answer, approve, reject, raise_budget, finish")
+    assert ("is not built yet" in message) is (name in NOT_BUILT)
 
 
 async def test_after_every_refusal_the_run_goes_on_to_its_end(waiting: WorkflowHandle[Any, Any]) -> None:

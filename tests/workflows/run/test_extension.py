@@ -18,7 +18,7 @@ from workflows.run.dispatcher import Dispatcher
 from workflows.run.engine import Engine
 from workflows.run.subagent_status import SubagentStatus
 
-WISH = NodeReply(ref="wish", more="replan")
+REPLAN = NodeReply(ref="request", more="replan")
 CALLS = NodeReply(ref="said", more="calls")
 A = node("a", kind="llm")
 
@@ -96,22 +96,22 @@ async def test_nothing_is_added_for_a_node_that_was_given_up_while_its_calls_wer
 async def test_a_node_that_ran_again_meanwhile_may_add_in_its_turn() -> None:
     checks = Checks(longer(A, node("c"), node("b")), longer(A, node("c"), node("b")))
     engine = begun(checks, A, node("c"))
-    engine.extender.take(NodeEnded(0, 1, Outcome()), WISH)
+    engine.extender.take(NodeEnded(0, 1, Outcome()), REPLAN)
     await settle()
     engine.post(SkipRequested(0))
     engine.post(RetryRequested(0))
-    engine.extender.take(NodeEnded(0, 2, Outcome()), WISH)
+    engine.extender.take(NodeEnded(0, 2, Outcome()), REPLAN)
     checks.now.set()
     await settle()
     assert not engine.extender.busy
     assert list(statuses(engine.state)) == ["a", "c", "b"]
-    assert engine.state.digest[0] == "wish"
+    assert engine.state.digest[0] == "request"
 
 
 async def test_what_nobody_expected_ends_the_run() -> None:
     checks = Checks(RuntimeError("boom"))
     engine = begun(checks, A)
-    engine.extender.take(NodeEnded(0, 1, Outcome()), WISH)
+    engine.extender.take(NodeEnded(0, 1, Outcome()), REPLAN)
     checks.now.set()
     await settle()
     assert engine.status == "failed"
@@ -119,13 +119,13 @@ async def test_what_nobody_expected_ends_the_run() -> None:
         await engine.run()
 
 
-async def test_a_wish_for_more_nodes_may_test_itself() -> None:
+async def test_a_request_for_more_nodes_may_test_itself() -> None:
     checks = Checks(longer(A, node("b", **when("a.count")), facts={"a": {"count": None}}))
     engine = begun(checks, A)
-    engine.extender.take(NodeEnded(0, 1, Outcome()), WISH)
+    engine.extender.take(NodeEnded(0, 1, Outcome()), REPLAN)
     checks.now.set()
     await settle()
-    assert checks.refs == [{"a": "wish"}]
+    assert checks.refs == [{"a": "request"}]
     assert engine.state.facts[0] == {"count": None}
 
 
@@ -134,14 +134,14 @@ async def test_only_what_runs_is_waited_for() -> None:
     checks = Checks(longer(A, node("f"), node("later", "f"), awaits=("later",)))
     engine = begun(checks, A, node("f"), node("later", "f"))
     engine.post(NodeEnded(1, 1, Outcome(error=("Boom", "it broke"))))
-    engine.extender.take(NodeEnded(0, 1, Outcome()), WISH)
+    engine.extender.take(NodeEnded(0, 1, Outcome()), REPLAN)
     checks.now.set()
     await settle()
     assert not engine.extender.busy
 
 
-async def test_a_wish_that_waits_for_a_loop_lets_the_loop_go_on() -> None:
-    """The call of the loop is added while the wish waits, and the wish is checked against the plan with that call."""
+async def test_a_request_that_waits_for_a_loop_lets_the_loop_go_on() -> None:
+    """The call of the loop is added while the request waits, which is checked against the plan with that call."""
     loop = node("f", kind="llm", instead="f_t2"), node("f_t2", kind="llm", is_fallback=True)
     wished = node("b", **when("f.count"))
     checks = Checks(
@@ -151,13 +151,13 @@ async def test_a_wish_that_waits_for_a_loop_lets_the_loop_go_on() -> None:
     )
     engine = begun(checks, A, node("f", kind="llm"))
     checks.now.set()
-    engine.extender.take(NodeEnded(0, 1, Outcome()), WISH)
+    engine.extender.take(NodeEnded(0, 1, Outcome()), REPLAN)
     await settle()
-    assert checks.asked == [("wish", "p0")], "it waits for the end of f"
+    assert checks.asked == [("request", "p0")], "it waits for the end of f"
     engine.extender.take(NodeEnded(1, 1, Outcome()), CALLS)
     await settle()
     assert not engine.extender.busy
-    assert checks.asked == [("wish", "p0"), ("said", "p0"), ("wish", "p2")]
+    assert checks.asked == [("request", "p0"), ("said", "p0"), ("request", "p2")]
     assert list(statuses(engine.state)) == ["a", "f", "f_t2", "b"]
     assert engine.plan == "p3"
 
@@ -194,34 +194,34 @@ async def test_another_plan_starts_over_and_counts_what_the_first_has_spent() ->
 
 
 async def waiting(*found: CheckResult | Exception) -> tuple[Engine, Checks]:
-    """A run whose joiner's wish for `b` waits, with what comes of the checks after that."""
+    """A run whose joiner's request for `b` waits, with what comes of the checks after that."""
     checks = Checks(longer(A, node("c"), node("b"), why="it is gone", tokens=70), *found)
     engine = begun(checks, A, node("c"))
     engine.state.approve_above = 0
     checks.now.set()
-    engine.extender.take(NodeEnded(0, 1, Outcome()), WISH)
+    engine.extender.take(NodeEnded(0, 1, Outcome()), REPLAN)
     await settle()
-    wish = engine.state.expansion_requests[0]
-    assert (wish.digest, wish.nodes, wish.why, wish.tokens) == ("wish", 1, "it is gone", 70)
+    request = engine.state.expansion_requests[0]
+    assert (request.digest, request.nodes, request.why, request.tokens) == ("request", 1, "it is gone", 70)
     assert (engine.state.status[0], engine.replans) == (WAITING, 0)
     assert engine.quiet or engine.state.running, "it may continue as new meanwhile"
     return engine, checks
 
 
-async def test_an_approved_wish_is_checked_against_the_plan_as_it_is_then() -> None:
+async def test_an_approved_request_is_checked_against_the_current_plan() -> None:
     grown = (A, node("c"), node("c_t1", "c"))
     engine, checks = await waiting(longer(*grown, node("b"), plan="p2"))
     engine.grow(longer(*grown))
     engine.post(ApprovalDecided(0, True))
     assert engine.state.status[0] == RUNNING
     await settle()
-    assert checks.asked == [("wish", "p0"), ("wish", "p1")]
+    assert checks.asked == [("request", "p0"), ("request", "p1")]
     assert list(statuses(engine.state)) == ["a", "c", "c_t1", "b"]
-    assert (engine.plan, engine.state.status[0], engine.state.digest[0]) == ("p2", SUCCEEDED, "wish")
+    assert (engine.plan, engine.state.status[0], engine.state.digest[0]) == ("p2", SUCCEEDED, "request")
     assert engine.replans == 0
 
 
-async def test_a_wish_that_does_not_fit_any_more_goes_back_to_its_model() -> None:
+async def test_a_request_that_no_longer_fits_goes_back_to_its_model() -> None:
     engine, _ = await waiting(CheckResult(problems=("there is no node n9",)))
     engine.post(ApprovalDecided(0, True))
     await settle()
@@ -229,7 +229,7 @@ async def test_a_wish_that_does_not_fit_any_more_goes_back_to_its_model() -> Non
     assert (engine.state.status[0], engine.state.expansion_requests) == (RUNNING, {})
 
 
-async def test_an_approved_wish_of_a_node_that_is_given_up_while_it_is_checked_adds_nothing() -> None:
+async def test_an_approved_request_of_a_node_skipped_during_its_check_adds_nothing() -> None:
     engine, checks = await waiting(longer(A, node("c"), node("b")))
     checks.now.clear()
     engine.post(ApprovalDecided(0, True))

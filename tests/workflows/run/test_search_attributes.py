@@ -20,20 +20,20 @@ Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
 UPSERTED = "EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES"
 
 
-async def shown(handle: WorkflowHandle[Any, Any]) -> dict[str, Any]:
+async def attributes(handle: WorkflowHandle[Any, Any]) -> dict[str, Any]:
     found = (await handle.describe()).typed_search_attributes
     return {key.name.removeprefix("Sennit"): value for key, value in found if key.name in KEYS}
 
 
-async def shown_blocked(handle: WorkflowHandle[Any, Any]) -> dict[str, Any]:
+async def attributes_when_blocked(handle: WorkflowHandle[Any, Any]) -> dict[str, Any]:
     """Return the attributes once they say what blocks the run: a query may be ahead of what its last task writes."""
     async with asyncio.timeout(20):
-        while "BlockedOn" not in (found := await shown(handle)):
+        while "BlockedOn" not in (found := await attributes(handle)):
             await asyncio.sleep(0.05)
     return found
 
 
-async def listed(client: Client, query: str, handle: WorkflowHandle[Any, Any]) -> None:
+async def wait_until_found(client: Client, query: str, handle: WorkflowHandle[Any, Any]) -> None:
     """Wait until a list finds the run: visibility is a moment behind."""
     async with asyncio.timeout(20):
         while not [run async for run in client.list_workflows(f"{query} AND WorkflowId = '{handle.id}'")]:
@@ -44,29 +44,29 @@ async def test_a_run_can_be_found_by_how_it_stands(client: Client, start: Start)
     gate = {"id": "g", "kind": "gate", "question": "Go on?"}
     handle = await start(plan={"nodes": [call("a"), gate, call("b", args={"value": "$g"}, needs=["a"])]}, tenant="acme")
     await until(handle, lambda view: view["status"] == "blocked")
-    await listed(
+    await wait_until_found(
         client, "SennitStatus = 'blocked' AND SennitBlockedOn STARTS_WITH 'gate' AND SennitTenant = 'acme'", handle
     )
-    assert await shown(handle) == {
+    assert await attributes(handle) == {
         "Status": "blocked", "Phase": "running", "Tenant": "acme", "BlockedOn": "gate g", "NodesTotal": 3,
         "NodesDone": 1,
     }  # fmt: skip
     await insist(handle, "answer", {"node": "g", "value": "yes"})
     await handle.result()
-    assert await shown(handle) == {
+    assert await attributes(handle) == {
         "Status": "done", "Phase": "ended", "Tenant": "acme", "NodesTotal": 3, "NodesDone": 3,
     }  # fmt: skip
-    await listed(client, "SennitStatus = 'done' AND SennitNodesDone = 3 AND SennitBlockedOn IS NULL", handle)
+    await wait_until_found(client, "SennitStatus = 'done' AND SennitNodesDone = 3 AND SennitBlockedOn IS NULL", handle)
 
 
 async def test_a_failed_node_is_counted_and_named(start: Start) -> None:
     handle = await start(plan={"nodes": [call("a", "fail"), call("b", "fail"), call("c", needs=["a", "b"])]})
     await until(handle, lambda view: view["status"] == "blocked")
-    found = await shown_blocked(handle)
+    found = await attributes_when_blocked(handle)
     assert (found["BlockedOn"], found["NodesFailed"]) == ("failed a and 1 more", 2)
     await handle.execute_update("finish", {})
     await handle.result()
-    assert (await shown(handle))["Status"] == "partial"
+    assert (await attributes(handle))["Status"] == "partial"
 
 
 async def test_a_spent_budget_comes_before_other_reasons(start: Start) -> None:
@@ -74,7 +74,7 @@ async def test_a_spent_budget_comes_before_other_reasons(start: Start) -> None:
     nodes = [call("a", "fail"), call("b"), call("c", needs=["b"])]
     handle = await start(plan={"nodes": nodes, "answer": {"a": "$a", "c": "$c"}}, budget={"nodes": 2})
     await until(handle, lambda view: view["status"] == "blocked")
-    assert (await shown_blocked(handle))["BlockedOn"] == "budget and 1 more"
+    assert (await attributes_when_blocked(handle))["BlockedOn"] == "budget and 1 more"
 
 
 async def test_a_wide_run_writes_twice(start: Start) -> None:
@@ -92,7 +92,7 @@ async def test_a_goal_is_seen_being_planned_and_its_tokens_counted(client: Clien
         if event.HasField("upsert_workflow_search_attributes_event_attributes")
     ]
     assert written[0] == ["SennitPhase", "SennitStatus"]
-    assert (await shown(handle))["Status"] == "done"
+    assert (await attributes(handle))["Status"] == "done"
 
 
 @pytest.mark.parametrize("plan", [{"nodes": [call("a", "no_such_tool")]}])
@@ -100,7 +100,7 @@ async def test_a_plan_that_is_refused_shows_as_failed(start: Start, plan: dict[s
     handle = await start(plan=plan)
     with pytest.raises(WorkflowFailureError):
         await handle.result()
-    assert await shown(handle) == {"Status": "failed", "Phase": "preparing"}
+    assert await attributes(handle) == {"Status": "failed", "Phase": "preparing"}
 
 
 async def test_a_cancelled_run_shows_as_cancelled(start: Start) -> None:
@@ -109,7 +109,7 @@ async def test_a_cancelled_run_shows_as_cancelled(start: Start) -> None:
     await handle.cancel()
     with pytest.raises(WorkflowFailureError):
         await handle.result()
-    assert (await shown(handle))["Status"] == "cancelled"
+    assert (await attributes(handle))["Status"] == "cancelled"
 
 
 async def test_a_continued_run_keeps_its_attributes(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ async def test_a_continued_run_keeps_its_attributes(start: Start, monkeypatch: p
     nodes = [call(f"n{i}", args={"value": f"$n{i - 1}.value" if i else 1}) for i in range(16)]
     handle = await start(plan={"nodes": nodes}, tenant="acme")
     await handle.result()
-    assert await shown(handle) == {
+    assert await attributes(handle) == {
         "Status": "done", "Phase": "ended", "Tenant": "acme", "NodesTotal": 16, "NodesDone": 16,
     }  # fmt: skip
 
@@ -128,7 +128,7 @@ async def test_a_copied_run_sheds_what_it_was_started_with(client: Client, start
         plan={"nodes": [call("a", "fail"), {"id": "g", "kind": "gate", "question": "?"}], "answer": "$g"}
     )
     await until(first, lambda view: view["status"] == "blocked")
-    while (await shown(first)).get("NodesFailed") != 1:  # the query may see more than the last task has written
+    while (await attributes(first)).get("NodesFailed") != 1:  # the query may see more than the last task has written
         await asyncio.sleep(0.05)
     copied = (await first.describe()).typed_search_attributes
     again = await client.start_workflow(
@@ -136,7 +136,7 @@ async def test_a_copied_run_sheds_what_it_was_started_with(client: Client, start
         search_attributes=copied,
     )  # fmt: skip
     await again.result()
-    assert await shown(again) == {
+    assert await attributes(again) == {
         "Status": "done", "Phase": "ended", "NodesTotal": 1, "NodesDone": 1, "NodesFailed": 0,
     }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What sub-agents wait for, shown by the runs above them, on a real server."""
+"""What sub-agents wait for, view_of_root by the runs above them, on a real server."""
 
 import asyncio
 import json
@@ -57,7 +57,7 @@ async def board(handle: Handle) -> str:
     return metadata.current_details
 
 
-async def listed(handle: Handle, status: str, blocked: str | None) -> None:
+async def check_lists(handle: Handle, status: str, blocked: str | None) -> None:
     """Wait until lists tell this of a run: a query may see more than its last task has written."""
     async with asyncio.timeout(20):
         while True:
@@ -79,14 +79,14 @@ async def test_a_question_below_is_shown_above_until_it_is_settled(
     assert (item["node"], item["why"], item["update"], item["run"]) == ("sub.n1", "approval", "approve", child)
     assert (item["example"], item["command"]) == ({"node": "n1"}, f"sennit approve {child} n1")
     assert view["nodes"][0]["preview"] == f"run {child} waits for a person"
-    await listed(handle, "blocked", "approval sub.n1")
+    await check_lists(handle, "blocked", "approval sub.n1")
     drawn = await board(handle)
     assert "sub.n1 needs approval" in drawn
     assert "its sub-agent waits" in drawn
     assert f"`sennit approve {child} n1`" in drawn
     await client.get_workflow_handle(child).execute_update("approve", {"node": "n1"})
     await until(handle, lambda view: (view["status"], view["blocked"]) == ("running", []))
-    await listed(handle, "running", None)
+    await check_lists(handle, "running", None)
     assert "waits" not in await board(handle)
     assert (await handle.result())["answer"] == "Written."
     assert (await kinds(handle))[SIGNALED] == 2
@@ -105,8 +105,8 @@ async def test_a_question_is_passed_on_to_the_root_and_settled_from_there(
     await handle.execute_update("skip_node", {"node": "beside"})
     run = await Sennit(client, local_server("127.0.0.1:1", None)).find(handle.id)
     async with aclosing(run.watch()) as views:
-        shown = await anext(shown async for shown in views if shown.status == "blocked")
-    [item] = shown.blocked
+        view_of_root = await anext(view_of_root async for view_of_root in views if view_of_root.status == "blocked")
+    [item] = view_of_root.blocked
     assert (item.node, item.command) == ("sub.in.g", f"sennit answer {inner} g yes")
     await run.update("answer", node="sub.in.g", value="Nile")
     assert (await handle.result())["answer"] == "Nile"
@@ -126,7 +126,7 @@ async def test_the_board_shows_that_the_last_of_many_waits(begin: Start, model_s
     drawn = await board(handle)
     assert "**blocked**" in drawn
     assert "and 1 more: the query `plan` lists them all" in drawn
-    await listed(handle, "blocked", "gate sub0.g and 6 more")
+    await check_lists(handle, "blocked", "gate sub0.g and 6 more")
     assert (await handle.query("node", {"node": "sub6"}))["preview"] == f"run {handle.id}.sub6 waits for a person"
 
 
@@ -136,22 +136,22 @@ async def test_only_its_own_sub_agents_are_heard(begin: Start, model_server: Mod
     handle = await begin(plan={"nodes": nodes, "answer": "$sub"})
     view = await until(handle, lambda view: asked(view) == ["sub.g"])
     item = view["blocked"][0] | {"node": "x"}
-    told = {"name": "sub", "run": "another", "is_blocked": True, "blocked": [item]}
+    report = {"name": "sub", "run": "another", "is_blocked": True, "blocked": [item]}
     strays: list[Any] = [
         None,
         [],
         "sub",
         {},
-        {**told, "blocked": [1]},
-        {**told, "blocked": [item] * 21},
-        {**told, "more": 1},
+        {**report, "blocked": [1]},
+        {**report, "blocked": [item] * 21},
+        {**report, "more": 1},
     ]
-    strays += [{**told, "name": name} for name in ("sub~2", "beside", "nobody", "", "g~", "sub[0]")]
+    strays += [{**report, "name": name} for name in ("sub~2", "beside", "nobody", "", "g~", "sub[0]")]
     for stray in strays:
         await handle.signal("subagent_status", stray)
-    await handle.signal("subagent_status", args=[told, told])
+    await handle.signal("subagent_status", args=[report, report])
     assert (await handle.query("plan"))["blocked"] == view["blocked"]
-    await handle.signal("subagent_status", told)
+    await handle.signal("subagent_status", report)
     view = await until(handle, lambda view: asked(view) == [])
     assert await failed_tasks(handle) == []
 
@@ -212,13 +212,13 @@ async def test_a_reset_parent_still_shows_it(client: Client, begin: Start, model
 
 
 @pytest.mark.parametrize("task", ["run:prepare", "a"])
-async def test_what_a_sub_agent_said_before_a_reset_is_taken_back(
+async def test_a_report_from_before_a_reset_is_withdrawn(
     client: Client, begin: Start, model_server: ModelServer, cache: Path, task: str
 ) -> None:
     """After the reset it runs as if it had said nothing, and nothing needs a person any more."""
-    mended = cache / f"mended-{uuid.uuid4().hex}"
+    corrected = cache / f"corrected-{uuid.uuid4().hex}"
     nodes = [
-        call("a", "fail", args={"unless": mended.name}, on_error={"fallback": {"value": "lost"}}),
+        call("a", "fail", args={"unless": corrected.name}, on_error={"fallback": {"value": "lost"}}),
         gate(when={"ref": "$a.value", "op": "eq", "value": "lost"}),
         call("b", args={"seconds": 3, "value": "$a.value"}),
     ]
@@ -226,7 +226,7 @@ async def test_what_a_sub_agent_said_before_a_reset_is_taken_back(
     handle = await begin(plan={"nodes": [agent()], "answer": "$sub"})
     child = client.get_workflow_handle(f"{handle.id}.sub")
     await until(handle, lambda view: view["status"] == "blocked")
-    mended.touch()
+    corrected.touch()
     await reset(client, child, scheduled(task))
     await until(handle, lambda view: (view["status"], view["blocked"]) == ("running", []))
     assert (await child.query("plan"))["status"] == "running", "it said so before its end"

@@ -37,7 +37,7 @@ HOSTILE = (
 USUAL_TEXT = 6 * 1024
 
 
-def shown(play: Play, **fields: Any) -> str:
+def board_text(play: Play, **fields: Any) -> str:
     return board(play.state, run=fields.pop("run", RUN), title=fields.pop("title", "running: a goal"), **fields)
 
 
@@ -56,7 +56,7 @@ def test_what_a_person_must_do_comes_first_and_can_be_pasted() -> None:
         node("a"), gate("ok", question="May it *go*?", schema={"enum": ["yes", "no"]}), node("w", approval=True)
     )
     play.begin()
-    text = shown(play)
+    text = board_text(play)
     assert text.index("ok asks:") < text.index("<svg") < text.index("| node")
     assert "**ok asks:** May it &#42;go&#42;?" in text
     assert '→ Send an Update: `answer` with `{"node": "ok", "value": "yes"}`' in text
@@ -68,7 +68,7 @@ def test_a_large_replan_tells_how_much_it_adds_and_why() -> None:
     play = Play(node("j", kind="llm"), answer="j")
     play.begin()
     play.expansion_request("j", nodes=1_200)
-    text = shown(play)
+    text = board_text(play)
     assert "**j wants more nodes:** may it add 1,200 more nodes? the page is gone&#58; n4 nap; and 1,199 more" in text
     assert '→ Send an Update: `approve` with `{"node": "j"}`' in text
     assert '→ or refuse: `reject` with `{"node": "j"}`' in text
@@ -79,7 +79,7 @@ def test_a_failed_node_is_asked_about_when_the_run_is_parked() -> None:
     play = Play(node("a"), node("b", "a"), answer="b")
     play.begin()
     play.fail("a")
-    text = shown(play)
+    text = board_text(play)
     assert "**a failed:** Boom&#58; it broke" in text
     assert '`retry_node` with `{"node": "a"}`' in text
     assert '`skip_node` with `{"node": "a"}`' in text
@@ -90,14 +90,14 @@ def test_what_is_asked_can_be_pasted_whatever_it_is() -> None:
     value = 'a "quoted" `tick` ``two`` | pipe \\ {x}'
     play = Play(gate("ok", question="which?", schema={"enum": [value]}))
     play.begin()
-    [pasted] = re.findall(r"`answer` with (`+) (.*?) \1", shown(play))
+    [pasted] = re.findall(r"`answer` with (`+) (.*?) \1", board_text(play))
     assert json.loads(pasted[1]) == {"node": "ok", "value": value}
 
 
 def test_what_is_too_long_to_paste_is_named() -> None:
     play = Play(gate("ok", question="which?", schema={"enum": ["é" * 100_000]}))
     play.begin()
-    text = shown(play)
+    text = board_text(play)
     assert "`answer` with the example in the query `plan`: it is too long to show here" in text
     assert sent_bytes(text) < USUAL_BYTES
 
@@ -108,7 +108,7 @@ def test_rows_that_need_a_look_come_first() -> None:
     play.ok("a")
     play.fail("b")
     play.ok("j")
-    rows = re.findall(r"^\| `(\w+)` \| \u2007(\w+)", shown(play), re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| \u2007(\w+)", board_text(play), re.MULTILINE)
     assert rows == [("b", "failed"), ("c", "skipped"), ("a", "succeeded"), ("j", "succeeded")]
 
 
@@ -118,7 +118,7 @@ def test_items_of_a_map_are_counted_and_only_the_failed_are_listed() -> None:
     play.ok("a", length=30)
     play.ok(*[f"m[{item}]" for item in range(7)])
     play.fail("m[7]")
-    text = shown(play)
+    text = board_text(play)
     assert "9 of 32 nodes ended" in text
     assert "8/30" in [area.text for area in drawing(text).texts]
     assert re.findall(r"^\| `(m\[\d+\])`", text, re.MULTILINE) == ["m[7]"]
@@ -128,11 +128,11 @@ def test_links_lead_to_pages_of_this_run() -> None:
     play = Play(node("a"))
     play.begin()
     place = "namespaces/{namespace}/workflows/{workflowId}/{runId}"
-    assert f"[pending activities]({place}/pending-activities) · [timeline]({place}/timeline)" in shown(play)
+    assert f"[pending activities]({place}/pending-activities) · [timeline]({place}/timeline)" in board_text(play)
     play.ok("a")
-    assert "pending activities" not in shown(play)
-    assert "/workflows/a%20%22b%22%2Fc/{runId}/" in shown(play, run='a "b"/c')
-    assert "](" not in shown(play, run="<" * 1000)
+    assert "pending activities" not in board_text(play)
+    assert "/workflows/a%20%22b%22%2Fc/{runId}/" in board_text(play, run='a "b"/c')
+    assert "](" not in board_text(play, run="<" * 1000)
 
 
 def below(*names: str, run: str = f"{RUN}.sub", question: str = "May this run?") -> dict[int, SubagentView]:
@@ -155,14 +155,14 @@ def below(*names: str, run: str = f"{RUN}.sub", question: str = "May this run?")
 def test_what_a_sub_agent_waits_for_is_sent_to_its_run() -> None:
     play = Play(node("sub", kind="agent"), node("b"), answer=["sub", "b"])
     play.begin()
-    text = shown(play, blocked_children=below("n3"))
+    text = board_text(play, blocked_children=below("n3"))
     assert text.index("**sub.n3 needs approval:**") < text.index("<svg")
     assert f"→ in the [run of its sub-agent](namespaces/{{namespace}}/workflows/{RUN}.sub):" in text
     assert '`approve` with `{"node": "n3"}`' in text
     assert '`reject` with `{"node": "n3"}`' in text
     assert f"`sennit approve {RUN}.sub n3`" in text
     assert re.search(r"^\| `sub` \| \u2007running .* its sub-agent waits \|$", text, re.MULTILINE)
-    assert "sub-agent" not in shown(play)
+    assert "sub-agent" not in board_text(play)
 
 
 def test_what_sub_agents_wait_for_makes_no_board_too_long() -> None:
@@ -170,14 +170,16 @@ def test_what_sub_agents_wait_for_makes_no_board_too_long() -> None:
     play.begin()
     names = [f"n{number}" for number in range(20)]
     for run in (RUN, HOSTILE.replace("\ud800", "") * 9):
-        text = shown(play, blocked_children=below(*names, run=run, question=HOSTILE * 900))
+        text = board_text(play, blocked_children=below(*names, run=run, question=HOSTILE * 900))
         assert sent_bytes(text) <= MAX_BYTES
         assert not re.search(r"[<>{}]", re.sub(r"\]\(namespaces/\S+\)", "", outside(text)))
 
 
 def test_notes_come_last() -> None:
     assert (
-        shown(Play(node("a")), notes=["`SennitStatus` is missing: `sennit setup`"]).rstrip().endswith("`sennit setup`")
+        board_text(Play(node("a")), notes=["`SennitStatus` is missing: `sennit setup`"])
+        .rstrip()
+        .endswith("`sennit setup`")
     )
 
 
@@ -250,7 +252,7 @@ def test_no_board_is_too_long_to_be_sent_bytes(reach: int) -> None:
     play = Play(*nodes)
     fill(play.state, chance, ["漢" * 100_000])
     play.state.parked = True
-    text = shown(play, title="漢" * 100_000)
+    text = board_text(play, title="漢" * 100_000)
     assert sent_bytes(text) <= MAX_BYTES
     assert drawing(text).clashes() == []
 
@@ -258,9 +260,9 @@ def test_no_board_is_too_long_to_be_sent_bytes(reach: int) -> None:
 def test_layers_stand_for_nodes_when_a_board_would_be_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     play = layers(40, 5)
     play.begin()
-    assert len(drawing(shown(play)).boxes) == 40
+    assert len(drawing(board_text(play)).boxes) == 40
     monkeypatch.setattr("workflows.views.board._DETAILS", _DETAILS[-1:])
-    assert drawing(shown(play)).texts[-2].text == "layer 8: n36…n39"
+    assert drawing(board_text(play)).texts[-2].text == "layer 8: n36…n39"
 
 
 @pytest.mark.parametrize("play", [fan(5), fan(16), fan(40), layers(20, 5), layers(40, 5), layers(500, 25)])
@@ -269,20 +271,20 @@ def test_usual_boards_take_at_most_six_kilobytes(play: Play) -> None:
     for unit in range(len(play.graph.specs) // 2):
         if play.state.status[unit] == RUNNING:
             play.ok(play.state.path(unit))
-    text = shown(play)
+    text = board_text(play)
     assert len(text.encode()) <= USUAL_TEXT
     assert drawing(text).clashes() == []
 
 
 def test_the_board_follows_a_graph_that_grows() -> None:
     play = Play(node("a"), answer="a")
-    assert len(drawing(shown(play)).boxes) == 1
+    assert len(drawing(board_text(play)).boxes) == 1
     grown = Play(node("a"), node("b", "a"), answer="b")
-    assert len(drawing(shown(grown)).boxes) == 2
+    assert len(drawing(board_text(grown)).boxes) == 2
     grown.graph.sketch = play.graph.sketch
-    assert len(drawing(shown(grown)).boxes) == 2
+    assert len(drawing(board_text(grown)).boxes) == 2
 
 
 def test_the_board_says_the_same_each_time() -> None:
     play, again = fan(12), fan(12)
-    assert shown(play) == shown(play) == shown(again)
+    assert board_text(play) == board_text(play) == board_text(again)

@@ -58,7 +58,7 @@ async def test_each_shape_is_answered_with_marks_on_sentences_of_the_documents(
 
 
 @pytest.mark.parametrize(
-    ("goal", "said", "near"),
+    ("goal", "expected", "near"),
     [
         ("Who designed the Burj Khalifa?", "the person who designed the Burj Khalifa", "Architect Adrian Smith"),
         ("How long is the Yellow River?", "the length of the Yellow River", ""),
@@ -69,12 +69,12 @@ async def test_each_shape_is_answered_with_marks_on_sentences_of_the_documents(
         ("xyzzy", "I cannot tell that: nothing was found.", ""),
     ],
 )
-async def test_what_it_cannot_tell_is_said_with_the_nearest_sentences_and_a_way_out(
-    ask: Ask, goal: str, said: str, near: str
+async def test_an_unknown_answer_names_the_nearest_sentences_and_a_way_out(
+    ask: Ask, goal: str, expected: str, near: str
 ) -> None:
     found = await ask(goal)
     assert found["partial"] is True
-    assert said in found["answer"]
+    assert expected in found["answer"]
     assert near in " ".join(piece["quote"] for piece in found["evidence"])
     assert "not found" not in found["answer"]
     assert found["answer"].endswith("set SENNIT_MODEL and its key: see Models in the README.")
@@ -123,17 +123,17 @@ HITS = {"items": [{"path": "o.md", "title": "Oder", "passage": "The Oder is 854 
 
 
 async def test_a_joiner_quotes_facts_where_it_is_asked_to_and_else_the_nearest_sentences(call: Call) -> None:
-    said = await call("joiner", "Quote what each gives. $f", {"f": [fact("A", 5), {"found": False}]})
-    assert (said["answer"], len(said["evidence"])) == ("A ... [1]", 1)
-    said = await call("joiner", "Write about storks. $a $b", {"a": HITS, "b": "Storks are birds."}, goal="A text")
-    assert [(piece["node"], piece["source"]) for piece in said["evidence"]] == [("a", "o.md"), ("b", "b")]
-    assert said["partial"] is True
+    reply = await call("joiner", "Quote what each gives. $f", {"f": [fact("A", 5), {"found": False}]})
+    assert (reply["answer"], len(reply["evidence"])) == ("A ... [1]", 1)
+    reply = await call("joiner", "Write about storks. $a $b", {"a": HITS, "b": "Storks are birds."}, goal="A text")
+    assert [(piece["node"], piece["source"]) for piece in reply["evidence"]] == [("a", "o.md"), ("b", "b")]
+    assert reply["partial"] is True
 
 
 async def test_a_joiner_summarises_with_a_mark_for_each_sentence(call: Call) -> None:
     notes = [
         {"path": f"{name}.md", "text": f"The {name} is made of iron. It is also old."} for name in ("anvil", "kettle")
     ]
-    said = await call("joiner", "Summarise these in at most 3 sentences. $n", {"n": notes})
-    assert said["answer"] == "The anvil is made of iron. [1] The kettle is made of iron. [2] It is also old. [3]"
-    assert [piece["source"] for piece in said["evidence"]] == ["anvil.md", "kettle.md", "anvil.md"]
+    reply = await call("joiner", "Summarise these in at most 3 sentences. $n", {"n": notes})
+    assert reply["answer"] == "The anvil is made of iron. [1] The kettle is made of iron. [2] It is also old. [3]"
+    assert [piece["source"] for piece in reply["evidence"]] == ["anvil.md", "kettle.md", "anvil.md"]

@@ -62,7 +62,7 @@ class Web:
 
 @pytest.fixture
 async def web(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Web]:
-    """The web server double, which the guard is told to allow."""
+    """The web server double, which the guard allows."""
     site = Web()
     server = await asyncio.start_server(site.serve, "127.0.0.1", 0)
     site.port = server.sockets[0].getsockname()[1]

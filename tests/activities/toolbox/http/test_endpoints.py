@@ -71,7 +71,7 @@ async def test_a_post_has_a_json_body_and_an_idempotency_key(web: Web, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"id": ".."}, "ask: id: '..' cannot stand in a path"),
         ({"id": ""}, "ask: id: '' cannot stand in a path"),
@@ -81,12 +81,12 @@ async def test_a_post_has_a_json_body_and_an_idempotency_key(web: Web, tmp_path:
     ],
 )
 async def test_wrong_arguments_send_nothing(
-    web: Web, tmp_path: Path, context: ToolContext, given: dict[str, Any], said: str
+    web: Web, tmp_path: Path, context: ToolContext, given: dict[str, Any], message: str
 ) -> None:
     tool = declared(tmp_path, web.url("/items/{id}"), arguments=schema("id", id=TEXT))
     with pytest.raises(ToolArgumentError) as wrong:
         await tool.call(given, context)
-    assert str(wrong.value).startswith(said)
+    assert str(wrong.value).startswith(message)
     assert web.requests == []
 
 
@@ -151,7 +151,7 @@ async def test_retry_after_is_passed_on(
         ("503 Service Unavailable", HttpStatusError, UnknownOutcome, True),
     ],
 )
-async def test_a_write_that_may_have_happened_is_told_from_one_that_did_not(
+async def test_a_write_that_may_have_happened_differs_from_one_that_did_not(
     web: Web,
     tmp_path: Path,
     context: ToolContext,
@@ -211,7 +211,7 @@ async def test_without_a_connection_nothing_was_written(
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"url": "https://{host}/x"}, "tools[0].url"),
         ({"url": "file:///etc/passwd"}, "tools[0].url"),
@@ -228,7 +228,7 @@ async def test_without_a_connection_nothing_was_written(
         ({"headers": {"X": "é☃"}}, "tools.ask.headers: "),
     ],
 )
-def test_a_wrong_declaration_is_named(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
+def test_a_wrong_declaration_is_named(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ToolSetupError) as wrong:
         declared(tmp_path, **{"url": "https://a.example/", **fields})
-    assert said in str(wrong.value)
+    assert message in str(wrong.value)

@@ -191,7 +191,7 @@ async def test_a_closed_port_is_a_retryable_failure(web: Web, monkeypatch: pytes
     assert caught.value.retryable
 
 
-async def test_redirects_are_followed_and_the_last_url_is_told(web: Web) -> None:
+async def test_redirects_are_followed_and_the_last_url_is_returned(web: Web) -> None:
     web.redirect("/1", "/2?x=y", "301 Moved")
     web.redirect("/2?x=y", f"//127.0.0.1:{web.port}/3", "308 Permanent")
     web.page("/3", b"here", "text/plain")

@@ -86,7 +86,7 @@ async def test_results_are_structured_or_text(tools: dict[str, Tool], context: T
     assert (len(long["text"]), long["truncated"]) == (1_000_000, True)
 
 
-async def test_a_wrong_call_and_a_failed_one_are_told_apart(tools: dict[str, Tool], context: ToolContext) -> None:
+async def test_a_wrong_call_and_a_failed_one_differ(tools: dict[str, Tool], context: ToolContext) -> None:
     with pytest.raises(ToolArgumentError, match=r"my_add: a: .*integer") as wrong:
         await tools["my_add"].call({"a": "two", "b": 3}, context)
     assert wrong.value.field == "a"
@@ -210,7 +210,7 @@ def test_a_server_ends_with_its_worker(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("servers", "said"),
+    ("servers", "message"),
     [
         ({"my": {}}, "mcpServers.my: a server has either a command or a url"),
         ({"my": {"command": "x", "url": "http://y"}}, "either a command or a url"),
@@ -225,18 +225,18 @@ def test_a_server_ends_with_its_worker(tmp_path: Path) -> None:
         ({"my": {"url": "http://127.0.0.1:9/mcp"}}, "MCP server my: it does not start: "),
     ],
 )
-def test_what_cannot_be_offered_is_named(tmp_path: Path, servers: dict[str, Any], said: str) -> None:
-    with pytest.raises(ToolSetupError, match=said):
+def test_what_cannot_be_offered_is_named(tmp_path: Path, servers: dict[str, Any], message: str) -> None:
+    with pytest.raises(ToolSetupError, match=message):
         offered(tmp_path, **servers)
 
 
 async def test_the_time_server(tmp_path: Path, context: ToolContext) -> None:
     pytest.importorskip("mcp_server_time")
     tools = offered(tmp_path, time={"command": sys.executable, "args": ["-m", "mcp_server_time"]})
-    told = await tools["time_convert_time"].call(
+    converted = await tools["time_convert_time"].call(
         {"source_timezone": "Etc/UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}, context
     )
-    assert "T21:00:00+09:00" in told["target"]["datetime"]
+    assert "T21:00:00+09:00" in converted["target"]["datetime"]
     with pytest.raises(McpToolFailed, match="Nowhere"):
         await tools["time_get_current_time"].call({"timezone": "Nowhere"}, context)
 

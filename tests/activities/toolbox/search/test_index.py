@@ -46,7 +46,7 @@ def builder(docs: Path, context: ToolContext) -> list[str]:
     return [sys.executable, "-c", BUILDER, str(docs), str(context.cache)]
 
 
-def test_the_index_is_built_once_and_said_so(docs: Path, context: ToolContext, reports: list[str]) -> None:
+def test_the_index_is_built_once_and_that_is_logged(docs: Path, context: ToolContext, reports: list[str]) -> None:
     fill(docs, 3)
     titles(context, "nile")
     titles(context, "place")

@@ -29,7 +29,7 @@ TYPED = {
 }
 
 
-def told(args: dict[str, Any]) -> list[str]:
+def messages(args: dict[str, Any]) -> list[str]:
     data = plan(tool(), llm("f"), tool("t", "typed", args), inputs={"n": {"type": "integer"}, "o": {"type": "object"}})
     return [str(item) for item in problems_of(parse_plan(data), [*CATALOGUE, TYPED])]
 
@@ -46,7 +46,7 @@ def told(args: dict[str, Any]) -> list[str]:
     ],
 )
 def test_arguments_that_fit_pass(args: dict[str, Any]) -> None:
-    assert told(args) == []
+    assert messages(args) == []
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_arguments_that_fit_pass(args: dict[str, Any]) -> None:
         ({"two words\n": 1}, 'nodes[2].args["two words\\n"]: typed: `two words\\n` is unknown; known: point, points'),
     ],
 )
-def test_each_that_does_not_is_told_with_tool_and_place(args: dict[str, Any], sentence: str) -> None:
-    assert len(told(args)) == 1
-    assert sentence in told(args)[0]
+def test_each_that_does_not_is_reported_with_tool_and_place(args: dict[str, Any], sentence: str) -> None:
+    assert len(messages(args)) == 1
+    assert sentence in messages(args)[0]
 
 
 def test_left_out_arguments_are_missing_at_the_node() -> None:

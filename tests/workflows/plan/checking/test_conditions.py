@@ -46,7 +46,7 @@ def test_a_condition_that_can_be_decided_passes(when: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("when", "told"),
+    ("when", "expected"),
     [
         ({"ref": "$f", "op": "exists", "value": None}, "nodes[2].when: `exists` takes no `value`; leave it out"),
         ({"ref": "$f", "op": "eq"}, "nodes[2].when: `value` is missing: what `eq` compares with"),
@@ -84,8 +84,8 @@ def test_a_condition_that_can_be_decided_passes(when: dict[str, Any]) -> None:
         ({"or": [{"ref": "$f", "op": "gt"}]}, "nodes[2].when.or[0]: `value` is missing"),
     ],
 )
-def test_one_that_cannot_be_is_told_with_the_way_out(when: dict[str, Any], told: str) -> None:
-    assert any(told in said for said in problems(when)), problems(when)
+def test_one_that_cannot_be_is_reported_with_the_way_out(when: dict[str, Any], expected: str) -> None:
+    assert any(expected in problem for problem in problems(when)), problems(when)
 
 
 def test_tests_are_placed_in_the_order_written() -> None:

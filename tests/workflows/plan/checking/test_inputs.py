@@ -25,7 +25,7 @@ PLAN = parse_plan(
 )
 
 
-def told(given: dict[str, Any], of: Any = PLAN) -> list[str]:
+def messages(given: dict[str, Any], of: Any = PLAN) -> list[str]:
     return [str(item) for item in input_problems(of, given)]
 
 
@@ -39,7 +39,7 @@ def told(given: dict[str, Any], of: Any = PLAN) -> list[str]:
     ],
 )
 def test_inputs_that_fit_pass(given_: dict[str, Any]) -> None:
-    assert told(given_) == []
+    assert messages(given_) == []
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_inputs_that_fit_pass(given_: dict[str, Any]) -> None:
         ({"city": "x", "deep": {"a": [float("nan")]}}, "inputs.deep.a[0]: NaN is no number that JSON can hold"),
     ],
 )
-def test_each_that_does_not_fit_is_told_by_name(given_: dict[str, Any], sentence: str) -> None:
-    (said,) = told(given_)
-    assert sentence in said
+def test_each_that_does_not_fit_is_reported_by_name(given_: dict[str, Any], sentence: str) -> None:
+    (message,) = messages(given_)
+    assert sentence in message
 
 
 def test_what_is_not_given_has_its_default() -> None:
@@ -82,10 +82,12 @@ def test_what_is_not_given_has_its_default() -> None:
 
 def test_a_map_over_an_input_is_judged_with_the_list_it_gets() -> None:
     of = parse_plan(plan(each("m", "$input.deep.rows", max_items=2), inputs={"deep": {"type": "object"}}))
-    assert told({"deep": {"rows": [1, 2]}}, of) == []
-    assert told({"deep": {"rows": [1, 2, 3]}}, of) == ["nodes[0].over: `$input.deep.rows` has 3 items; max_items is 2"]
-    assert told({"deep": {"rows": "x"}}, of) == ["nodes[0].over: `$input.deep.rows` is not a list; give one"]
-    assert told({"deep": {}}, of)[0].startswith(
+    assert messages({"deep": {"rows": [1, 2]}}, of) == []
+    assert messages({"deep": {"rows": [1, 2, 3]}}, of) == [
+        "nodes[0].over: `$input.deep.rows` has 3 items; max_items is 2"
+    ]
+    assert messages({"deep": {"rows": "x"}}, of) == ["nodes[0].over: `$input.deep.rows` is not a list; give one"]
+    assert messages({"deep": {}}, of)[0].startswith(
         "nodes[0].over: ${input.deep.rows} has no value: $input.deep is an empty"
     )
 
@@ -93,8 +95,8 @@ def test_a_map_over_an_input_is_judged_with_the_list_it_gets() -> None:
 def test_a_condition_cannot_test_an_input_of_over_256_bytes() -> None:
     when = {"and": [{"ref": "$input.text", "op": "contains", "value": "x"}, {"ref": "$input.text", "op": "exists"}]}
     of = parse_plan(plan(tool(when=when), inputs={"text": {"type": "string"}}))
-    assert told({"text": "x" * 256}, of) == []
-    assert told({"text": "é" * 129}, of) == [
+    assert messages({"text": "x" * 256}, of) == []
+    assert messages({"text": "é" * 129}, of) == [
         "nodes[0].when.and[0].ref: a condition tests it, but `text` is 258 bytes; a condition tests at most 256"
     ]
 
@@ -103,5 +105,5 @@ def test_a_condition_cannot_test_an_input_of_over_256_bytes() -> None:
 @given(anything)
 def test_any_values_are_judged_in_sentences(value: Any) -> None:
     for given_ in (value if isinstance(value, dict) else {}, dict.fromkeys(PLAN.inputs, value)):
-        for said in told(given_):
-            assert said.isprintable()
+        for message in messages(given_):
+            assert message.isprintable()

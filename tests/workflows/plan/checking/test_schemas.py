@@ -11,7 +11,7 @@ from workflows.plan.language.json_schema import PATTERN_CHARACTERS, violations
 from workflows.plan.language.problems import place_of
 
 
-def told(schema: Any) -> list[str]:
+def messages(schema: Any) -> list[str]:
     return [f"{place_of(where)}: {sentence}" for where, sentence in unknown_keywords(schema)]
 
 
@@ -45,7 +45,7 @@ GOOD: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("schema", GOOD)
 def test_what_the_checks_know_passes(schema: dict[str, Any]) -> None:
-    assert told(schema) == []
+    assert messages(schema) == []
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_what_the_checks_know_passes(schema: dict[str, Any]) -> None:
     ],
 )
 def test_what_they_do_not_know_is_named_at_its_place(schema: Any, sentence: str) -> None:
-    assert any(sentence in said for said in told(schema)), told(schema)
+    assert any(sentence in message for message in messages(schema)), messages(schema)
 
 
 @pytest.mark.parametrize(
@@ -118,17 +118,19 @@ def test_what_they_do_not_know_is_named_at_its_place(schema: Any, sentence: str)
     ],
 )
 def test_patterns_people_write_are_allowed(pattern: str) -> None:
-    assert told({"pattern": pattern}) == []
+    assert messages({"pattern": pattern}) == []
 
 
 @pytest.mark.parametrize("pattern", ["a+a+b", "a*a{0,1000}b", "\\s+\\s+$", "^(a*)(a*)(a*)b"])
 def test_every_allowed_pattern_ends_soon_on_the_longest_text(pattern: str) -> None:
-    assert told({"pattern": pattern}) == []
+    assert messages({"pattern": pattern}) == []
     list(violations((" " if "s" in pattern else "a") * PATTERN_CHARACTERS, {"pattern": pattern}))
 
 
 @settings(max_examples=80, deadline=None)
 @given(anything)
 def test_any_schema_is_judged_in_sentences(schema: Any) -> None:
-    for said in told(schema) + told({"properties": schema, "items": schema, "$defs": schema, "anyOf": schema}):
-        assert said.isprintable()
+    for message in messages(schema) + messages(
+        {"properties": schema, "items": schema, "$defs": schema, "anyOf": schema}
+    ):
+        assert message.isprintable()

@@ -710,21 +710,21 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("data", "code", "place", "told"), [row[1:] for row in PROBLEMS], ids=[row[0] for row in PROBLEMS]
+    ("data", "code", "place", "expected"), [row[1:] for row in PROBLEMS], ids=[row[0] for row in PROBLEMS]
 )
-def test_a_broken_rule_is_one_sentence_at_its_place(data: Any, code: str, place: str, told: str) -> None:
+def test_a_broken_rule_is_one_sentence_at_its_place(data: Any, code: str, place: str, expected: str) -> None:
     found = problems(data)
-    assert [(item.code, place_of(item.where)) for item in found if told in item.message] == [(code, place)], found
+    assert [(item.code, place_of(item.where)) for item in found if expected in item.message] == [(code, place)], found
     check_sentences(found, data)
 
 
 def check_sentences(found: list[Problem], data: Any) -> None:
-    """Every problem is told once, in one printable line of bounded length, at a place that leads through the data."""
+    """Every problem is reported once, in one printable line of bounded length, at a place within the data."""
     assert len(found) == len(set(found)) <= MAX_PROBLEMS
     for problem in found:
-        said = str(problem)
-        assert said.isprintable(), ascii(said)
-        assert 10 < len(problem.message) <= SENTENCE_CHARACTERS, said
+        sentence = str(problem)
+        assert sentence.isprintable(), ascii(sentence)
+        assert 10 < len(problem.message) <= SENTENCE_CHARACTERS, sentence
         part_at(data, problem.where)
 
 
@@ -734,7 +734,7 @@ def test_the_samples_of_every_kind_pass(name: str) -> None:
     assert problems(PLANS[name], catalogue=None, models=None) == []
 
 
-def test_unrelated_problems_are_told_in_one_go() -> None:
+def test_unrelated_problems_are_reported_together() -> None:
     data = plan(
         tool(args={"quary": "x"}),
         llm("b", "$z ${x y}", when=compare("$a.cuont")),
@@ -769,20 +769,20 @@ LONG = "x" * 90_000
         ),
     ],
 )
-def test_long_texts_are_cut_so_that_the_way_out_is_still_told(data: dict[str, Any]) -> None:
+def test_long_texts_are_cut_so_that_the_way_out_still_fits(data: dict[str, Any]) -> None:
     found = problems(data)
     check_sentences(found, data)
     assert found
     assert all(len(str(item)) <= SENTENCE_CHARACTERS for item in found)
 
 
-def test_a_dangling_name_is_not_also_told_as_an_unclear_answer() -> None:
+def test_a_dangling_name_is_not_also_reported_as_an_unclear_answer() -> None:
     assert {item.code for item in problems({"nodes": [tool("a"), tool("b", needs=["x"]), llm("c", "$b")]})} == {
         "dangling"
     }
 
 
-def test_a_cycle_is_not_also_told_as_a_missing_answer() -> None:
+def test_a_cycle_is_not_also_reported_as_a_missing_answer() -> None:
     (problem,) = problems({"nodes": [free("a", of="b"), free("b", of="a")]})
     assert problem.code == "cycle"
 

@@ -54,8 +54,8 @@ def test_the_floor_of_a_member_is_what_its_group_covers() -> None:
 def test_every_plan_has_an_order_in_which_nothing_comes_before_what_it_waits_for(execution_plan: ExecutionPlan) -> None:
     graph = Graph(execution_plan)
     waits = {index: [*graph.deps[index], *spec.inputs] for index, spec in enumerate(execution_plan.specs)}
-    for standin, host in graph.fallback_for.items():
-        waits[host].append(standin)
+    for fallback, host in graph.fallback_for.items():
+        waits[host].append(fallback)
     assert sorted(graph.order) == sorted(TopologicalSorter(waits).static_order())
     for node_index, before in waits.items():
         assert all(graph.place[other] < graph.place[node_index] for other in before)

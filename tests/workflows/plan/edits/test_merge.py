@@ -82,7 +82,7 @@ def test_a_long_id_stays_within_its_length() -> None:
     ("nodes", "code"),
     [((), "limit"), (({"id": "x"},), "kind"), (({"id": 3, "kind": "gate"},), "type"), ((tool("no id!"),), "id")],
 )
-def test_a_delta_of_the_wrong_shape_is_told(nodes: tuple[dict[str, Any], ...], code: str) -> None:
+def test_a_delta_of_the_wrong_shape_is_reported(nodes: tuple[dict[str, Any], ...], code: str) -> None:
     found = merge(BASE, Delta("", nodes))
     assert isinstance(found, tuple)
     assert all(isinstance(problem, Problem) for problem in found)

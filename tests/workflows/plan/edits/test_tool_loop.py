@@ -104,10 +104,10 @@ def test_a_model_reads_its_inputs_by_their_names_and_nothing_else() -> None:
     assert dependencies.reads_of(read) == ["a"]
     turn = dependencies.turn_of(plan.nodes[-1])
     assert turn is not None
-    said = call_results(turn, asked, [{"id": "n_t1_1", "status": "succeeded", "value": "piece"}])
-    assert said[0] == ("1", "n_t1_1", "piece")
-    assert said[1] == ("2", "refused", "there is no output 'b' to read; there are a.text")
-    assert "characters" in said[2][2]
-    assert said[3][2].startswith("there is no output")
+    texts = call_results(turn, asked, [{"id": "n_t1_1", "status": "succeeded", "value": "piece"}])
+    assert texts[0] == ("1", "n_t1_1", "piece")
+    assert texts[1] == ("2", "refused", "there is no output 'b' to read; there are a.text")
+    assert "characters" in texts[2][2]
+    assert texts[3][2].startswith("there is no output")
     without = expand_tool_calls(base, "n", 1, asked, "digest", {**TOOLS, READER: ENTRY})
     assert new(without, base) == ["n_t2"], "without outputs there is no such tool"

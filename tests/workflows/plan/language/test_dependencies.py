@@ -114,7 +114,7 @@ def test_facts_are_named_by_their_path_without_node_and_dollar() -> None:
 
 def test_the_leaves_are_the_nodes_nobody_waits_for() -> None:
     assert dependencies.leaves(parse_plan(NILE)) == ["c"]
-    assert dependencies.leaves(parse_plan(PLANS["a stand-in"])) == ["b"]
+    assert dependencies.leaves(parse_plan(PLANS["a fallback node"])) == ["b"]
     assert dependencies.leaves(parse_plan(plan(tool(), tool("b"), join("j", ["a"])))) == ["b", "j"]
 
 

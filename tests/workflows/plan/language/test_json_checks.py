@@ -40,7 +40,7 @@ def test_plain_json_has_no_flaw(data: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "where", "told"),
+    ("data", "where", "expected"),
     [
         (float("nan"), (), "NaN is no number"),
         ([0, float("-inf")], (1,), "-Infinity is no number"),
@@ -54,11 +54,11 @@ def test_plain_json_has_no_flaw(data: Any) -> None:
         (object(), (), "object is nothing that JSON"),
     ],
 )
-def test_a_flaw_is_named_at_its_place(data: Any, where: tuple[Any, ...], told: str) -> None:
+def test_a_flaw_is_named_at_its_place(data: Any, where: tuple[Any, ...], expected: str) -> None:
     found = first_violation(data)
     assert found is not None
     assert found[0] == where
-    assert told in found[1]
+    assert expected in found[1]
 
 
 def _nested(levels: int) -> Any:

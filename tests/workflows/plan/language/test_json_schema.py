@@ -63,7 +63,7 @@ _SCHEMA = st.recursive(
 _DEFS = {"Leaf": {"type": ["string", "integer"]}}
 
 
-def told(value: Any, schema: dict[str, Any]) -> list[str]:
+def messages(value: Any, schema: dict[str, Any]) -> list[str]:
     return [f"{place_of(where)} {sentence}".strip() for where, sentence in violations(value, schema)]
 
 
@@ -71,7 +71,7 @@ def told(value: Any, schema: dict[str, Any]) -> list[str]:
 @given(_VALUE, _SCHEMA)
 def test_the_verdict_is_that_of_a_full_validator_and_what_fits_is_of_an_allowed_type(value: Any, schema: Any) -> None:
     whole = {"allOf": [schema], "$defs": _DEFS}
-    fits = not told(value, whole)
+    fits = not messages(value, whole)
     assert fits == Draft202012Validator(whole).is_valid(value)
     types = types_of(whole, _DEFS)
     if fits and types:
@@ -144,12 +144,12 @@ def test_no_schema_makes_a_check_raise(value: Any, some: Any, fields: dict[str, 
     ],
 )
 def test_a_fault_is_a_sentence_at_its_place(value: Any, schema: dict[str, Any], sentences: list[str]) -> None:
-    assert told(value, schema) == sentences
+    assert messages(value, schema) == sentences
 
 
 def test_definitions_may_stand_under_their_old_name() -> None:
     schema = {"definitions": {"T": {"type": "string"}}, "properties": {"a": {"$ref": "#/definitions/T"}}}
-    assert told({"a": 1}, schema) == ["a wanted string, not 1"]
+    assert messages({"a": 1}, schema) == ["a wanted string, not 1"]
 
 
 def test_a_text_may_be_taken_over_by_the_caller() -> None:
@@ -175,7 +175,7 @@ def test_a_schema_that_takes_for_ever_is_given_up_with_a_sentence(schema: dict[s
     value: Any = 2
     for _ in range(60):
         value = [value]
-    found = told(value, schema)
+    found = messages(value, schema)
     types_of(schema, schema["$defs"])
     assert not found or found[-1] == f"cannot be checked in {MAX_STEPS:,} steps; make the value or its schema simpler"
 
@@ -185,11 +185,11 @@ def test_a_value_of_any_depth_is_judged_without_a_stack() -> None:
     for _ in range(5_000):
         value = [value]
     schema = {"$ref": "#/$defs/A", "$defs": {"A": {"items": {"$ref": "#/$defs/A"}}}}
-    assert told(value, schema)[0].startswith("cannot be checked")
+    assert messages(value, schema)[0].startswith("cannot be checked")
 
 
 def test_a_long_text_is_not_matched_against_a_pattern() -> None:
-    (sentence,) = told("a" * (PATTERN_CHARACTERS + 1), {"pattern": "a*a*b"})
+    (sentence,) = messages("a" * (PATTERN_CHARACTERS + 1), {"pattern": "a*a*b"})
     assert sentence == "has 501 characters; a text with a `pattern` has at most 500"
 
 

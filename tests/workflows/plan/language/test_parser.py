@@ -530,19 +530,21 @@ SHAPES: list[tuple[str, Any, str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("data", "code", "place", "told"), [row[1:] for row in SHAPES], ids=[row[0] for row in SHAPES])
-def test_a_wrong_shape_is_one_sentence_at_its_place(data: Any, code: str, place: str, told: str) -> None:
+@pytest.mark.parametrize(
+    ("data", "code", "place", "expected"), [row[1:] for row in SHAPES], ids=[row[0] for row in SHAPES]
+)
+def test_a_wrong_shape_is_one_sentence_at_its_place(data: Any, code: str, place: str, expected: str) -> None:
     found = problems(data)
-    assert [(item.code, place_of(item.where)) for item in found if told in item.message] == [(code, place)], found
+    assert [(item.code, place_of(item.where)) for item in found if expected in item.message] == [(code, place)], found
     check_sentences(found, data)
 
 
 def check_sentences(found: tuple[Problem, ...], data: Any) -> None:
     """Every problem is one printable line of bounded length, at a place that leads through the data."""
     for problem in found:
-        said = str(problem)
-        assert said.isprintable(), ascii(said)
-        assert 10 < len(problem.message) <= 700, said
+        sentence = str(problem)
+        assert sentence.isprintable(), ascii(sentence)
+        assert 10 < len(problem.message) <= 700, sentence
         part_at(data, problem.where)
 
 
@@ -585,12 +587,12 @@ def test_a_value_shared_over_and_over_is_refused_before_it_is_unfolded(monkeypat
     assert "over 10,000 values" in problems(plan(tool(args={"a": bomb})))[0].message
 
 
-def test_at_most_fifty_problems_are_told() -> None:
+def test_at_most_fifty_problems_are_reported() -> None:
     assert len(problems({"nodes": [tool(priority=9)] * 200})) == MAX_PROBLEMS
     assert len(problems({"nodes": [{"kind": "agent"}] * 200})) == MAX_PROBLEMS
 
 
-def test_problems_of_several_nodes_are_told_together() -> None:
+def test_problems_of_several_nodes_are_reported_together() -> None:
     found = problems({"nodes": [tool(priority=9), llm("b", ""), join("j", []), 7]})
     assert [place_of(item.where) for item in found] == [
         "nodes[0].priority",

@@ -13,7 +13,7 @@ from workflows.plan.language.summary import BAR_CHARACTERS, SUMMARY_CHARACTERS, 
 SEVEN = [f"node{number}" for number in range(7)]
 
 
-def said(data: dict[str, Any]) -> str:
+def line_of(data: dict[str, Any]) -> str:
     return summary_of(parse_plan(plan(data)).nodes[0])
 
 
@@ -40,7 +40,7 @@ def said(data: dict[str, Any]) -> str:
     ],
 )
 def test_a_summary_reads_as_one_line(data: dict[str, Any], line: str) -> None:
-    assert said(data) == line
+    assert line_of(data) == line
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -70,19 +70,19 @@ def test_weird_texts_leave_it_short_printable_and_led_by_the_id(text: str, needs
         gate(name, question=text, needs=needs),
         each(name, "$a.b", do={"kind": "tool", "tool": text[:80], "args": {"x": {"y": text}}}, needs=needs),
     ):
-        check(said(data), name)
+        check(line_of(data), name)
 
 
 def test_a_cut_line_keeps_what_it_waits_for() -> None:
-    line = said(llm("b", "x" * 500, needs=["a"]))
+    line = line_of(llm("b", "x" * 500, needs=["a"]))
     assert line.endswith("x… <- a")
     assert len(line) == SUMMARY_CHARACTERS
-    assert said(free("a", needs=["n" * 40])).endswith(f"<- {'n' * 40}")
-    assert said(free("a", needs=["n" * 40, "b"])).endswith("<- 2 nodes")
+    assert line_of(free("a", needs=["n" * 40])).endswith(f"<- {'n' * 40}")
+    assert line_of(free("a", needs=["n" * 40, "b"])).endswith("<- 2 nodes")
 
 
 @pytest.mark.parametrize(
-    ("summary", "shown"),
+    ("summary", "expected"),
     [
         ("a search <- b", "a search <- b"),
         (f"a worker {'x' * 100} <- b,c", f"a worker {'x' * 47}… <- b,c"),
@@ -90,6 +90,6 @@ def test_a_cut_line_keeps_what_it_waits_for() -> None:
         (f"a worker x <- {'y' * 100}", f"a worker x <- {'y' * 49}…"),
     ],
 )
-def test_a_bar_of_the_timeline_has_id_and_sources(summary: str, shown: str) -> None:
-    assert for_bar(summary) == shown
-    assert len(shown) <= BAR_CHARACTERS
+def test_a_bar_of_the_timeline_has_id_and_sources(summary: str, expected: str) -> None:
+    assert for_bar(summary) == expected
+    assert len(expected) <= BAR_CHARACTERS

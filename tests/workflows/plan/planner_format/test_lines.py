@@ -165,7 +165,7 @@ def test_a_number_refers_to_its_line_if_there_is_one(written: str, meant: str) -
     assert nodes(f'1. search("x")\n2. llm("{written}")')["n2"]["prompt"] == meant
 
 
-def test_a_number_without_a_line_is_told() -> None:
+def test_a_number_without_a_line_is_reported() -> None:
     assert "line 1: there is no line 7, so $7 stays text" in read('1. search("it costs $7")')[2]
 
 
@@ -231,7 +231,7 @@ def test_forms(line: str, fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "end", ["3. join()", "3. answer()", "join()<END_OF_PLAN>", "3. answer($1, $2)", "3. join([$1, $2])", "", "\n\n"]
 )
-def test_an_answer_is_told_how_the_calls_ended(end: str) -> None:
+def test_an_answer_reads_how_the_calls_ended(end: str) -> None:
     plan, errors, _ = read(f'1. search("x")\n2. search("y")\n{end}')
     assert errors == []
     assert plan["nodes"][2:] == [
@@ -314,7 +314,7 @@ def test_only_the_broken_line_is_lost() -> None:
         ('{"nodes": [{"id": "a"}]}\nDone', '"Done" behind the JSON was left out'),
     ],
 )
-def test_what_is_left_out_is_told(text: str, warning: str) -> None:
+def test_what_is_left_out_is_reported(text: str, warning: str) -> None:
     assert warning in read(text)[2]
 
 

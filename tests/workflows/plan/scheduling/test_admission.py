@@ -126,7 +126,7 @@ def test_an_address_is_never_used_twice() -> None:
         run.retry("m[0]")
     run.retry("l")
     run.ok("l", digest="other", length=1)
-    starts = [word for word in run.said if word.startswith("start")]
+    starts = [word for word in run.decisions if word.startswith("start")]
     assert len(set(starts)) == len(starts)
 
 

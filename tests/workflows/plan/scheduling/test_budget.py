@@ -188,7 +188,7 @@ def test_sub_agents_share_what_is_left_and_give_back_what_they_do_not_use() -> N
     assert budget.spent.tokens == 350, "nobody knows what a killed one has used"
 
 
-def test_a_call_whose_wish_was_refused_is_paid_before_it_starts_again() -> None:
+def test_a_call_whose_replan_was_rejected_is_paid_before_it_starts_again() -> None:
     run = calls(1, tokens=100)
     run.state.budget = Budget({"tokens": 1_000})
     run.begin()

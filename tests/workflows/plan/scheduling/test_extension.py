@@ -52,11 +52,11 @@ def test_a_failure_is_judged_when_the_plan_is_whole(policy: OnFailure, end: str)
 
 
 MADE = Outcome("of j", 7, attempts=0)
-"""How the check of an approved wish ends: the call behind it has been counted."""
+"""How the check of an approved request ends: the call behind it has been counted."""
 
 
 def waiting(*more: dict[str, object], **options: object) -> Play:
-    """A run whose joiner `j` waits with a wish."""
+    """A run whose joiner `j` waits with a request."""
     run = Play(node("a"), node("j", "a", kind="llm"), *more, answer="j", **options)  # type: ignore[arg-type]
     run.state.approve_above = 3
     run.begin()
@@ -66,7 +66,7 @@ def waiting(*more: dict[str, object], **options: object) -> Play:
 
 
 def grown(run: Play, *more: dict[str, object], answer: str = "k") -> list[str]:
-    """The approved wish has been checked: its node `k` is added."""
+    """The approved request has been checked: its node `k` is added."""
     run.graph = Play(node("a"), node("j", "a", kind="llm"), *more, node("k", "j", kind="llm"), answer=answer).graph
     return run.act(PlanExtended(run.graph))
 
@@ -75,25 +75,25 @@ def grown(run: Play, *more: dict[str, object], answer: str = "k") -> list[str]:
 def test_a_person_is_asked_about_more_nodes_than_are_added_unasked(above: int | None, asked: bool) -> None:
     run = waiting()
     run.state.approve_above = above
-    wish = ExpansionRequest("w", 9)
-    assert needs_approval(run.state, run.unit("a"), wish) is asked
-    assert not needs_approval(run.state, run.unit("j"), wish), "it was asked already"
+    request = ExpansionRequest("w", 9)
+    assert needs_approval(run.state, run.unit("a"), request) is asked
+    assert not needs_approval(run.state, run.unit("j"), request), "it was asked already"
 
 
-def test_a_wish_tells_how_much_it_may_come_to() -> None:
+def test_a_request_counts_its_nodes_and_items() -> None:
     """A map counts with all the items that it may have, a join and its model as two."""
     added = [
         NodeSpec("n4", "map", over=(0, "length"), cap=200, summary="n4 map visit over $n1 <- n1"),
         NodeSpec("n5", "map", length=7, cap=100, summary=f"n5 map read {'x' * 90} <- n4"),
         *(NodeSpec(f"m{i}", "tool", summary=f"m{i} search") for i in range(10)),
     ]
-    wish = request_of("w", added, "y" * 300, 9_000)
-    assert wish.nodes == 2 + 200 + 7 + 10
-    assert wish.summaries == ("n4 map visit over $n1", f"n5 map read {'x' * 37}…", "m0 search")
-    assert len(wish.why) == 120
+    request = request_of("w", added, "y" * 300, 9_000)
+    assert request.nodes == 2 + 200 + 7 + 10
+    assert request.summaries == ("n4 map visit over $n1", f"n5 map read {'x' * 37}…", "m0 search")
+    assert len(request.why) == 120
 
 
-def test_an_approved_wish_is_extended_and_then_its_node_has_ended() -> None:
+def test_an_approved_request_extends_the_plan_and_then_its_node_ends() -> None:
     run = waiting()
     run.state.millis[1] = 5_000
     run.state.now += 60_000
@@ -109,7 +109,7 @@ def test_an_approved_wish_is_extended_and_then_its_node_has_ended() -> None:
     assert run.ok("k") == ["end done"]
 
 
-def test_a_refused_wish_is_told_to_its_model_which_is_asked_again() -> None:
+def test_a_model_with_a_rejected_request_gets_the_reason_and_is_asked_again() -> None:
     run = waiting()
     run.state.facts[1] = {"count": 3}
     assert run.reject("j") == ["start j"]
@@ -131,7 +131,7 @@ def test_what_a_person_says_twice_counts_once() -> None:
     assert run.status("j") == "running"
 
 
-def test_everything_else_goes_on_while_a_wish_waits_and_the_plan_may_grow() -> None:
+def test_everything_else_goes_on_while_a_request_waits_and_the_plan_may_grow() -> None:
     run = waiting(node("b", kind="llm"))
     longer = (node("b", kind="llm"), node("b2", "b"))
     run.graph = Play(node("a"), node("j", "a", kind="llm"), *longer, answer="j").graph
@@ -144,7 +144,7 @@ def test_everything_else_goes_on_while_a_wish_waits_and_the_plan_may_grow() -> N
     assert run.end("j", MADE) == ["start k"]
 
 
-def test_an_approved_wish_waits_for_a_place_and_a_lock_as_any_start() -> None:
+def test_an_approved_request_waits_for_a_slot_and_a_lock_like_any_start() -> None:
     repo = [("repo", True)]
     run = Play(node("j", kind="llm", locks=repo), node("b", locks=repo), node("c"), answer="j", window=1)
     run.state.approve_above = 0
@@ -158,18 +158,18 @@ def test_an_approved_wish_waits_for_a_place_and_a_lock_as_any_start() -> None:
 
 
 @pytest.mark.parametrize("approved", [False, True])
-def test_giving_the_node_up_and_the_ends_of_the_run_drop_a_wish(approved: bool) -> None:
-    for act, said in (("give_up", "end partial"), ("stop", "end cancelled")):
+def test_skipping_the_node_or_ending_the_run_drops_a_request(approved: bool) -> None:
+    for act, ended in (("give_up", "end partial"), ("stop", "end cancelled")):
         run = waiting()
         if approved:
             run.approve("j")
-        called_off = ["cancel j"] if approved else []
-        assert (run.give_up("j") if act == "give_up" else run.stop()) == [*called_off, said]
+        cancelled = ["cancel j"] if approved else []
+        assert (run.give_up("j") if act == "give_up" else run.stop()) == [*cancelled, ended]
         assert run.end("j", MADE) == []
         assert run.status("j") == ("skipped" if act == "give_up" else "cancelled")
 
 
-def test_a_node_that_runs_again_forgets_its_wish_and_what_was_said_of_it() -> None:
+def test_a_node_that_runs_again_forgets_its_request_and_the_decision() -> None:
     run = waiting()
     run.reject("j")
     run.expansion_request("j")
@@ -179,7 +179,7 @@ def test_a_node_that_runs_again_forgets_its_wish_and_what_was_said_of_it() -> No
     assert run.ok("j") == ["end done"]
 
 
-def test_a_wish_made_of_an_output_that_changes_is_withdrawn() -> None:
+def test_a_request_made_of_an_output_that_changes_is_withdrawn() -> None:
     run = waiting()
     assert run.retry("a") == ["start a~2"]
     assert run.status("j") == "waiting", "until the new output is known"
@@ -187,14 +187,14 @@ def test_a_wish_made_of_an_output_that_changes_is_withdrawn() -> None:
     assert not run.state.expansion_requests
 
 
-def test_a_wish_made_of_an_output_that_stays_goes_on_waiting() -> None:
+def test_a_request_made_of_an_output_that_stays_keeps_waiting() -> None:
     run = waiting()
     run.retry("a")
     assert run.ok("a") == []
     assert run.approve("j") == ["extend j"]
 
 
-def test_a_wish_costs_once() -> None:
+def test_a_request_costs_once() -> None:
     """The call is booked when it has ended; being approved takes nothing, even where the budget is spent."""
     run = Play(node("j", kind="llm"), node("b", kind="llm"), answer="j", window=1)
     run.act(BudgetRaised({"tokens": 100, "calls": 1}))
@@ -210,7 +210,7 @@ def test_a_wish_costs_once() -> None:
     assert budget.spent == Amounts(100, 10, 1, 1)
 
 
-def test_an_approved_wish_is_no_call_of_its_provider() -> None:
+def test_an_approved_request_does_not_call_the_provider() -> None:
     run = Play(node("j", kind="llm"), node("b", kind="llm"), answer="j")
     run.state.approve_above = 0
     run.state.rates = {"": Rate(1)}
@@ -226,7 +226,7 @@ def test_an_approved_wish_is_no_call_of_its_provider() -> None:
     assert (rate.calls, rate.ended, rate.running) == (3, 3, 0)
 
 
-def test_a_refused_wish_is_asked_again_when_the_budget_reaches_for_it() -> None:
+def test_a_model_with_a_rejected_request_is_asked_again_when_the_budget_allows() -> None:
     run = Play(node("j", kind="llm"), answer="j")
     run.act(BudgetRaised({"calls": 1}))
     run.state.approve_above = 0
@@ -238,7 +238,7 @@ def test_a_refused_wish_is_asked_again_when_the_budget_reaches_for_it() -> None:
     assert run.ok("j") == ["end done"]
 
 
-def test_nobody_waits_for_a_wish_whose_race_is_won() -> None:
+def test_nobody_waits_for_a_request_whose_join_has_closed() -> None:
     run = Play(node("j", kind="llm"), node("b"), join("f", "j", "b", policy="first"), answer="f")
     run.state.approve_above = 0
     run.begin()
@@ -249,7 +249,7 @@ def test_nobody_waits_for_a_wish_whose_race_is_won() -> None:
     assert run.ok("f") == ["end done"]
 
 
-def test_a_wish_with_all_that_belongs_to_it_survives_a_crash() -> None:
+def test_a_request_with_everything_it_needs_survives_a_crash() -> None:
     run = waiting(node("l"), each("m", "l"))
     run.ok("l", length=2)
     before = run.state.expansion_requests, run.state.objections, run.state.approve_above
@@ -265,5 +265,5 @@ def test_a_wish_with_all_that_belongs_to_it_survives_a_crash() -> None:
     run.crash()
     grown(run, node("l"), each("m", "l"))
     run.end("j", MADE)
-    assert run.state.facts[1] == {"count": 3}, "facts of the wish itself are there for those who ask"
+    assert run.state.facts[1] == {"count": 3}, "facts of the request itself are there for those who ask"
     assert run.ok("k") == ["end done"]

@@ -5,7 +5,7 @@ from doubles.plan.play import Play, join, node
 from workflows.plan.scheduling.events import Outcome
 
 
-def test_a_stand_in_runs_only_when_its_node_failed_and_gives_the_value() -> None:
+def test_a_fallback_runs_only_when_its_node_failed_and_gives_the_value() -> None:
     run = Play(node("a", instead="s"), node("s", is_fallback=True), node("b", "a"), answer="b")
     assert run.begin() == ["start a"]
     assert run.fail("a") == ["start s"]
@@ -14,7 +14,7 @@ def test_a_stand_in_runs_only_when_its_node_failed_and_gives_the_value() -> None
     assert (run.status("a"), run.digest("a")) == ("succeeded", "of s")
 
 
-def test_a_stand_in_is_skipped_when_its_node_did_not_fail() -> None:
+def test_a_fallback_is_skipped_when_its_node_did_not_fail() -> None:
     run = Play(node("a", instead="s"), node("s", is_fallback=True), node("b", "a"), answer="b")
     run.begin()
     run.ok("a")
@@ -22,7 +22,7 @@ def test_a_stand_in_is_skipped_when_its_node_did_not_fail() -> None:
     assert run.note("s")[0] == "NotNeeded"
 
 
-def test_when_a_stand_in_fails_its_node_fails_with_its_own_error() -> None:
+def test_when_a_fallback_fails_its_node_fails_with_its_own_error() -> None:
     run = Play(node("a", instead="s"), node("s", is_fallback=True), answer="a")
     run.begin()
     run.fail("a", "First")
@@ -30,14 +30,14 @@ def test_when_a_stand_in_fails_its_node_fails_with_its_own_error() -> None:
     assert run.note("a")[0] == "First"
 
 
-def test_a_stand_in_of_a_blocked_node_is_blocked_too() -> None:
+def test_a_fallback_of_a_blocked_node_is_blocked_too() -> None:
     run = Play(node("f"), node("a", "f", instead="s"), node("s", is_fallback=True), answer="a")
     run.begin()
     run.fail("f")
     assert (run.status("a"), run.status("s")) == ("blocked", "blocked")
 
 
-def test_a_chain_of_stand_ins_is_tried_in_turn() -> None:
+def test_a_chain_of_fallbacks_is_tried_in_turn() -> None:
     run = Play(
         node("a", instead="b"), node("b", is_fallback=True, instead="c"), node("c", is_fallback=True), answer="a"
     )
@@ -47,7 +47,7 @@ def test_a_chain_of_stand_ins_is_tried_in_turn() -> None:
     assert run.ok("c") == ["end done"]
 
 
-def test_a_retried_node_whose_stand_in_succeeded_runs_itself_again() -> None:
+def test_a_retried_node_whose_fallback_succeeded_runs_itself_again() -> None:
     run = Play(node("a", instead="s"), node("s", is_fallback=True), node("b", "a"), answer="b")
     run.begin()
     run.fail("a")
@@ -61,7 +61,7 @@ def test_a_retried_node_whose_stand_in_succeeded_runs_itself_again() -> None:
     assert run.retry("a") == ["cancel s~2", "start a~4"]
 
 
-def test_a_stand_in_that_reads_another_output_stands_in_again() -> None:
+def test_a_fallback_that_reads_a_changed_output_runs_again() -> None:
     run = Play(node("x"), node("a", instead="s"), node("s", "x", is_fallback=True), node("b", "a"), answer="b")
     run.begin()
     run.fail("a")
@@ -74,7 +74,7 @@ def test_a_stand_in_that_reads_another_output_stands_in_again() -> None:
     assert run.digest("a") == "better"
 
 
-def test_a_repaired_node_lets_a_blocked_stand_in_step_in_after_all() -> None:
+def test_a_repaired_node_lets_a_blocked_fallback_run_after_all() -> None:
     run = Play(node("x"), node("a", instead="s"), node("s", "x", is_fallback=True), answer="a")
     run.begin()
     run.fail("x")
@@ -84,7 +84,7 @@ def test_a_repaired_node_lets_a_blocked_stand_in_step_in_after_all() -> None:
     assert run.ok("s") == ["end done"]
 
 
-def test_a_node_given_up_while_its_stand_in_runs_takes_it_along() -> None:
+def test_a_node_skipped_while_its_fallback_runs_cancels_it() -> None:
     run = Play(node("a", instead="s"), node("s", is_fallback=True), node("b", "a"), answer="b")
     run.begin()
     run.fail("a")

@@ -38,7 +38,7 @@ def test_settled_closes_when_every_input_has_ended_however() -> None:
     assert run.chosen("j") == ["b", "c"]
 
 
-def test_first_takes_the_first_value_and_calls_the_others_off() -> None:
+def test_first_takes_the_first_value_and_cancels_the_others() -> None:
     run = three("first")
     assert run.fail("a") == []
     assert run.ok("c") == ["cancel b", "start j"]
@@ -143,7 +143,7 @@ def test_an_input_that_runs_again_for_one_join_is_not_called_off_by_another() ->
     assert run.status("c") == "running"
 
 
-def test_the_map_and_the_stand_in_of_a_loser_are_called_off_too() -> None:
+def test_the_map_and_the_fallback_of_a_loser_are_cancelled_too() -> None:
     run = Play(
         node("a"),
         node("list"),

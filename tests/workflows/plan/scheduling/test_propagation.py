@@ -160,7 +160,7 @@ def test_a_chain_of_thousands_of_joins_fails_and_recovers_in_one_pass() -> None:
     assert run.ok("n0") == ["start n1"]
 
 
-def test_a_chain_of_thousands_of_stand_ins_that_cannot_be_decided_fails_without_stack() -> None:
+def test_a_chain_of_thousands_of_undecidable_fallbacks_fails_without_stack() -> None:
     count = 5_000
     bad = when("x.count", "gt", 1)
     nodes = [node(f"n{i}", instead=f"n{i + 1}", **bad) for i in range(count - 1)]

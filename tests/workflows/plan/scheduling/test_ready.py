@@ -138,7 +138,7 @@ def test_an_island_waits_for_room_and_starts_over_the_window_only_alone() -> Non
     assert run.state.running == 3
 
 
-def test_a_lost_need_dissolves_an_island_and_its_members_go_their_own_ways() -> None:
+def test_a_lost_dependency_ungroups_a_group_and_its_members_start_alone() -> None:
     run = Play(node("x"), node("y"), node("a", "x"), node("b", "y"), answer=("a", "b"), groups=[["a", "b"]])
     run.begin()
     run.ok("x")
@@ -166,7 +166,7 @@ def test_a_member_that_its_condition_skipped_is_skipped() -> None:
     assert run.ok("c") == ["end partial"]
 
 
-def test_an_edit_in_front_of_an_island_dissolves_it() -> None:
+def test_an_edit_before_a_group_ungroups_it() -> None:
     run = Play(node("x"), node("y"), node("a", "x"), node("b", "y"), answer=("a", "b"), groups=[["a", "b"]])
     run.begin()
     run.ok("x")
@@ -184,7 +184,7 @@ def test_a_member_given_up_does_not_start_with_the_others() -> None:
     assert run.status("y") == "running"
 
 
-def test_islands_that_wait_for_each_other_are_dissolved_when_nothing_else_can_move() -> None:
+def test_groups_that_wait_for_each_other_are_ungrouped_when_nothing_else_can_move() -> None:
     run = Play(
         node("a1"),
         node("b1", "a1"),

@@ -414,7 +414,7 @@ def test_the_calls_of_a_loop_are_known_by_the_ids_that_they_are_given() -> None:
     assert sorted(repeated(state, 0)) == calls
 
 
-def test_a_stand_in_that_has_written_counts() -> None:
+def test_a_fallback_that_has_written_counts() -> None:
     run = Play(node("a", instead="w"), node("w", is_fallback=True, **WRITES), answer="a")
     run.begin()
     run.fail("a")

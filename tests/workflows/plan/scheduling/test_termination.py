@@ -86,7 +86,7 @@ def test_a_failure_behind_which_everything_ended_well_is_excused() -> None:
     run.ok("ok")
     run.fail("a")
     run.ok("j")
-    assert run.said[-1] == "end done" or run.ok("k") == ["end done"]
+    assert run.decisions[-1] == "end done" or run.ok("k") == ["end done"]
 
 
 def test_a_failure_is_not_excused_when_one_of_those_behind_it_is_lost() -> None:
@@ -127,7 +127,7 @@ def test_a_join_is_to_be_repaired_itself_when_no_input_of_it_failed() -> None:
     assert run.fail("a") == ["park j"]
 
 
-def test_a_failed_stand_in_is_excused_with_the_node_it_stood_in_for() -> None:
+def test_a_failed_fallback_is_excused_with_its_node() -> None:
     run = Play(node("a", instead="s"), node("s", is_fallback=True), join("j", "a", policy="settled"), answer="j")
     run.begin()
     run.fail("a")
@@ -135,7 +135,7 @@ def test_a_failed_stand_in_is_excused_with_the_node_it_stood_in_for() -> None:
     assert run.ok("j") == ["end done"]
 
 
-def test_what_blocked_the_stand_in_of_an_excused_node_is_excused_too() -> None:
+def test_what_blocked_the_fallback_of_an_excused_node_is_excused_too() -> None:
     nodes = (node("x"), node("a", instead="s"), node("s", "x", is_fallback=True), join("j", "a", policy="settled"))
     run = Play(*nodes, answer="j")
     run.begin()
@@ -144,7 +144,7 @@ def test_what_blocked_the_stand_in_of_an_excused_node_is_excused_too() -> None:
     assert run.ok("j") == ["end done"]
 
 
-def test_what_only_a_stand_in_that_was_not_needed_wanted_may_fail() -> None:
+def test_what_only_an_unneeded_fallback_needed_may_fail() -> None:
     run = Play(node("x"), node("a", instead="s"), node("s", "x", is_fallback=True), answer="a")
     run.begin()
     run.fail("x")
