@@ -229,9 +229,13 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         goal = self._request.goal if self._request else ""
         title = f"{self._status}: {goal}" if goal else self._status
         drawn = board(
-            engine.state, run=workflow.info().workflow_id, title=title, blocked_children=engine.blocked_children
+            engine.state,
+            run=workflow.info().workflow_id,
+            title=title,
+            blocked_children=engine.blocked_children,
+            notes=self._setup.attributes.notes,
         )
-        workflow.set_current_details(drawn + self._setup.attributes.open_deps)
+        workflow.set_current_details(drawn)
 
     @property
     def _spent(self) -> Usage:

@@ -77,7 +77,9 @@ async def admit(url: str, *, declared: bool = False) -> Destination:
     port = parsed.port or _DEFAULT_PORTS[parsed.scheme]
     trusted = declared or _is_allowed(host, port)
     if not trusted and port not in _PORTS:
-        raise AddressRefused(f"port {port} is refused; 80, 443, 8080 and 8443 are fetched, others by {ALLOW_VARIABLE}")
+        raise AddressRefused(
+            f"port {port} is refused; an operator can allow it with {ALLOW_VARIABLE}={host[:80]}:{port}"
+        )
     found = [literal] if literal else await _lookup(host, port)
     for address in found:
         if _is_metadata(address):

@@ -101,7 +101,7 @@ class Attempts:
         if any(self.spent) and short:
             used = ", ".join(f"{name} {_used_of(name, getattr(self.spent, name), self.left[name])}" for name in short)
             raise BudgetExceeded(
-                f"the budget does not cover another attempt: earlier ones used of what was left ({used}); "
+                f"the budget does not cover another attempt: earlier attempts used {used} that were left; "
                 "raise the budget and retry the node"
             )
 

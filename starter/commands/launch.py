@@ -35,7 +35,9 @@ async def connect(
     if docs:
         docs_folder(docs, must_exist=server is None or server.is_local)
     if server is None and not for_new and not has_local_runs():
-        raise Unreachable("no Temporal server is named by --address or TEMPORAL_ADDRESS, and none ever ran here")
+        raise Unreachable(
+            "there is no Temporal server; pass --address, set TEMPORAL_ADDRESS, or start one with `sennit dev`"
+        )
     server = server or await join_local_stack(args.namespace, terminal.say, as_it_is=not for_new)
     return Sennit(await connect_client(server), server)
 

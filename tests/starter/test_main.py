@@ -63,7 +63,7 @@ def test_what_the_client_can_see_is_refused_with_2_before_anything_starts(
 @pytest.mark.parametrize("command", ["status", "watch", "cancel", "finish"])
 def test_no_stack_is_started_just_to_look_for_a_run(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "r"]) == Exit.UNREACHABLE
-    assert "none ever ran here" in capsys.readouterr().err
+    assert "there is no Temporal server; pass --address" in capsys.readouterr().err
 
 
 def test_an_unreachable_server_exits_5_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,7 +53,7 @@ async def test_a_raise_that_is_none_is_refused(start: Start) -> None:
     await until(handle, lambda view: view["counts"].get("running") == 1)
     wrong: list[tuple[dict[str, Any], str]] = [
         ({}, "name at least one limit"),
-        ({"tokens": 10}, "that is no higher limit: tokens is 1000 already"),
+        ({"tokens": 10}, "the new limit must be higher: tokens is 1000 already"),
         ({"tokens": -1}, "`tokens`: "),
         ({"time": "5m"}, "`time`"),
         ({"token": 1}, "unknown field `token`; did you mean `tokens`?"),

@@ -88,10 +88,14 @@ class SearchAttributes:
             workflow.upsert_search_attributes(changes)
 
     @property
-    def open_deps(self) -> str:
-        """Return the board's note about attributes that the namespace lacks; empty if it has all."""
+    def notes(self) -> list[str]:
+        """Return the board's note about attributes that the namespace lacks; none if it has all."""
         lacking = [name for name in KEYS if name not in self.names]
-        return f"\n\nNot in lists, for the namespace lacks it: {', '.join(lacking)} (`sennit setup`)" if lacking else ""
+        return (
+            ["", f"Missing search attributes: {', '.join(lacking)}. Run `sennit setup` to create them."]
+            if lacking
+            else []
+        )
 
     def _changes(self, values: dict[str, Value]) -> list[SearchAttributeUpdate[Any]]:
         """Return what differs from the run's attributes: those it has set, continued with, or got from a copied start

@@ -86,7 +86,7 @@ def _raise_budget(state: RunState, update: RaiseBudget) -> Verdict:
     if lower:
         rows = ledger(state.budget)
         now = ", ".join(f"{name} is {rows[name]['limit']}" for name in lower)
-        return Verdict(rejection=f"that is no higher limit: {now} already")
+        return Verdict(rejection=f"the new limit must be higher: {now} already")
     return Verdict(BudgetRaised(amounts), "the limit is raised")
 
 

@@ -63,7 +63,8 @@ class Endpoint(Strict):
         required = self.arguments.get("required", [])
         missing = [slot for slot in _SLOT.findall(self.url) if slot not in required]
         if self.arguments.get("type") != "object" or missing:
-            raise ValueError(f"arguments must be an object schema that requires {', '.join(missing) or 'what it has'}")
+            names = f" and list {', '.join(missing)} under `required`" if missing else ""
+            raise ValueError(f"arguments must be a schema of type object{names}")
         return self
 
     @property

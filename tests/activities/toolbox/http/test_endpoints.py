@@ -215,7 +215,7 @@ async def test_without_a_connection_nothing_was_written(
     [
         ({"url": "https://{host}/x"}, "tools[0].url"),
         ({"url": "file:///etc/passwd"}, "tools[0].url"),
-        ({"url": "https://a.example/{id}"}, "requires id"),
+        ({"url": "https://a.example/{id}"}, "list id under `required`"),
         ({"url": "https://a.example/{a b}"}, "write arguments as {name}"),
         ({"name": "1x"}, "tools[0].name"),
         ({"effect": "maybe"}, "tools[0].effect"),
