@@ -34,7 +34,8 @@ def content_key(checked: StoredPlan, address: Address, refs: dict[str, str], cal
 def _is_shareable(node: Node, checked: StoredPlan) -> bool:
     """Whether a node is a call that changes nothing, and that adds nothing to the plan."""
     if isinstance(node, LlmNode):
-        return not node.tools and not node.inputs and node.role != "joiner" and node.turn is None
+        adds = node.tools or node.role == "joiner" or node.context.over != "truncate"
+        return not (adds or node.inputs or node.turn or node.excerpt)
     return isinstance(node, ToolNode) and checked.spec(node.id).effect != "write"
 
 

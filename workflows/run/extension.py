@@ -141,7 +141,7 @@ class PlanExtender:
             elif request := self._to_approve(event.unit, reply, checked):
                 outcome = replace(outcome, expansion_request=request)
             else:
-                engine.grow(checked)
+                engine.grow(checked, more=engine.state.streaming)
                 outcome = replace(outcome, delegated=reply.more == "calls")
             engine.post(replace(event, outcome=outcome))
 

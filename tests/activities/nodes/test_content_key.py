@@ -58,9 +58,11 @@ def test_what_a_call_reads_of_the_run_itself_is_part_of_its_key() -> None:
         lambda name: tool(name, WRITES),
         lambda name: llm(name, prompt="Go on", role="joiner"),
         lambda name: llm(name, prompt="Go on", tools=["search"]),
+        lambda name: llm(name, prompt="Go on", context={"over": "summarise"}),
+        lambda name: llm(name, prompt="Go on", context={"over": "reference"}),
         lambda name: {"id": name, "kind": "gate", "question": "Which?"},
     ],
-    ids=("write", "joiner", "loop", "gate"),
+    ids=("write", "joiner", "loop", "summarise", "reference", "gate"),
 )
 def test_what_writes_or_may_add_nodes_is_known_by_its_path(node: Any) -> None:
     assert key(stored(node("a")), "a") != key(stored(node("b")), "b")

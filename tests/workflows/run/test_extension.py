@@ -93,6 +93,16 @@ async def test_nothing_is_added_for_a_node_that_was_given_up_while_its_calls_wer
     assert list(statuses(engine.state)) == ["a", "c"]
 
 
+async def test_an_addition_does_not_complete_a_plan_that_is_still_being_written() -> None:
+    checks = Checks(longer(A, node("b")))
+    engine = begun(checks, A)
+    engine.state.streaming = True
+    checks.now.set()
+    engine.extender.take(NodeEnded(0, 1, Outcome()), REPLAN)
+    await settle()
+    assert (list(statuses(engine.state)), engine.state.streaming) == (["a", "b"], True)
+
+
 async def test_a_node_that_ran_again_meanwhile_may_add_in_its_turn() -> None:
     checks = Checks(longer(A, node("c"), node("b")), longer(A, node("c"), node("b")))
     engine = begun(checks, A, node("c"))

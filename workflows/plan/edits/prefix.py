@@ -12,7 +12,8 @@ class PlanPrefix:
     """The nodes of a plan that is still being written, each parsed once, and those of them that may run already.
 
     These are calls that change nothing and depend on nothing but their inputs: no writes, conditions or fallback nodes.
-    Models that may add nodes, which are tool loops and joiners, are left out: they would change the plan being written.
+    Models that may add nodes are left out, because they would change the plan being written: tool loops, joiners, and
+    models whose context may need summaries or further reading.
     """
 
     def __init__(self) -> None:
@@ -45,7 +46,7 @@ def _harmless(node: Node, tools: dict[str, dict[str, Any]]) -> bool:
     if not isinstance(node, ToolNode | LlmNode) or node.when is not None or not isinstance(node.on_error, str):
         return False
     if isinstance(node, LlmNode):
-        return not node.tools and node.role != "joiner"
+        return not node.tools and node.role != "joiner" and node.context.over == "truncate"
     return tools.get(node.tool, {}).get("effect", "write") in ("pure", "read")
 
 

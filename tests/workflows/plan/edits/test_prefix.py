@@ -19,6 +19,8 @@ TOOLS = {"look": {"effect": "read"}, "note": {"effect": "write"}}
         ({"kind": "llm", "prompt": "$a"}, True),
         ({"kind": "llm", "prompt": "$a", "tools": ["look"]}, False),
         ({"kind": "llm", "prompt": "$a", "role": "joiner"}, False),
+        ({"kind": "llm", "prompt": "$a", "context": {"over": "summarise"}}, False),
+        ({"kind": "llm", "prompt": "$a", "context": {"over": "reference"}}, False),
     ],
 )
 def test_only_what_changes_neither_the_world_nor_the_plan_starts(fields: dict[str, object], starts: bool) -> None:
