@@ -67,7 +67,8 @@ class Answer:
         self._limit = limit
         self._size = 0
         self._chunks = response.aiter_raw()
-        self._unzip = _unzip_of(response.headers.get("content-encoding", ""))
+        self._encoding = response.headers.get("content-encoding", "")
+        self._unzip: Any = None
 
     async def chunk(self, deadline: float | None = None, late: str = "the answer does not end") -> bytes:
         """Return the next decoded bytes, nothing at the end. Raises HttpError, for lateness with the words in `late`,
@@ -98,6 +99,8 @@ class Answer:
                 raise HttpError("timeout", late) from None
             except httpx.TransportError as error:
                 raise _http_error(error) from None
+            if raw and self._encoding:  # only now: status and headers count even where the body cannot be read
+                self._unzip, self._encoding = _unzip_of(self._encoding), ""
             try:
                 piece = raw if self._unzip is None else bytes(self._unzip.decompress(raw, room))
             except zlib.error:

@@ -130,6 +130,16 @@ async def test_other_encodings_are_refused(web: Web, encoding: str) -> None:
         await fetch(web.page("/", b"x", extra=f"Content-Encoding: {encoding}\r\n"))
 
 
+@pytest.mark.parametrize("status", ["404 Not Found", "503 Service Unavailable"])
+async def test_a_refusal_and_a_redirect_count_whatever_their_encoding(web: Web, status: str) -> None:
+    br = "Content-Encoding: br\r\n"
+    with pytest.raises(HttpStatusError) as refused:
+        await fetch(web.page("/", b"x", status=status, extra=br))
+    assert refused.value.retryable is (refused.value.status == 503)
+    web.page("/to", b"there", "text/plain")
+    assert (await fetch(web.page("/", b"x", status="302 Found", extra=f"Location: /to\r\n{br}"))).text == "there"
+
+
 async def test_false_gzip_is_refused_and_cut_gzip_is_tried_again(web: Web) -> None:
     with pytest.raises(ContentRefused, match="says gzip and is not"):
         await fetch(web.page("/", b"plain", extra="Content-Encoding: gzip\r\n"))
