@@ -1,8 +1,9 @@
 """What only the server knows of a run: how its activities get on, and why it does not answer."""
 
 import json
+import re
 import time
-from typing import Any
+from typing import Any, Final
 
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType, PendingActivityState, TaskQueueType
@@ -26,6 +27,8 @@ EVENTS = 20
 """How far back in a history the reason of a failed task is looked for."""
 USUAL_START = 2.0
 """Seconds within which a worker should have taken a task."""
+_SUFFIX: Final = re.compile(r"(?:~(?P<generation>\d+))?(?:@(?P<epoch>\d+))?\Z")
+"""What follows the node in an activity's id: `n1`, `n1~2` in its second generation, `n1~2@3` in the third plan."""
 
 
 async def activity_details(client: Client, view: RunView) -> RunView:
@@ -36,9 +39,19 @@ async def activity_details(client: Client, view: RunView) -> RunView:
         found = await _describe(client, view.id)
     except RPCError:
         return view
-    pending = {item.activity_id.partition("~")[0]: item for item in found.pending_activities}
+    # A replaced plan's activities may still be ending: the newest of a node's activities comes last and counts.
+    pending = {_node(item.activity_id): item for item in sorted(found.pending_activities, key=_version)}
     nodes = tuple(_with_details(node, pending[node.id]) if node.id in pending else node for node in view.nodes)
     return view.model_copy(update={"nodes": nodes})
+
+
+def _node(activity_id: str) -> str:
+    return _SUFFIX.sub("", activity_id, count=1)
+
+
+def _version(item: PendingActivityInfo) -> tuple[int, int]:
+    found = _SUFFIX.search(item.activity_id)
+    return (int(found["epoch"] or 1), int(found["generation"] or 1)) if found else (1, 1)
 
 
 def _with_details(node: NodeView, item: PendingActivityInfo) -> NodeView:

@@ -4,10 +4,12 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from temporalio import activity, workflow
+from temporalio.api.workflow.v1 import PendingActivityInfo
+from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionResponse
 from temporalio.client import Client
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import ApplicationError
@@ -40,7 +42,7 @@ class Working:
         await workflow.execute_activity(
             "work",
             how,
-            activity_id="n1~2",
+            activity_id={"unserved": "n1@2", "busy": "n1~2@3"}.get(how, "n1~2"),
             task_queue="nobody" if how == "unserved" else None,
             start_to_close_timeout=timedelta(minutes=1),
             retry_policy=RetryPolicy(initial_interval=timedelta(minutes=1), maximum_attempts=3),
@@ -86,6 +88,18 @@ async def test_a_node_shows_its_own_progress_and_time(client: Client, begin: Cal
 
 async def test_a_node_nobody_takes_says_so(client: Client, begin: Callable[[str], Any]) -> None:
     await seen(client, await begin("unserved"), "no worker took it yet")
+
+
+async def test_of_a_replaced_plan_only_the_newest_activity_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def describe(*_: Any) -> DescribeWorkflowExecutionResponse:
+        names = ("n1~2", "n1~2@10", "n1@2", "n1~3@2", "n1@10", "n1~9")
+        pending = [PendingActivityInfo(activity_id=name, paused=name == "n1~2@10") for name in names]
+        return DescribeWorkflowExecutionResponse(pending_activities=pending)
+
+    monkeypatch.setattr("starter.client.activity_details._describe", describe)
+    nodes = (NodeView(id="n1", kind="tool", status="running"),)
+    view = RunView(id="r", run_id="r", status="running", phase="running", nodes=nodes)
+    assert (await activity_details(cast("Client", None), view)).nodes[0].preview == "paused in Temporal"
 
 
 async def test_a_run_whose_code_fails_says_why(client: Client, begin: Callable[[str], Any]) -> None:
