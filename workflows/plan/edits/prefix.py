@@ -18,18 +18,20 @@ class PlanPrefix:
 
     def __init__(self) -> None:
         self.startable: dict[str, Node] = {}
-        self._count = 0
+        self._ids: set[str] = set()
         self._valid = True
 
     def add(self, nodes: list[dict[str, Any]], tools: dict[str, dict[str, Any]]) -> bool:
         """Take further nodes; return whether more of them may start. After a node that is not valid, none may."""
         if not nodes:
             return False
-        self._count += len(nodes)
-        before = len(self.startable)
+        before, known = len(self.startable), len(self._ids)
         try:
-            added = parse_plan({"nodes": nodes}).nodes if self._valid and self._count <= MAX_NODES else ()
+            added = parse_plan({"nodes": nodes}).nodes if self._valid and known + len(nodes) <= MAX_NODES else ()
         except InvalidPlan:
+            added = ()
+        self._ids.update(node.id for node in added)
+        if len(self._ids) < known + len(nodes):  # not valid, or an id that another node has
             added = ()
         self._valid = bool(added)
         for node in added:

@@ -31,6 +31,16 @@ def test_only_what_changes_neither_the_world_nor_the_plan_starts(fields: dict[st
     assert list(prefix.startable) == (["a", "b"] if starts else ["a"])
 
 
+@pytest.mark.parametrize("batches", [(1, 2), (3,)])
+def test_a_repeated_id_starts_nothing_further(batches: tuple[int, ...]) -> None:
+    nodes = [{"id": "a", "kind": "tool", "tool": tool} for tool in ("note", "look")]
+    prefix, first = PlanPrefix(), [nodes[0], *nodes, {"id": "b", "kind": "tool", "tool": "look"}]
+    for end in batches:
+        assert not prefix.add(first[:end], TOOLS)
+        first = first[end:]
+    assert not prefix.startable
+
+
 @st.composite
 def written(draw: st.DrawFn) -> list[dict[str, Any]]:
     nodes: list[dict[str, Any]] = []
