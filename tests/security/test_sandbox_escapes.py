@@ -14,9 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from doubles.sandboxes import sandbox_of
 
 from activities.sandbox import bubblewrap, runner
-from activities.sandbox.runner import LIMITS, NoSandbox, Report, Sandbox, find_sandbox
+from activities.sandbox.runner import LIMITS, Report, Sandbox
 from activities.toolbox.errors import SandboxLimit
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are those of Linux")
@@ -33,10 +34,16 @@ def tmp_path() -> Iterator[Path]:
 
 @pytest.fixture(params=["bwrap", "landlock"])
 def sandbox(request: pytest.FixtureRequest, tmp_path: Path) -> Sandbox:
-    try:
-        return find_sandbox(request.param, tmp_path)
-    except NoSandbox as problem:
-        pytest.skip(str(problem))
+    return sandbox_of(request.param, tmp_path)
+
+
+def test_a_sandbox_that_this_kernel_has_and_that_is_broken_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sandbox_of("landlock", tmp_path)  # skipped where there is none
+    monkeypatch.setattr(runner, "_MAIN", "no Python")
+    with pytest.raises(pytest.fail.Exception, match=r"^landlock: "):
+        sandbox_of("landlock", tmp_path)
 
 
 @pytest.fixture(autouse=True)

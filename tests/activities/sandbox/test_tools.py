@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from doubles.local_workers import serving
 from doubles.runs import call
+from doubles.sandboxes import sandbox_of
 from temporalio.client import Client
 
 from activities.definitions import Activities, WorkerPaths
-from activities.sandbox.runner import NoSandbox, find_sandbox
 from activities.sandbox.tools import code_tools
 from activities.toolbox import Tool, ToolArgumentError, ToolContext, ToolError, load_tools
 from activities.toolbox.errors import SandboxLimit, ToolResultError
@@ -22,10 +22,7 @@ from workflows.messages import queues
 def tools() -> Iterator[dict[str, Tool]]:
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         Path(folder).chmod(0o755)
-        try:
-            found = code_tools(find_sandbox("auto", Path(folder)))
-        except NoSandbox as problem:
-            pytest.skip(str(problem))
+        found = code_tools(sandbox_of("auto", Path(folder)))
         yield {each.name: each for each in found}
 
 
