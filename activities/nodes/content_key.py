@@ -36,7 +36,8 @@ def _is_shareable(node: Node, checked: StoredPlan) -> bool:
     if isinstance(node, LlmNode):
         adds = node.tools or node.role == "joiner" or node.context.over != "truncate"
         return not (adds or node.inputs or node.turn or node.excerpt)
-    return isinstance(node, ToolNode) and checked.spec(node.id).effect != "write"
+    spec = checked.spec(node.id)
+    return isinstance(node, ToolNode) and spec.effect != "write" and not spec.is_fallback
 
 
 def _bound(node: Node, checked: StoredPlan, refs: dict[str, str]) -> list[Any]:

@@ -3,27 +3,14 @@
 from typing import Any
 
 import pytest
-from doubles.plan.samples import CATALOGUE, llm, plan, tool
+from doubles.plan.samples import CATALOGUE, llm, stored, tool
 
 from activities.nodes.binding import parse_address
 from activities.nodes.content_key import content_key
 from activities.storage.run_context import StoredPlan
 from workflows.messages.contracts import NodeCall
-from workflows.plan.compile.compiler import PlanCompiler
-from workflows.plan.language.parser import parse_plan
 
-TOOLS = {entry["name"]: entry for entry in CATALOGUE}
 WRITES = next(entry["name"] for entry in CATALOGUE if entry["effect"] == "write")
-
-
-def stored(*nodes: dict[str, Any], goal: str = "Sum up", **inputs: Any) -> StoredPlan:
-    parsed = parse_plan(plan(*nodes))
-    keep = {"inputs": inputs, "keep": lambda _: ("digest", 1), "queues": lambda _: "queue", "approval": "never"}
-    compiler = PlanCompiler(parsed, TOOLS, goal=goal, **keep)  # type: ignore[arg-type]
-    return StoredPlan(
-        run_context="", goal=goal, docs=None, inputs=inputs, plan=parsed, wanted={},
-        execution_plan=compiler.execution_plan(None).pack(),
-    )  # fmt: skip
 
 
 def key(checked: StoredPlan, path: str, refs: dict[str, str] | None = None, version: str = "1", **fields: Any) -> str:
@@ -50,6 +37,11 @@ def test_another_generation_version_input_or_call_is_other_work(path: str, field
 def test_what_a_call_reads_of_the_run_itself_is_part_of_its_key() -> None:
     asks = tool("a", args={"query": "$goal"})
     assert key(stored(asks, goal="Which?"), "a") != key(stored(asks, goal="Why?"), "a")
+
+
+def test_a_call_in_the_place_of_a_failed_write_is_other_work_than_the_call_alone() -> None:
+    behind = stored(tool("w", WRITES, {"text": "x"}, on_error={"instead": "a"}), tool("a"))
+    assert key(behind, "a") != key(stored(tool("a")), "a")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+from activities.storage.run_context import StoredPlan
 from workflows.plan.checking.inputs import bind_inputs
 from workflows.plan.compile.compiler import PlanCompiler
 from workflows.plan.compile.graph import ExecutionPlan, Graph
@@ -104,6 +105,17 @@ def each(name: str = "m", over: str = "$a.items", **fields: Any) -> Data:
 def plan(*nodes: Data, answer: Any = None, **fields: Any) -> Data:
     """Return a plan of these nodes; its answer is the last one unless given."""
     return {"nodes": list(nodes), "answer": f"${nodes[-1]['id']}" if answer is None else answer, **fields}
+
+
+def stored(*nodes: dict[str, Any], goal: str = "Sum up", **inputs: Any) -> StoredPlan:
+    """Return a checked plan as workers keep it."""
+    parsed = parse_plan(plan(*nodes))
+    keep = {"inputs": inputs, "keep": lambda _: ("digest", 1), "queues": lambda _: "queue", "approval": "never"}
+    compiler = PlanCompiler(parsed, TOOLS, goal=goal, **keep)  # type: ignore[arg-type]
+    return StoredPlan(
+        run_context="", goal=goal, docs=None, inputs=inputs, plan=parsed, wanted={},
+        execution_plan=compiler.execution_plan(None).pack(),
+    )  # fmt: skip
 
 
 NILE: Data = {

@@ -16,8 +16,8 @@ def call_keys(plan: Plan) -> dict[str, str]:
     """Return a key for each node of a plan without circles.
 
     It is made of what the node does as the plan writes it, with each reference replaced by the digest of the node it
-    names, and so on, and of the node's ordinal among those that do the same, in plan order: a call planned twice is
-    meant twice.
+    names, and so on, of what the node runs after, and of the node's ordinal among those that do the same, in plan
+    order: a call planned twice is meant twice, and a read after a write is not the read before it.
     """
     place = {node.id: position for position, node in enumerate(plan.nodes)}
     digests: dict[str, str] = {}
@@ -34,8 +34,9 @@ def call_keys(plan: Plan) -> dict[str, str]:
 
 
 def _sources(node: Node) -> list[str]:
-    """Return the nodes whose outputs a node is made of."""
-    return [*dependencies.inputs_of(node), *dependencies.reads_of(node)]
+    """Return the nodes that a node runs after, fallbacks left out."""
+    links = dependencies.links_of(node)
+    return [*links.needs, *links.watches, *links.inputs]
 
 
 def _digest(node: Node, digests: Mapping[str, str]) -> str:
@@ -44,5 +45,6 @@ def _digest(node: Node, digests: Mapping[str, str]) -> str:
     else:
         written = node.model_dump(mode="json", by_alias=True, exclude={"id", "needs", "on_error"})
         written["inputs"] = [digests[name] for name in dependencies.inputs_of(node)]
+    written["after"] = sorted(digests[name] for name in _sources(node))
     text = json.dumps(renamed(written, digests), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:40]
