@@ -76,8 +76,9 @@ class NodeRunner:
             effect = "it has taken effect" if isinstance(error, OutputRefused) else UNSURE
             raise UnknownOutcome(f"{message_of(error)}; {effect}") from None
         marker = Marker(reply=reply, epoch=call.epoch).model_dump(mode="json", exclude_unset=True)
-        kept = await self.store.mark(run_prefix, key, encode(marker))
-        return Marker.model_validate_json(kept).reply
+        kept = Marker.model_validate_json(await self.store.mark(run_prefix, key, encode(marker)))
+        # An earlier plan's cancelled call may mark while this one runs: its facts and usage are not those of this call.
+        return kept.reply if kept.epoch == call.epoch else reply
 
     async def subagent_request(self, call: NodeCall, *, run_prefix: str) -> SubagentRequest:
         """Return what a node's sub-agent is started with: outputs that its goal refers to are named in it, and given
@@ -114,7 +115,8 @@ class NodeRunner:
     async def _marked(self, context: NodeContext, key: str) -> NodeReply | None:
         """Return what a marker says; one that cannot be read, or whose body is gone, is taken back.
 
-        An outcome of an earlier plan is paid for already, and this plan may ask for other facts of it.
+        An outcome of an earlier plan is paid for already, and this plan may ask for other facts of it. A request for
+        nodes counts only in the plan that it was made in.
         """
         prefix = context.run_prefix
         text = await self.store.marked(prefix, key)
@@ -124,11 +126,12 @@ class NodeRunner:
             marker = Marker.model_validate_json(text)
         except ValidationError:
             marker = Marker(reply=NodeReply())
-        reply = marker.reply
+        is_own = marker.epoch == context.call.epoch
+        reply = marker.reply if is_own or not marker.reply.more else NodeReply()
         if reply.ref is None or not await self.store.has(prefix, reply.ref):
             await self.store.unmark(prefix, key)
             return None
-        if reply.more or marker.epoch == context.call.epoch:
+        if is_own:
             return reply
         wanted, inline = _wanted_of(context)
         fresh = await keep(self.store, prefix, await self.library.value(prefix, reply.ref), wanted, inline=inline)

@@ -5,33 +5,38 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from doubles.plan.samples import stored, tool
 
+from activities.nodes.attempts import Attempts
 from activities.nodes.runner import Marker, NodeRunner
 from activities.storage.artifacts import digest_of, encode
 from activities.storage.directory import DirectoryStore
-from workflows.messages.contracts import NodeReply
+from activities.storage.run_context import ArtifactReader
+from workflows.messages.contracts import NodeCall, NodeReply
 
 PREFIX, KEY, BODY = "space/run", "key", b'"done"'
 
 
-def marker(**reply: Any) -> bytes:
-    return encode(Marker(reply=NodeReply(**reply)).model_dump(mode="json", exclude_unset=True))
+def marker(epoch: int = 1, **reply: Any) -> bytes:
+    return encode(Marker(reply=NodeReply(**reply), epoch=epoch).model_dump(mode="json", exclude_unset=True))
 
 
 @pytest.mark.parametrize(
-    ("text", "stored", "is_trusted"),
+    ("text", "has_body", "is_trusted"),
     [
         pytest.param(marker(ref=digest_of(BODY)), True, True, id="with its output"),
         pytest.param(marker(ref=digest_of(BODY)), False, False, id="without its output"),
         pytest.param(marker(), True, False, id="of no output"),
+        pytest.param(marker(ref=digest_of(BODY), more="calls"), True, True, id="of a request for nodes"),
+        pytest.param(marker(2, ref=digest_of(BODY), more="calls"), True, False, id="of another plan's request"),
         pytest.param(b"{", True, False, id="that is cut off"),
     ],
 )
 async def test_a_marker_counts_only_with_its_output(
-    tmp_path: Path, text: bytes, stored: bool, is_trusted: bool
+    tmp_path: Path, text: bytes, has_body: bool, is_trusted: bool
 ) -> None:
     store = DirectoryStore(tmp_path)
-    if stored:
+    if has_body:
         await store.put(PREFIX, BODY)
     await store.mark(PREFIX, KEY, text)
     unused = cast("Any", None)
@@ -40,3 +45,28 @@ async def test_a_marker_counts_only_with_its_output(
     reply = await runner._marked(context, KEY)
     assert (reply is not None) == is_trusted
     assert (await store.marked(PREFIX, KEY) is not None) == is_trusted, "one that cannot be trusted is removed"
+
+
+async def test_a_call_that_an_earlier_plan_overtakes_replies_with_its_own_facts(tmp_path: Path) -> None:
+    """The cancelled call of the draft marks after its successor has looked for a marker, and before that one marks."""
+    store = DirectoryStore(tmp_path)
+    library = ArtifactReader(store)
+    draft = await library.keep(PREFIX, stored(tool("n1")))
+    whole = await library.keep(PREFIX, stored(tool("n2")).model_copy(update={"wanted": {"n2": ["count"]}}))
+    replies: dict[str, NodeReply] = {}
+
+    async def run(node: str, plan: str, epoch: int) -> None:
+        call = NodeCall(run="run", plan=plan, nodes=(node,), epoch=epoch)
+        replies[node] = await runner.run(call, node, {}, run_prefix=PREFIX, attempts=Attempts(1, 0))
+
+    async def search(_: Any, context: Any) -> dict[str, int]:
+        if context.node == "n2":
+            await run("n1", draft, 1)
+        return {"count": 3}
+
+    registry = SimpleNamespace(get=lambda _: SimpleNamespace(version="1", harmful=False, name="search", call=search))
+    unused = cast("Any", None)
+    runner = NodeRunner(store, library, cast("Any", registry), unused, tmp_path, unused)
+    await run("n2", whole, 2)
+    assert replies["n1"].ref == replies["n2"].ref, "equal work"
+    assert [dict(replies[node].facts) for node in ("n1", "n2")] == [{}, {"count": 3}]
