@@ -103,6 +103,8 @@ def _misfit(spec: NodeSpec, update: NodeUpdate) -> str | None:
 def _too_early(state: RunState, unit: int, update: NodeUpdate) -> str | None:
     """Return why an update does not fit a unit now, or None."""
     status = state.status[unit]
+    if state.streaming and isinstance(update, RetryNode | SkipNode):  # the whole plan may replace this beginning
+        return "the plan is still being written; try again in a moment"
     if isinstance(update, RetryNode):
         return _retry(state, unit, update)
     if isinstance(update, SkipNode):
