@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -16,16 +17,21 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from starter.dev.messages import LocalStackFailed, Say
 
 POLL = 0.1  # seconds
-SAME_START = 1.0  # seconds by which the start time of one process may differ when the clock is corrected
+SAME_START = 0.5  # seconds by which two readings of the start time of one process may differ
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class ProcessIdentity(BaseModel):
-    """A process of this machine; the time it started tells it from a later one with the same id."""
+    """A process of this machine; the time it started tells it from a later one with the same id.
+
+    On Linux that time is counted from the boot, which has an id: it stays the same when the clock is set.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     pid: int
     created: float
+    boot: str = ""
 
     @classmethod
     def of(cls, pid: int) -> Self | None:
@@ -33,14 +39,22 @@ class ProcessIdentity(BaseModel):
         with suppress(psutil.NoSuchProcess):
             process = psutil.Process(pid)
             if process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
-                return cls(pid=pid, created=process.create_time())
+                boot = BOOT_ID.read_text().strip() if BOOT_ID.exists() else ""
+                return cls(pid=pid, created=_created(process), boot=boot)
         return None
+
+    @classmethod
+    def own(cls) -> Self:
+        """Return this process."""
+        found = cls.of(os.getpid())
+        assert found is not None
+        return found
 
     @property
     def alive(self) -> bool:
         """Whether it still runs; another process with the same id does not count."""
         now = ProcessIdentity.of(self.pid)
-        return now is not None and abs(now.created - self.created) < SAME_START
+        return now is not None and now.boot == self.boot and abs(now.created - self.created) < SAME_START
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to it; harmless when it has ended."""
@@ -56,6 +70,17 @@ class ProcessIdentity(BaseModel):
                 os.killpg(self.pid, signal.SIGKILL)
             time.sleep(0.02)
         return not self.alive
+
+
+def _created(process: psutil.Process) -> float:
+    """Return when it started. On Linux psutil adds the boot time by the clock of now: subtract it again."""
+    if sys.platform != "linux":
+        return process.create_time()
+    before = psutil.boot_time()
+    created = process.create_time() - before
+    if psutil.boot_time() != before:  # the clock was set meanwhile
+        return _created(psutil.Process(process.pid))
+    return created
 
 
 class StackRecord(BaseModel):

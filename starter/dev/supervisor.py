@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import psutil
 from temporalio.client import Client
 from temporalio.service import RPCError
 
@@ -41,7 +40,7 @@ class Supervisor:
             phase="starting",
             detail="starting the Temporal server",
             foreground=idle_stop is None,
-            supervisor=ProcessIdentity(pid=os.getpid(), created=psutil.Process().create_time()),
+            supervisor=ProcessIdentity.own(),
         )
         self._server = DevServer(binary, state.database, state.log("server"))
         self._workers = Workers(worker_command, state)

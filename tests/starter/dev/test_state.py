@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from starter.dev.state import ProcessIdentity, StackRecord, StateDir, try_lock
@@ -73,8 +74,19 @@ def test_an_identity_is_of_one_process_and_not_of_its_number() -> None:
     assert me is not None
     assert me.alive
     assert ProcessIdentity.of(os.getpid()) == me
-    assert not ProcessIdentity(pid=me.pid, created=me.created - 10).alive
+    assert ProcessIdentity.own() == me
+    assert not me.model_copy(update={"created": me.created - 10}).alive
     assert ProcessIdentity.of(2**22 + 1) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts the start of processes from the boot")
+@pytest.mark.parametrize("step", [-3600.0, 1.0])
+def test_an_identity_stays_the_same_when_the_clock_is_set(monkeypatch: pytest.MonkeyPatch, step: float) -> None:
+    me, boot = ProcessIdentity.own(), psutil.boot_time()
+    monkeypatch.setattr("psutil._psplatform.boot_time", lambda: boot + step)  # which `create_time` adds
+    assert psutil.boot_time() == boot + step
+    assert me.alive
+    assert not me.model_copy(update={"boot": "of yesterday"}).alive
 
 
 def test_a_process_that_waits_to_be_reaped_is_not_alive() -> None:
