@@ -18,6 +18,7 @@ from starter.dev.supervisor import Supervisor, anything_runs
 from starter.dev.workers import COMMAND, settings_digest
 
 READY_LIMIT = 180.0  # seconds
+SILENT_LIMIT = 15.0  # seconds: a server that runs and does not answer for this long hangs
 STOP_LIMIT = 40.0  # seconds: the workers drain, then the server stops
 NOT_BLOCKED = "SennitStatus IS NULL OR SennitStatus != 'blocked'"
 STALE = "code or settings have changed"
@@ -114,11 +115,12 @@ class LocalStack:
     async def _ready(self, started: ProcessIdentity | None = None) -> StackRecord | None:
         """Wait until the stack is ready and its server answers; return None when its supervisor has ended.
 
-        When `started`, the supervisor that this process started, has failed, its failure is raised.
+        When `started`, the supervisor that this process started, has failed, its failure is raised. A stack that was
+        there before and whose server hangs is ended.
         """
-        deadline = time.monotonic() + READY_LIMIT
+        began = last_excuse = time.monotonic()
         said = "starting the Temporal server"
-        while time.monotonic() < deadline:
+        while time.monotonic() < began + READY_LIMIT:
             running = started.alive if started else self.state.running()
             record = self.state.read()
             if record and started and record.supervisor.pid != started.pid:
@@ -130,6 +132,11 @@ class LocalStack:
                 return None
             if record and record.phase == "ready" and await answers(record.address):
                 return record
+            if started or not record or record.phase != "ready" or not (record.server and record.server.alive):
+                last_excuse = time.monotonic()  # it is being started
+            elif time.monotonic() > last_excuse + SILENT_LIMIT:
+                await self._end_silent(record)
+                continue
             detail = (record and record.detail) or said
             if detail != said:
                 said = detail
@@ -137,6 +144,18 @@ class LocalStack:
             await asyncio.sleep(POLL)
         problem = f"the local stack is not ready after {READY_LIMIT:.0f} s; `sennit dev --stop` ends it"
         raise LocalStackFailed(f"{problem}; logs: {self.state.root / 'logs'}")
+
+    async def _end_silent(self, record: StackRecord) -> None:
+        """End a stack whose server hangs. What a killed supervisor leaves is killed by the next one."""
+        problem = f"the Temporal server at {record.address} does not answer"
+        if record.foreground:
+            raise LocalStackFailed(f"{problem}; stop `sennit dev` (process {record.supervisor.pid}) and start it again")
+        self._say(f"{problem}: stopping it and starting the local stack again ...")
+        try:
+            await self.stop()
+        except LocalStackFailed:
+            if not await asyncio.to_thread(record.supervisor.kill_group):
+                raise
 
     async def _may_restart(self, record: StackRecord) -> bool:
         """Return whether a stack with other settings is idle and in the background; say so if not."""

@@ -138,6 +138,27 @@ async def test_a_killed_supervisor_leaves_no_orphan_and_is_replaced(
     assert not worker.alive
 
 
+@pytest.mark.parametrize("supervisor_too", [False, True])
+async def test_a_stack_whose_server_hangs_is_replaced(
+    state: StateDir, local: LocalStack, lines: list[str], supervisor_too: bool
+) -> None:
+    first = await local.join()
+    old = processes(state)
+    for process in old[:2] if supervisor_too else old[1:2]:
+        os.killpg(process.pid, signal.SIGSTOP)
+
+    with pytest.MonkeyPatch.context() as sooner:
+        sooner.setattr("starter.dev.stack.SILENT_LIMIT", 0.5)
+        if supervisor_too:
+            sooner.setattr("starter.dev.stack.STOP_LIMIT", 0.5)
+        again = await local.join()
+
+    assert not any(process.alive for process in old)
+    assert processes(state)[1].alive
+    assert again != first
+    assert any(line.startswith(f"the Temporal server at {first.address} does not answer: stopping") for line in lines)
+
+
 async def test_an_idle_stack_starts_anew_with_new_settings_and_a_busy_one_keeps_the_old(
     state: StateDir, local: LocalStack, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
