@@ -211,12 +211,16 @@ async def _joined(context: NodeContext, node: JoinNode) -> Any:
 def _answer_of(report: Any, node: str) -> NodeOutput:
     """Return a sub-agent's answer as its node's output, with what its run has used.
 
-    An answer with evidence is `{answer, evidence}`, as that of a joiner; `sub.n1` is node n1 of the sub-agent of sub.
+    An answer with evidence is `{answer, evidence}`, as that of a joiner; so is a text that is partial, with
+    `partial: true`. `sub.n1` is node n1 of the sub-agent of sub.
     """
     fields = report if isinstance(report, dict) else {}
     if fields.get("answer") is None:
         problem = fields.get("problem") or "it ended without one"
         raise SubAgentFailed(f"the sub-agent gave no answer: {problem}", usage_in(report))
+    answer: Any = fields["answer"]
     evidence = [{**piece, "node": f"{node}.{piece['node']}"} for piece in fields.get("evidence") or ()]
-    output = {"answer": fields["answer"], "evidence": evidence} if evidence else fields["answer"]
-    return NodeOutput(output, usage_in(report))
+    partial = fields.get("status") == "partial"
+    if evidence or (partial and isinstance(answer, str)):  # nodes that read fields of JSON find them where they were
+        answer = {"answer": answer, "evidence": evidence, **({"partial": True} if partial else {})}
+    return NodeOutput(answer, usage_in(report))

@@ -21,12 +21,16 @@ class RunConcluder:
     library: ArtifactReader
 
     async def conclude(self, run_prefix: str, call: ConcludeCall) -> Conclusion:
-        """Return the answer; an output that is not there reads as null. Raises BodyMissing."""
+        """Return the answer; an output that is not there reads as null. Raises BodyMissing.
+
+        The answer is partial if one of the outputs in it is.
+        """
         checked = await self.library.plan(run_prefix, call.plan)
         values = {name: await self.library.value(run_prefix, digest) for name, digest in call.refs.items()}
-        values |= {"input": checked.inputs, "goal": checked.goal}
-        whole = _bound(checked.answer, values)
+        partial = any(conclusion_of(value).partial for value in values.values())
+        whole = _bound(checked.answer, {**values, "input": checked.inputs, "goal": checked.goal})
         found = conclusion_of(whole)
+        found = found.model_copy(update={"partial": found.partial or partial})
         answer, evidence = found.answer, found.evidence
         body = answer.encode() if isinstance(answer, str) else encode(answer)
         if len(body) + sum(len(piece.quote.encode()) for piece in evidence) <= ANSWER_BYTES:

@@ -43,6 +43,13 @@ async def test_a_sub_agent_answers_for_its_node(client: Client, start: Start) ->
     assert (await child.describe()).parent_id == handle.id
 
 
+@pytest.mark.parametrize("answer", ["$sub", {"what": "$sub", "more": "$last"}])
+async def test_a_partial_answer_of_a_sub_agent_makes_the_run_partial(start: Start, answer: Any) -> None:
+    nodes = [agent("Why does nobody live on the moon Zorblax?"), call("last", needs=["sub"])]
+    report = await (await start(plan={"nodes": nodes, "answer": answer})).result()
+    assert report["status"] == "partial"
+
+
 async def test_untrusted_text_is_given_beside_its_goal(client: Client, begin: Start, model_server: ModelServer) -> None:
     model_server.on(
         PLANNER, '1. llm("Do a part of: $goal")\n2. agent("Check $goal", tools=[])\n3. answer($1, $2)', times=1
