@@ -78,10 +78,15 @@ class DevServer(Child):
             try:
                 await self.launch(list(self._command()), env)
                 break
-            except LocalStackFailed as failure:  # another process may have taken a port just now
-                if attempt == 3 or "address already in use" not in str(failure):
+            except LocalStackFailed as failure:
+                if attempt == 3 or not (self._lost_a_port() or "address already in use" in str(failure)):
                     raise
         self._started_before = True
+
+    def _lost_a_port(self) -> bool:
+        """Whether another process has taken one of the ports since they were found free."""
+        ports = (self.port, self.ui_port)
+        return not self._started_before and tuple(map(free_port, ports)) != ports
 
     async def answers(self) -> bool:
         return await answers(self.address)

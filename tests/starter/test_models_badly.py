@@ -74,7 +74,7 @@ def closing(done: CompletedProcess[str]) -> str:
 def test_a_planner_that_does_not_learn_ends_the_run_with_a_sentence(found: Found, goal: str, message: str) -> None:
     person, model = found
     done = person.sennit("ask", goal)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
     assert closing(done).startswith(f"  PlannerFailed: the planner wrote no plan that can run: {message}")
     assert 2 <= len(model.asked(goal)) <= 3
 

@@ -36,3 +36,18 @@ async def test_taken_ports_are_replaced_and_a_killed_server_keeps_its_new_ones(
     finally:
         await server.stop()
     assert "exit status 0" in server.ending
+
+
+async def test_servers_that_want_the_same_port_at_once_all_start(dev_server_binary: Path, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        wanted = unused.getsockname()[1]
+    servers = [
+        DevServer(dev_server_binary, None, tmp_path / f"{number}.log", port=wanted, headless=True)
+        for number in range(2)
+    ]
+    try:
+        await asyncio.gather(*(server.start() for server in servers))
+        assert len({server.port for server in servers}) == 2
+        assert all([await server.answers() for server in servers])
+    finally:
+        await asyncio.gather(*(server.stop() for server in servers))
