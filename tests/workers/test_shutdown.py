@@ -80,4 +80,4 @@ def test_a_process_that_cannot_drain_leaves_in_time_and_says_so() -> None:
 def test_leaving_flushes_output_and_waits_for_no_thread() -> None:
     with _python(LEAVING) as process:
         output, _ = process.communicate(timeout=30)
-    assert (process.returncode, output) == (5, "output")
+    assert (process.returncode, output) == (5, "said")
