@@ -34,8 +34,7 @@ def content_key(checked: StoredPlan, address: Address, refs: dict[str, str], cal
 def _is_shareable(node: Node, checked: StoredPlan) -> bool:
     """Whether a node is a call that changes nothing, and that adds nothing to the plan."""
     if isinstance(node, LlmNode):
-        adds = node.tools or node.role == "joiner" or node.context.over != "truncate"
-        return not (adds or node.inputs or node.turn or node.excerpt)
+        return not (node.adds_nodes or node.inputs or node.turn or node.excerpt)
     spec = checked.spec(node.id)
     return isinstance(node, ToolNode) and spec.effect != "write" and not spec.is_fallback
 

@@ -48,7 +48,7 @@ def _harmless(node: Node, tools: dict[str, dict[str, Any]]) -> bool:
     if not isinstance(node, ToolNode | LlmNode) or node.when is not None or not isinstance(node.on_error, str):
         return False
     if isinstance(node, LlmNode):
-        return not node.tools and node.role != "joiner" and node.context.over == "truncate"
+        return not node.adds_nodes
     return tools.get(node.tool, {}).get("effect", "write") in ("pure", "read")
 
 

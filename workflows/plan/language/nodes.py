@@ -189,6 +189,11 @@ class ModelCall(Work):
         """Whether the model may call tools, its own or the one that reads on in its inputs."""
         return bool(self.tools) or self.context.over == "reference"
 
+    @property
+    def adds_nodes(self) -> bool:
+        """Whether the call may add nodes to the plan: calls of tools, summaries, or what a joiner asks for."""
+        return self.loops or self.context.over == "summarise" or self.role == "joiner"
+
 
 class AgentCall(Work):
     """A sub-agent: a run of its own with a goal, some of this run's tools, and a part of its budget."""
