@@ -14,7 +14,7 @@ def content_key(checked: StoredPlan, address: Address, refs: dict[str, str], cal
     """Return the key of a node's outcome. Calls share one only if they read the same outputs in the same generation.
 
     A call that changes nothing is known by what the plan writes: its id does not matter, nor which plan it is in.
-    Everything else is known by its path: writes, items of maps, turns of tool loops, joiners.
+    Everything else is known by its path: items of maps, turns of tool loops, joiners. Writes are in the effect ledger.
     """
     node = checked.node(address.id)
     if address.item is None and _is_shareable(node, checked):
@@ -35,8 +35,7 @@ def _is_shareable(node: Node, checked: StoredPlan) -> bool:
     """Whether a node is a call that changes nothing, and that adds nothing to the plan."""
     if isinstance(node, LlmNode):
         return not (node.adds_nodes or node.inputs or node.turn or node.excerpt)
-    spec = checked.spec(node.id)
-    return isinstance(node, ToolNode) and spec.effect != "write" and not spec.is_fallback
+    return isinstance(node, ToolNode) and not checked.spec(node.id).is_fallback
 
 
 def _bound(node: Node, checked: StoredPlan, refs: dict[str, str]) -> list[Any]:

@@ -38,6 +38,16 @@ class NodeContext:
         """What the scheduler knows of the node."""
         return self.checked.spec(self.address.id)
 
+    @property
+    def seconds(self) -> float:
+        """How long one attempt may take."""
+        return self.spec.limit(item=self.address.item is not None) / 1000
+
+    @property
+    def idempotency_key(self) -> str:
+        """The key of a write: the same for all attempts of one generation, after a reset too."""
+        return f"{self.call.run}/{self.address.path}/{self.address.generation}"
+
 
 @dataclass(frozen=True, slots=True)
 class NodeOutput:

@@ -1,47 +1,118 @@
-"""The ledger of effects: what stands between a write that can do harm twice and a second attempt.
+"""The ledger of effects: what stands between a write and its repetition.
 
-Before a call that writes, and whose service honours no idempotency key, an intent is put beside the node's marker in
-the artifact store; the marker is its outcome. An attempt that finds an intent without outcome follows one that was cut
-off, perhaps after its effect. It fails before any effect of its own, and a person decides.
+Before a tool that writes is called, an intent is put into the artifact store: what is written, and how long the call
+may take. The outcome is the node's marker beside it. Both are found by the node's path and generation alone. So every
+later attempt finds them: after a crash, in the run that goes on after a reset, and in a sub-agent that is started in
+the place of another.
 """
 
+import asyncio
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Final
 
-from activities.nodes.error_mapping import kind_of, message_of
-from activities.storage.artifacts import ArtifactStore, digest_of
+from pydantic import BaseModel
+
+from activities.nodes.error_mapping import OutputRefused, kind_of, message_of
+from activities.storage.artifacts import ArtifactStore, StoreUnavailable, digest_of
 from activities.toolbox import ToolError
-from activities.toolbox.errors import ToolResultError, UnknownOutcome
+from activities.toolbox.errors import AlreadyWritten, ToolResultError, UnknownOutcome
+from workflows.messages.contracts import NodeReply
+from workflows.plan.language.facts import FactTooLarge
 
-UNSURE = "whether it took effect is not known"
+UNSURE: Final = "whether it took effect is not known"
+WRITTEN: Final = "it has taken effect"
+_AFTER: Final = (ToolResultError, OutputRefused, FactTooLarge, StoreUnavailable)
+"""Errors that come only after the effect."""
+_POLL_SECONDS: Final = 0.2
+_STORING_SECONDS: Final = 1.0
+"""What a call in flight gets on top of its time, to store its result."""
+
+
+class Intent(BaseModel):
+    """What an attempt is about to write: the digest of tool and arguments, their beginning to be shown, and when the
+    call is over at the latest.
+    """
+
+    owner: str
+    digest: str
+    text: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A call of a tool that writes. `key` is its idempotency key, and `seconds` are what it may take."""
+
+    key: str
+    tool: str
+    digest: str
+    text: str
+    seconds: float
+    idempotent: bool
+
+    @property
+    def marker(self) -> str:
+        """The name of the marker that holds its outcome."""
+        return digest_of(self.key.encode())
+
+    def intent(self) -> Intent:
+        """Return the intent of an attempt that begins now."""
+        until = time.time() + self.seconds + _STORING_SECONDS
+        return Intent(owner=secrets.token_hex(8), digest=self.digest, text=self.text, until=until)
 
 
 @dataclass(frozen=True, slots=True)
 class EffectLedger:
-    """The intents of the runs whose artifacts are in `store`."""
+    """The writes of the run whose artifacts are below `run_prefix`. `recorded` returns what a marker holds."""
 
     store: ArtifactStore
+    run_prefix: str
+    recorded: Callable[[str], Awaitable[NodeReply | None]]
 
-    async def enter(self, run_prefix: str, key: str, tool: str, call: Callable[[], Awaitable[Any]]) -> Any:
-        """Await `call`, the one attempt at an effect that the idempotency key stands for, and return its result.
+    async def enter(self, write: Write, call: Callable[[], Awaitable[NodeReply]]) -> NodeReply:
+        """Return what the write has returned, now or earlier. `call` makes it and stores its result and its marker.
 
-        Raises UnknownOutcome without having called anything if an earlier attempt left its intent, and in place of any
-        error that leaves open whether there was an effect. A ToolError says that there was none: the intent is taken
-        back, and another attempt may try. When this process dies or is stopped, the intent stays.
+        If an earlier attempt may still be at it, its end is waited for, at most the time that it has. Raises
+        AlreadyWritten if other arguments were written, and UnknownOutcome if an earlier attempt left nothing but its
+        intent. Both without calling anything; but a tool that is idempotent is called again with the same arguments.
         """
-        intent, own = f"{digest_of(key.encode())}.intent", secrets.token_hex(8).encode()
-        if await self.store.mark(run_prefix, intent, own) != own:
-            raise UnknownOutcome(f"{tool}: an earlier attempt was cut off; {UNSURE}")
+        name, latest = f"{write.marker}.intent", time.time() + write.seconds + _STORING_SECONDS
+        while True:
+            own = write.intent()
+            body = own.model_dump_json().encode()
+            found = await self.store.mark(self.run_prefix, name, body)
+            if found == body:
+                return await self._call(write, call, name)
+            known = Intent.model_validate_json(found)
+            reply = await self.recorded(write.marker)
+            if reply is not None and known.digest == write.digest:
+                return reply
+            if reply is not None:
+                raise AlreadyWritten(f"{write.tool} has written {known.text}; now it would write {write.text}")
+            if write.idempotent and known.digest == write.digest:
+                return await self._call(write, call)
+            if time.time() > min(known.until, latest):
+                raise UnknownOutcome(f"{write.tool}: an earlier attempt to write {known.text} was cut off; {UNSURE}")
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _call(self, write: Write, call: Callable[[], Awaitable[NodeReply]], intent: str = "") -> NodeReply:
+        """Make the call. A ToolError says that there was no effect: the call's own `intent` is taken back, and another
+        attempt may try. After any other error the intent stays, and it does when this process dies or is stopped.
+        """
         try:
             return await call()
+        except _AFTER as error:
+            raise error if write.idempotent else UnknownOutcome(f"{message_of(error)}; {WRITTEN}") from None
         except UnknownOutcome:
             raise
-        except ToolResultError as error:
-            raise UnknownOutcome(f"{message_of(error)}; it has taken effect") from None
         except ToolError:
-            await self.store.unmark(run_prefix, intent)
+            if intent:
+                await self.store.unmark(self.run_prefix, intent)
             raise
         except Exception as error:
-            raise UnknownOutcome(f"{tool}: {kind_of(error)}: {message_of(error)}; {UNSURE}") from error
+            if write.idempotent:
+                raise
+            raise UnknownOutcome(f"{write.tool}: {kind_of(error)}: {message_of(error)}; {UNSURE}") from error

@@ -8,19 +8,19 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ValidationError
 
+from activities.nodes.arguments import arguments_digest
 from activities.nodes.attempts import Attempts
 from activities.nodes.binding import Binder, parse_address
 from activities.nodes.content_key import content_key
 from activities.nodes.context import NodeContext, NodeOutput
 from activities.nodes.documents import DocumentRule
-from activities.nodes.effect_ledger import UNSURE, EffectLedger
-from activities.nodes.error_mapping import NodeTimeout, OutputRefused, SubAgentFailed, message_of
-from activities.nodes.replies import keep
+from activities.nodes.effect_ledger import EffectLedger, Write
+from activities.nodes.error_mapping import NodeTimeout, SubAgentFailed
+from activities.nodes.replies import keep, preview_of
 from activities.prompts.outputs import bind_goal, refers_to_goal
 from activities.storage.artifacts import ArtifactStore, encode
 from activities.storage.run_context import ArtifactReader
-from activities.toolbox import Registry, ToolContext
-from activities.toolbox.errors import UnknownOutcome
+from activities.toolbox import Registry, Tool, ToolContext
 from workflows.messages.contracts import NodeCall, NodeReply, SubagentRequest
 from workflows.messages.result import usage_in
 from workflows.plan.language.limits import NO_USAGE
@@ -29,7 +29,7 @@ from workflows.plan.language.references import parse_reference
 
 
 class Marker(BaseModel):
-    """What is kept of a node's outcome under its content key: the reply, and in which plan of the run it was made."""
+    """What is kept of a node's outcome, under its content key or a write's key: the reply, and which plan it is of."""
 
     reply: NodeReply
     epoch: int = 1
@@ -63,22 +63,35 @@ class NodeRunner:
         Raises whatever went wrong; `activities.nodes.error_mapping` says what it means.
         """
         context = await self._context(call, path, refs, run_prefix, attempts)
-        tool = self.registry.get(context.work.tool) if isinstance(context.work, ToolCall) else None
+        work = context.work
+        tool = self.registry.get(work.tool) if isinstance(work, ToolCall) else None
+        if isinstance(work, ToolCall) and tool is not None and tool.effect == "write":
+            return await self._write(context, tool, work)
         key = content_key(context.checked, context.address, refs, call, tool.version if tool else "")
-        done = await self._marked(context, key)
-        if done is not None:
-            return done
-        try:
-            reply = await self._keep(context, await self._within_timeout(context))
-        except (NodeTimeout, OutputRefused) as error:
-            if tool is None or not tool.harmful:
-                raise
-            effect = "it has taken effect" if isinstance(error, OutputRefused) else UNSURE
-            raise UnknownOutcome(f"{message_of(error)}; {effect}") from None
-        marker = Marker(reply=reply, epoch=call.epoch).model_dump(mode="json", exclude_unset=True)
-        kept = Marker.model_validate_json(await self.store.mark(run_prefix, key, encode(marker)))
+        return await self._marked(context, key) or await self._run(context, key)
+
+    async def _run(self, context: NodeContext, key: str) -> NodeReply:
+        """Get the node's output, keep it, and mark the node as done."""
+        reply, epoch = await self._keep(context, await self._within_timeout(context)), context.call.epoch
+        marker = Marker(reply=reply, epoch=epoch).model_dump(mode="json", exclude_unset=True)
+        kept = Marker.model_validate_json(await self.store.mark(context.run_prefix, key, encode(marker)))
         # An earlier plan's cancelled call may mark while this one runs: its facts and usage are not those of this call.
-        return kept.reply if kept.epoch == call.epoch else reply
+        return kept.reply if kept.epoch == epoch else reply
+
+    async def _write(self, context: NodeContext, tool: Tool, work: ToolCall) -> NodeReply:
+        """Return what a write returns, or has returned; `activities.nodes.effect_ledger` says when it is made."""
+        await context.binder.load(context.node, context.address)
+        arguments = context.binder.bound(work.args)
+        write = Write(
+            key=context.idempotency_key,
+            tool=tool.name,
+            digest=arguments_digest(tool.name, arguments),
+            text=preview_of(arguments),
+            seconds=context.seconds,
+            idempotent=tool.idempotent,
+        )
+        ledger = EffectLedger(self.store, context.run_prefix, partial(self._marked, context))
+        return await ledger.enter(write, partial(self._run, context, write.marker))
 
     async def subagent_request(self, call: NodeCall, *, run_prefix: str) -> SubagentRequest:
         """Return what a node's sub-agent is started with: outputs that its goal refers to are named in it, and given
@@ -138,15 +151,14 @@ class NodeRunner:
         return fresh.model_copy(update={"attempt": 0, "usage": NO_USAGE} if any(reply.usage) else {})
 
     async def _within_timeout(self, context: NodeContext) -> NodeOutput:
-        seconds = context.spec.limit(item=context.address.item is not None) / 1000
-        limit = asyncio.timeout(seconds)
+        limit = asyncio.timeout(context.seconds)
         try:
             async with limit:
                 return await self.output(context)
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise NodeTimeout(f"no result within {seconds:g} s") from None
+            raise NodeTimeout(f"no result within {context.seconds:g} s") from None
 
     async def output(self, context: NodeContext) -> NodeOutput:
         """Return the node's output, by its kind. Raises whatever went wrong."""
@@ -163,23 +175,18 @@ class NodeRunner:
         return NodeOutput(call.answer)
 
     async def _tool(self, context: NodeContext, work: ToolCall) -> NodeOutput:
-        tool = self.registry.get(work.tool)
-        arguments = context.binder.bound(work.args)
-        path, generation = context.address.path, context.address.generation
         tool_context = ToolContext(
             docs=self.documents.folder(context.checked.docs) if context.checked.docs else None,
             cache=self.cache,
             run_id=context.call.run,
-            node=path,
-            generation=generation,
+            node=context.address.path,
+            generation=context.address.generation,
             attempt=context.attempts.own,
-            idempotency_key=f"{context.call.run}/{path}/{generation}",
+            idempotency_key=context.idempotency_key,
             progress=context.attempts.progress,
         )
-        if not tool.harmful:
-            return NodeOutput(await tool.call(arguments, tool_context))
-        ledger, call = EffectLedger(self.store), partial(tool.call, arguments, tool_context)
-        return NodeOutput(await ledger.enter(context.run_prefix, tool_context.idempotency_key, tool.name, call))
+        arguments = context.binder.bound(work.args)
+        return NodeOutput(await self.registry.get(work.tool).call(arguments, tool_context))
 
     async def _keep(self, context: NodeContext, output: NodeOutput) -> NodeReply:
         wanted, inline = _wanted_of(context) if not output.more else ([], False)

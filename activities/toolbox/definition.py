@@ -76,11 +76,6 @@ class Tool:
     in_catalogue: bool = True
     """False for a tool that only the engine gives to models."""
 
-    @property
-    def harmful(self) -> bool:
-        """Whether a second attempt may repeat what the first has already done."""
-        return self.effect == "write" and not self.idempotent
-
     async def call(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         """Check the arguments, run the function once and return its result as a JSON value.
 

@@ -112,6 +112,10 @@ class UnknownOutcome(ToolError):
     """A write may have taken effect or not. Never retryable: a person has to check, and repeats or skips it."""
 
 
+class AlreadyWritten(ToolError):
+    """This write was made already, with other arguments. Never retryable: a person repeats it, or skips it."""
+
+
 class SandboxLimit(ToolError):
     """Code in the sandbox was stopped by one of its limits; the message names it."""
 

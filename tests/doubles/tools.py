@@ -118,6 +118,7 @@ class Post(Frozen):
     text: str
     after: Literal["nothing", "hang", "crash", "no json", "refuse", "busy"] = "nothing"
     times: int = 1
+    seconds: float = 0.0
 
 
 @tool(effect="write")
@@ -132,6 +133,7 @@ async def post(args: Post, context: ToolContext) -> Any:
         raise ToolError("not written", retryable=odd == "busy")
     with (context.cache / "posts.txt").open("a") as posts:
         posts.write(f"{context.run_id} {context.node} {args.text}\n")
+    await asyncio.sleep(args.seconds)
     if odd == "hang":
         await asyncio.Event().wait()
     if odd == "crash":
@@ -144,6 +146,21 @@ def posts(cache: Path, run: str) -> list[str]:
     file = cache / "posts.txt"
     lines = file.read_text().splitlines() if file.exists() else []
     return [line.split(" ", 2)[2] for line in lines if line.split()[0] == run]
+
+
+class Payment(Frozen):
+    amount: int
+
+
+@tool(effect="write", idempotent=True)
+async def pay(args: Payment, context: ToolContext) -> dict[str, int]:
+    """Pay at a service that honours idempotency keys: it replays the first answer, whatever else it is asked."""
+    log_call(context)
+    with (context.cache / "payments.txt").open("a+") as payments:
+        payments.seek(0)
+        known = dict(line.split() for line in payments)
+        payments.write(f"{context.idempotency_key} {args.amount}\n" * (context.idempotency_key not in known))
+    return {"paid": int(known.get(context.idempotency_key, args.amount))}
 
 
 class Source(Frozen):

@@ -38,10 +38,12 @@ class Options(TypedDict, total=False):
 
 def node_options(specs: list[NodeSpec], *, item: bool, own_work: bool) -> Options:
     """Return the options for one node or a group. `own_work` is false where only stored outputs are put together,
-    around a sub-agent too: what fails there is the store, and what its run has cost is not to be lost for that.
+    around a sub-agent too: what fails there is the store, and what its run has cost is not to be lost for that. A write
+    has twice its time, because it may have to wait for an earlier attempt.
     """
     first = specs[0]
-    limit = OVERHEAD + timedelta(milliseconds=sum(spec.limit(item=item) for spec in specs))
+    times = 2 if own_work and first.effect == "write" else 1
+    limit = OVERHEAD + timedelta(milliseconds=times * sum(spec.limit(item=item) for spec in specs))
     options = Options(
         task_queue=first.queue if own_work else queues.TOOLS,
         start_to_close_timeout=limit,

@@ -47,16 +47,15 @@ def test_a_call_in_the_place_of_a_failed_write_is_other_work_than_the_call_alone
 @pytest.mark.parametrize(
     "node",
     [
-        lambda name: tool(name, WRITES),
         lambda name: llm(name, prompt="Go on", role="joiner"),
         lambda name: llm(name, prompt="Go on", tools=["search"]),
         lambda name: llm(name, prompt="Go on", context={"over": "summarise"}),
         lambda name: llm(name, prompt="Go on", context={"over": "reference"}),
         lambda name: {"id": name, "kind": "gate", "question": "Which?"},
     ],
-    ids=("write", "joiner", "loop", "summarise", "reference", "gate"),
+    ids=("joiner", "loop", "summarise", "reference", "gate"),
 )
-def test_what_writes_or_may_add_nodes_is_known_by_its_path(node: Any) -> None:
+def test_what_may_add_nodes_is_known_by_its_path(node: Any) -> None:
     assert key(stored(node("a")), "a") != key(stored(node("b")), "b")
 
 

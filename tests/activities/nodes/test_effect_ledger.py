@@ -1,4 +1,4 @@
-"""An effect is tried once, unless it is known that it did not happen."""
+"""An effect is tried once, unless it is known that it did not happen; and what was written is known."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,81 +7,157 @@ from typing import Any
 
 import pytest
 
-from activities.nodes.effect_ledger import EffectLedger
+from activities.nodes import effect_ledger
+from activities.nodes.effect_ledger import EffectLedger, Write
+from activities.nodes.error_mapping import NodeTimeout, OutputRefused
+from activities.storage.artifacts import StoreUnavailable
 from activities.storage.directory import DirectoryStore
 from activities.toolbox import ToolError
-from activities.toolbox.errors import ToolResultError, UnknownOutcome
+from activities.toolbox.errors import AlreadyWritten, ToolResultError, UnknownOutcome
+from workflows.messages.contracts import NodeReply
+from workflows.plan.language.facts import FactTooLarge
 
-Call = Callable[[], Awaitable[Any]]
+Call = Callable[[], Awaitable[NodeReply]]
+PREFIX = "space/run"
+WRITTEN = NodeReply(ref="written")
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effect_ledger, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(effect_ledger, "_STORING_SECONDS", 0.0)
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> EffectLedger:
-    return EffectLedger(DirectoryStore(tmp_path))
+def store(tmp_path: Path) -> DirectoryStore:
+    return DirectoryStore(tmp_path)
+
+
+def write(amount: int = 100, *, generation: int = 1, seconds: float = 0.05, idempotent: bool = False) -> Write:
+    return Write(f"run/n1/{generation}", "pay", str(amount), f'{{"amount":{amount}}}', seconds, idempotent)
 
 
 def ends(error: BaseException) -> Call:
-    async def call() -> Any:
+    async def call() -> NodeReply:
         raise error
 
     return call
 
 
-async def fine() -> str:
-    return "written"
-
-
-async def never() -> str:
+async def never() -> NodeReply:
     raise AssertionError("called a second time")
 
 
-async def enter(ledger: EffectLedger, call: Call, key: str = "run/n1/1") -> Any:
-    return await ledger.enter("space/run", key, "post", call)
+async def unmarked() -> NodeReply:
+    """End, but leave no marker."""
+    return WRITTEN
 
 
-async def test_after_a_success_the_intent_still_bars_the_way(ledger: EffectLedger) -> None:
-    assert await enter(ledger, fine) == "written"
-    with pytest.raises(UnknownOutcome, match="post: an earlier attempt was cut off; whether it took effect"):
-        await enter(ledger, never)
-    assert await enter(ledger, fine, "run/n1/2") == "written"
+def enter(store: DirectoryStore, call: Call | None = None, **fields: Any) -> Awaitable[NodeReply]:
+    """Enter a write; without a `call` of its own it succeeds and leaves its marker."""
+    entered = write(**fields)
+
+    async def recorded(name: str) -> NodeReply | None:
+        found = await store.marked(PREFIX, name)
+        return NodeReply(ref=found.decode()) if found else None
+
+    async def succeeds() -> NodeReply:
+        await store.mark(PREFIX, entered.marker, b"written")
+        return WRITTEN
+
+    return EffectLedger(store, PREFIX, recorded).enter(entered, call or succeeds)
 
 
-async def test_an_error_that_knows_nothing_was_done_leaves_the_way_free(ledger: EffectLedger) -> None:
+@pytest.mark.parametrize("idempotent", [False, True])
+async def test_what_was_written_is_returned_and_other_arguments_are_refused(
+    store: DirectoryStore, idempotent: bool
+) -> None:
+    assert await enter(store, idempotent=idempotent) == WRITTEN
+    assert await enter(store, never, idempotent=idempotent) == WRITTEN
+    with pytest.raises(AlreadyWritten, match=r'pay has written {"amount":100}; now it would write {"amount":999}'):
+        await enter(store, never, amount=999, idempotent=idempotent)
+    assert await enter(store, amount=999, generation=2, idempotent=idempotent) == WRITTEN
+
+
+@pytest.mark.parametrize("amount", [100, 999])
+async def test_an_intent_without_outcome_bars_the_way(store: DirectoryStore, amount: int) -> None:
+    await enter(store, unmarked)
+    cut_off = r'pay: an earlier attempt to write {"amount":100} was cut off; whether it took effect is not known'
+    with pytest.raises(UnknownOutcome, match=cut_off):
+        await enter(store, never, amount=amount)
+    assert await enter(store, generation=2) == WRITTEN
+
+
+async def test_an_idempotent_tool_is_called_again_at_once_but_only_with_the_same_arguments(
+    store: DirectoryStore,
+) -> None:
+    with pytest.raises(NodeTimeout):
+        await enter(store, ends(NodeTimeout("no result")), idempotent=True)
+    with pytest.raises(UnknownOutcome, match="cut off"):
+        await enter(store, never, amount=999, idempotent=True)
+    with pytest.raises(ToolError, match="busy"):
+        await enter(store, ends(ToolError("busy")), seconds=60.0, idempotent=True)
+    with pytest.raises(UnknownOutcome, match="cut off"):
+        await enter(store, never, amount=999, idempotent=True)
+    assert await enter(store, seconds=60.0, idempotent=True) == WRITTEN
+
+
+async def test_an_error_that_knows_nothing_was_done_leaves_the_way_free(store: DirectoryStore) -> None:
     for _ in range(2):
         with pytest.raises(ToolError, match="busy") as failed:
-            await enter(ledger, ends(ToolError("busy", retryable=True)))
+            await enter(store, ends(ToolError("busy", retryable=True)))
         assert failed.value.retryable
-    assert await enter(ledger, fine) == "written"
+    assert await enter(store, amount=999) == WRITTEN
 
 
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (RuntimeError("lost"), "post: RuntimeError: lost; whether it took effect is not known"),
-        (TimeoutError(), "post: TimeoutError: TimeoutError; whether"),
+        (RuntimeError("lost"), "pay: RuntimeError: lost; whether it took effect is not known"),
+        (NodeTimeout("no result within 1 s"), "no result within 1 s; whether"),
         (ToolResultError("no JSON"), "no JSON; it has taken effect"),
+        (OutputRefused("too long"), "too long; it has taken effect"),
+        (FactTooLarge("too long"), "too long; it has taken effect"),
+        (StoreUnavailable("disk full"), "disk full; it has taken effect"),
         (UnknownOutcome("cut off"), "cut off"),
     ],
+    ids=lambda value: type(value).__name__,
 )
-async def test_an_error_that_does_not_know_is_final(ledger: EffectLedger, error: Exception, message: str) -> None:
+async def test_an_error_that_does_not_know_is_final(store: DirectoryStore, error: Exception, message: str) -> None:
     with pytest.raises(UnknownOutcome, match=message) as unknown:
-        await enter(ledger, ends(error))
+        await enter(store, ends(error))
     assert not unknown.value.retryable
     with pytest.raises(UnknownOutcome, match="earlier attempt"):
-        await enter(ledger, never)
+        await enter(store, never)
 
 
-async def test_a_cancelled_call_leaves_its_intent(ledger: EffectLedger) -> None:
+async def test_a_cancelled_call_leaves_its_intent(store: DirectoryStore) -> None:
     with pytest.raises(asyncio.CancelledError):
-        await enter(ledger, ends(asyncio.CancelledError()))
+        await enter(store, ends(asyncio.CancelledError()))
     with pytest.raises(UnknownOutcome):
-        await enter(ledger, never)
+        await enter(store, never)
 
 
-async def test_of_two_attempts_at_once_one_calls(ledger: EffectLedger) -> None:
-    async def slow() -> str:
+@pytest.mark.parametrize("error", [None, ToolError("busy")], ids=["succeeds", "does nothing"])
+async def test_an_attempt_in_flight_is_waited_for(store: DirectoryStore, error: ToolError | None) -> None:
+    """If the first one did nothing, the second takes its place."""
+    begun, called = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> NodeReply:
+        begun.set()
         await asyncio.sleep(0.1)
-        return "written"
+        if error is not None:
+            raise error
+        await store.mark(PREFIX, write().marker, b"written")
+        return WRITTEN
 
-    ended = await asyncio.gather(enter(ledger, slow), enter(ledger, slow), return_exceptions=True)
-    assert {type(each) for each in ended} == {str, UnknownOutcome}
+    async def second() -> NodeReply:
+        called.set()
+        return WRITTEN
+
+    first = asyncio.ensure_future(enter(store, slow, seconds=60.0))
+    await begun.wait()
+    assert await enter(store, second, seconds=60.0) == WRITTEN
+    assert called.is_set() == (error is not None)
+    await asyncio.wait([first])
+    assert first.exception() is error

@@ -64,7 +64,7 @@ async def test_a_call_that_an_earlier_plan_overtakes_replies_with_its_own_facts(
             await run("n1", draft, 1)
         return {"count": 3}
 
-    registry = SimpleNamespace(get=lambda _: SimpleNamespace(version="1", harmful=False, name="search", call=search))
+    registry = SimpleNamespace(get=lambda _: SimpleNamespace(version="1", effect="read", name="search", call=search))
     unused = cast("Any", None)
     runner = NodeRunner(store, library, cast("Any", registry), unused, tmp_path, unused)
     await run("n2", whole, 2)

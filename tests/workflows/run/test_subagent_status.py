@@ -12,13 +12,10 @@ import pytest
 from doubles.events import failed_tasks, kinds
 from doubles.local_workers import remembered_or_not, serving
 from doubles.models import ModelServer
+from doubles.resets import reset, scheduled
 from doubles.runs import View, call, insist, until
 from temporalio import workflow
-from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.enums.v1 import EventType
-from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.sdk.v1 import WorkflowMetadata
-from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import UnsandboxedWorkflowRunner
 
@@ -174,29 +171,6 @@ async def test_one_that_continues_as_new_says_nothing_twice(
     await insist(child, "answer", {"node": "g", "value": "yes"})
     assert (await handle.result())["answer"] == ["yes", "end"]
     assert (await kinds(handle))[SIGNALED] == 3
-
-
-async def reset(client: Client, handle: Handle, before: Callable[[HistoryEvent], bool]) -> None:
-    """Reset a run to the last workflow task that ended before the first such event."""
-    run = (await handle.describe()).run_id
-    task = 0
-    async for event in client.get_workflow_handle(handle.id, run_id=run).fetch_history_events():
-        if before(event):
-            break
-        if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
-            task = event.event_id
-    asked = ResetWorkflowExecutionRequest(
-        namespace=client.namespace,
-        workflow_execution=WorkflowExecution(workflow_id=handle.id, run_id=run or ""),
-        reason="a test",
-        workflow_task_finish_event_id=task,
-        request_id=str(uuid.uuid4()),
-    )
-    await client.workflow_service.reset_workflow_execution(asked)
-
-
-def scheduled(name: str) -> Callable[[HistoryEvent], bool]:
-    return lambda event: event.activity_task_scheduled_event_attributes.activity_id == name
 
 
 async def test_a_reset_parent_still_shows_it(client: Client, begin: Start, model_server: ModelServer) -> None:

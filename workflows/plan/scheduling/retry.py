@@ -23,6 +23,7 @@ from workflows.plan.scheduling.state import (
 _GIVEN_UP = ("Skipped", "a person skipped it")
 _UNSURE = (
     "UnknownOutcome",
+    "AlreadyWritten",
     "WorkerLost",
     "StoreUnavailable",
     "NodeTimeout",
