@@ -4,6 +4,9 @@ It knows type, enum, const, anyOf, oneOf, allOf, $ref into $defs, properties, re
 minItems, maxItems, minLength, maxLength, pattern, minimum, maximum and their exclusive forms. `oneOf` is read as
 `anyOf`. A schema may come from anywhere: what makes no sense in it is ignored, and no schema makes a check fail
 or take long. `checking/schemas.py` is strict about the schemas in a plan.
+
+Patterns run in the Rust engine of pydantic-core, never in `re`: it has no backtracking, so a match takes time in
+proportion to the text and to the size of the pattern, and both are bounded.
 """
 
 import re
@@ -12,14 +15,24 @@ from functools import lru_cache
 from operator import ge, gt, le, lt
 from typing import Any
 
+from pydantic_core import SchemaError, SchemaValidator, core_schema
+
 from workflows.plan.language.problems import Where
-from workflows.plan.language.text import did_you_mean, format_name, format_names, format_value, nearest_or_known
+from workflows.plan.language.text import (
+    did_you_mean,
+    format_name,
+    format_names,
+    format_value,
+    nearest_or_known,
+    printable,
+)
 
 Schema = dict[str, Any]
 Violation = tuple[Where, str]
 OnText = Callable[[Where, str, Schema], Iterator[Violation] | None]
 
 PATTERN_CHARACTERS = 500
+PATTERN_SIZE = 1_000
 MAX_STEPS = 200_000
 MAX_LEVELS = 100
 TYPES: dict[str, tuple[type, ...]] = {
@@ -31,6 +44,8 @@ TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "null": (type(None),),
 }
+_COUNT = re.compile(r"\{([0-9,]*)\}")
+_UNICODE_CLASS = re.compile(r"\\[wWdDpP]")
 _RANGES = (
     ("minimum", lt, "at least"),
     ("maximum", gt, "at most"),
@@ -118,10 +133,11 @@ class _Check:
         self._defs = defs
         self._on_text = on_text
         self._steps = MAX_STEPS
+        self._patterns: dict[str, SchemaValidator | None] = {}
 
     def violations(self, value: Any, schema: Any, where: Where, level: int) -> Iterator[Violation]:
-        self._steps -= 1
-        if self._steps < 0 or level > MAX_LEVELS:
+        self._spend(1)
+        if level > MAX_LEVELS:
             raise _TooMuch
         if schema is False:
             yield where, "is not allowed here"
@@ -140,11 +156,34 @@ class _Check:
             yield wrong
             return
         yield from ((where, sentence) for sentence in _limits(value, schema))
+        if isinstance(value, str) and isinstance(schema.get("pattern"), str):
+            yield from ((where, sentence) for sentence in self._mismatch(value, schema["pattern"]))
         if isinstance(value, dict):
             yield from self._fields(value, schema, where, level)
         elif isinstance(value, list | tuple) and isinstance(schema.get("items"), dict | bool):
             for index, item in enumerate(value):
                 yield from self.violations(item, schema["items"], (*where, index), level + 1)
+
+    def _spend(self, steps: int) -> None:
+        self._steps -= steps
+        if self._steps < 0:
+            raise _TooMuch
+
+    def _mismatch(self, value: str, pattern: str) -> Iterator[str]:
+        """Match a text. What it costs is counted in steps, as if nothing were cached: a replay must come as far."""
+        size = min(pattern_size(pattern), PATTERN_SIZE)
+        if pattern not in self._patterns:
+            self._spend(20 * size)
+            self._patterns[pattern] = _compiled_or_none(pattern)
+        compiled = self._patterns[pattern]
+        if compiled is None:
+            return
+        if len(value) > PATTERN_CHARACTERS:
+            yield f"has {len(value):,} characters; a text with a `pattern` has at most {PATTERN_CHARACTERS:,}"
+            return
+        self._spend(size * len(value) // 200)
+        if not compiled.isinstance_python(value):
+            yield f"{format_value(value)} does not match {printable(pattern, 200)}"
 
     def _no_choice(self, value: Any, choices: list[Any], where: Where, level: int) -> Violation | None:
         """Return what keeps a value from fitting any alternative: its type, else the first fault of the nearest."""
@@ -221,29 +260,46 @@ def _limits(value: Any, schema: Schema) -> Iterator[str]:
             yield f"has {len(value)} {unit}; at least {least}"
         if most is not None and len(value) > most:
             yield f"has {len(value)} {unit}; at most {most}"
-    if isinstance(value, str) and isinstance(schema.get("pattern"), str):
-        yield from _matching(value, schema["pattern"])
     if isinstance(value, int | float) and not isinstance(value, bool):
         yield from _range(value, schema)
 
 
-def _matching(value: str, pattern: str) -> Iterator[str]:
-    compiled = compiled_pattern(pattern)
-    if compiled is None:
-        return
-    if len(value) > PATTERN_CHARACTERS:
-        yield f"has {len(value):,} characters; a text with a `pattern` has at most {PATTERN_CHARACTERS:,}"
-    elif not compiled.search(value):
-        yield f"{format_value(value)} does not match {pattern}"
-
-
-@lru_cache(maxsize=256)
-def compiled_pattern(pattern: str) -> re.Pattern[str] | None:
-    """Return a pattern ready to use, None when it is none."""
+def compile_pattern(pattern: str) -> SchemaValidator:
+    """Return a pattern whose `isinstance_python` searches a text. Raises ValueError with what is wrong with it."""
+    if pattern_size(pattern) > PATTERN_SIZE:
+        raise ValueError("is too large with its counted repeats written out; bound the text with maxLength instead")
     try:
-        return re.compile(pattern)
-    except (re.error, OverflowError, RecursionError):
+        return SchemaValidator(core_schema.str_schema(pattern=pattern))
+    except SchemaError as error:
+        reason = str(error).strip().rpartition("error: ")[2]
+        raise ValueError(f"is no regular expression of Rust's syntax: {printable(reason)}") from None
+
+
+@lru_cache(maxsize=32)  # each may take a few MiB
+def _compiled_or_none(pattern: str) -> SchemaValidator | None:
+    try:
+        return compile_pattern(pattern)
+    except ValueError:
         return None
+
+
+def pattern_size(pattern: str) -> int:
+    """Return how many characters a pattern has with its counted repeats written out, or more. A class of Unicode
+    such as `\\w` counts as 20.
+    """
+    if len(pattern) > PATTERN_SIZE:
+        return len(pattern)
+    bare = "".join(pattern.split())
+    classes = len(_UNICODE_CLASS.findall(bare))
+    weight = 20 if classes else 1
+    size, copies = len(bare) + weight * classes, 1
+    for found in _COUNT.finditer(bare):
+        most = max(int(number or 0) for number in found[1].split(","))
+        if "#" in bare or bare[found.start() - 1] in ")}?+*":  # of a group, or of a repeat; # may begin a comment
+            copies *= max(most, 1)
+        else:
+            size += weight * most
+    return size * copies
 
 
 def _range(value: float, schema: Schema) -> Iterator[str]:

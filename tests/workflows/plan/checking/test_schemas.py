@@ -7,7 +7,6 @@ from doubles.plan.junk import anything
 from hypothesis import given, settings
 
 from workflows.plan.checking.schemas import unknown_keywords
-from workflows.plan.language.json_schema import PATTERN_CHARACTERS, violations
 from workflows.plan.language.problems import place_of
 
 
@@ -86,18 +85,23 @@ def test_what_the_checks_know_passes(schema: dict[str, Any]) -> None:
             {"items": {"properties": {"a": {"anyOf": [{"if": {}}]}}}},
             "items.properties.a.anyOf[0].if: schema keyword `if` is not",
         ),
-        ({"pattern": "["}, "pattern: `pattern` must do without"),
-        ({"pattern": "*"}, "pattern: `pattern` is not a regular expression"),
+        ({"pattern": "["}, "pattern: `pattern` is no regular expression of Rust's syntax: unclosed character class"),
+        ({"pattern": "*"}, "repetition operator missing expression"),
         ({"pattern": 5}, "is a regular expression of at most 200 characters"),
         ({"pattern": "a" * 201}, "of at most 200 characters"),
-        ({"pattern": "(a+)+$"}, "must not repeat a group: it could take forever"),
-        ({"pattern": "(a|a)*b"}, "must not repeat a group"),
-        ({"pattern": "(?:a?){50}a"}, "must not repeat a group"),
-        ({"pattern": "(a)\\1"}, "must do without look-around"),
-        ({"pattern": "(?=a)"}, "must do without look-around"),
-        ({"pattern": "a*a*a*b"}, "has too many repeats; three when it begins with ^, else two"),
-        ({"pattern": "a{1,}b*c{0,99}"}, "has too many repeats"),
-        ({"pattern": "a{99999999999999}"}, "is not a regular expression"),
+        ({"pattern": "(a)\\1"}, "syntax: backreferences are not supported"),
+        (
+            {"items": {"pattern": "(?=a)"}},
+            "items.pattern: `pattern` is no regular expression of Rust's syntax: look-ar",
+        ),
+        (
+            {"pattern": "a{99999999999999}"},
+            "is too large with its counted repeats written out; bound the text with max",
+        ),
+        ({"pattern": "((a{9}){9}){9}"}, "is too large"),
+        ({"pattern": "a{ 9 }{9}{9}{9}"}, "is too large"),
+        ({"pattern": "(?x)(a{9}) # {\n {99}{9}"}, "is too large"),
+        ({"pattern": "\\w{99}"}, "is too large"),
     ],
 )
 def test_what_they_do_not_know_is_named_at_its_place(schema: Any, sentence: str) -> None:
@@ -115,16 +119,13 @@ def test_what_they_do_not_know_is_named_at_its_place(schema: Any, sentence: str)
         "[]a]",
         "\\(x\\)+",
         "^(?:a|b)c?$",
+        "^[\\w.+-]+@([\\w-]+\\.)+[\\w-]{2,}$",
+        "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
+        "^.{1,500}$",
     ],
 )
 def test_patterns_people_write_are_allowed(pattern: str) -> None:
     assert messages({"pattern": pattern}) == []
-
-
-@pytest.mark.parametrize("pattern", ["a+a+b", "a*a{0,1000}b", "\\s+\\s+$", "^(a*)(a*)(a*)b"])
-def test_every_allowed_pattern_ends_soon_on_the_longest_text(pattern: str) -> None:
-    assert messages({"pattern": pattern}) == []
-    list(violations((" " if "s" in pattern else "a") * PATTERN_CHARACTERS, {"pattern": pattern}))
 
 
 @settings(max_examples=80, deadline=None)

@@ -134,7 +134,8 @@ def test_no_schema_makes_a_check_raise(value: Any, some: Any, fields: dict[str, 
         ("abc", {"anyOf": [{"type": "string"}], "maxLength": 2}, ["has 3 characters; at most 2"]),
         ([1], {"items": False}, ["[0] is not allowed here"]),
         (0, {"exclusiveMinimum": 0, "minimum": 1}, ["is 0; at least 1", "is 0; must be above 0"]),
-        ("x\n", {"pattern": "^[a-z]$", "maxLength": 1}, ["has 2 characters; at most 1"]),
+        ("x\n", {"pattern": "^[a-z]\n$", "maxLength": 1}, ["has 2 characters; at most 1"]),
+        ("x\n", {"pattern": "^[a-z]$"}, ['"x\\n" does not match ^[a-z]$']),
         ("7", {"pattern": "^[a-z]+$"}, ['"7" does not match ^[a-z]+$']),
         (
             {"a": {"b": {}}},
@@ -191,6 +192,39 @@ def test_a_value_of_any_depth_is_judged_without_a_stack() -> None:
 def test_a_long_text_is_not_matched_against_a_pattern() -> None:
     (sentence,) = messages("a" * (PATTERN_CHARACTERS + 1), {"pattern": "a*a*b"})
     assert sentence == "has 501 characters; a text with a `pattern` has at most 500"
+
+
+_HOSTILE = (
+    "a{0,9}" * 32 + "$",
+    "(a|aa)" * 28 + "$",
+    "a?" * 60 + "a" * 60 + "$",
+    r"\w{0,9}" * 28 + "!",
+    "(a+)+$",
+    "(a|a)*b",
+    "(?:(?:(?:a{0,9}){9}){9}){9}b",
+    "a{999999999}",
+    r"(?:\w{0,99}){99}",
+)
+
+
+@pytest.mark.parametrize("pattern", _HOSTILE)
+def test_no_pattern_makes_a_check_take_long(pattern: str) -> None:
+    """It is the process that is killed by the time limit of the suite if one backtracks."""
+    texts = ["a" * length + "!" for length in (30, PATTERN_CHARACTERS - 1)]
+    assert all(sentence.isprintable() for text in texts for sentence in messages(text, {"pattern": pattern}))
+
+
+def test_many_patterns_and_many_texts_are_given_up_with_a_sentence() -> None:
+    many = {"anyOf": [{"pattern": f"(?:x?y?){{40}}{number}!"} for number in range(5_000)]}
+    long = {"items": {"pattern": ".{0,900}$"}}
+    for value, schema in (("a" * 400, many), (["a" * 400] * 5_000, long)):
+        (sentence,) = messages(value, schema)
+        assert sentence == f"cannot be checked in {MAX_STEPS:,} steps; make the value or its schema simpler"
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)b", "[", "a" * 5_000, "x{5000}"])
+def test_a_foreign_pattern_that_the_engine_cannot_take_is_left_to_who_brought_it(pattern: str) -> None:
+    assert messages("b", {"pattern": pattern}) == []
 
 
 @given(_VALUE)
