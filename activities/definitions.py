@@ -135,7 +135,7 @@ class Activities:
         async def send(draft: PlanDraft) -> None:
             await run.signal("plan_draft", draft)
 
-        return PlanStreamer(self._checker, _run_prefix(call.run), call.run_context, info.attempt, send)
+        return PlanStreamer(self._checker, _run_prefix(call.run), call, info.attempt, send)
 
     @activity.defn(name=contracts.CONCLUDE.name)
     async def conclude(self, call: ConcludeCall) -> Conclusion:

@@ -8,14 +8,14 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from workflows.messages.contracts import CheckResult, Conclusion, PreparedRun, parse_draft
+    from workflows.messages.contracts import CheckResult, Conclusion, PreparedRun
     from workflows.messages.request import ContinuedState, RunRequest
     from workflows.messages.result import RunReport, RunStatus, UsageReport
-    from workflows.plan.compile.graph import parse_execution_plan
     from workflows.plan.language.limits import NO_USAGE, Usage
     from workflows.plan.scheduling.events import StopRequested
     from workflows.plan.scheduling.snapshot import dump
     from workflows.run.engine import Engine, start_engine
+    from workflows.run.plan_drafts import PlanDrafts
     from workflows.run.queries import QueryHandlers
     from workflows.run.setup import RunSetup, parse_input, raise_if_invalid, with_usage
     from workflows.run.subagent_status import SubagentStatus
@@ -47,7 +47,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         self._status_without_engine: RunStatus = "running"
         self._planner: asyncio.Task[Engine] | None = None
         self._takes_drafts = True  # until the whole plan is being checked
-        self._draft_attempt = 0  # the planner's attempt whose draft runs; 0 before the first draft
+        self._drafts = PlanDrafts()
         self._no_answer = ""  # why there is none, though the run has got to its end
         self._subagent_status = SubagentStatus(self._wake, self._carry.last_reported if self._carry else "")
         self._drawn_at = workflow.now() - BOARD_EVERY
@@ -135,15 +135,14 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         """Start on the beginning of a plan. Ignores what is no such thing, comes late, or is from another attempt."""
         if self._request is None or self._planner is None or self._planner.done() or not self._takes_drafts:
             return
-        draft = parse_draft(request, *more)
-        found = parse_execution_plan(draft.execution_plan) if draft is not None else None
-        if draft is None or found is None:
+        taken = self._drafts.take(self._setup.run_prefix, request, *more)
+        if taken is None:
             return
+        draft, found = taken
         checked = CheckResult(plan=draft.plan, execution_plan=draft.execution_plan)
         if self._engine is None:
-            self._draft_attempt = draft.attempt
             self._begin(self._request, checked, more=True)
-        elif draft.attempt == self._draft_attempt and self._engine.begins(found):
+        elif self._engine.begins(found):
             self._engine.grow(checked, found, more=True)
 
     @workflow.signal(name="subagent_status", description="What a sub-agent of this run waits for, from that sub-agent")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from activities.runs.check import PlanChecker
-from workflows.messages.contracts import PlanDraft
+from workflows.messages.contracts import PlanCall, PlanDraft
 from workflows.plan.edits.prefix import PlanPrefix
 
 
@@ -15,13 +15,16 @@ class PlanStreamer:
 
     checker: PlanChecker
     run_prefix: str
-    run_context: str
+    call: PlanCall
     attempt: int
     send: Callable[[PlanDraft], Awaitable[None]]
     _prefix: PlanPrefix = field(default_factory=PlanPrefix)
+    _sent: int = 0
 
     async def add(self, nodes: list[dict[str, Any]]) -> None:
         """Take further nodes as the planner has written them; send when more of the plan may start."""
-        checked = await self.checker.begin(self.run_prefix, self.run_context, self._prefix, nodes)
+        checked = await self.checker.begin(self.run_prefix, self.call.run_context, self._prefix, nodes)
         if checked is not None:
-            await self.send(PlanDraft(attempt=self.attempt, plan=checked.plan, execution_plan=checked.execution_plan))
+            self._sent += 1
+            found = {"plan": checked.plan, "execution_plan": checked.execution_plan}
+            await self.send(PlanDraft(run=self.call.run, attempt=self.attempt, sequence=self._sent, **found))

@@ -128,10 +128,11 @@ async def test_a_signal_that_is_no_beginning_is_ignored(begin: Start, model_serv
     model_server.on(PLANNER, slow(LINES + THOUGHTS + "4. answer($2)"))
     model_server.on(JOINER, "Fine.")
     handle = await begin(goal="What is d?", approval="never")
-    for junk in (None, "x", [1], {"attempt": 1}, {"attempt": 7, "plan": "none", "execution_plan": "junk"}):
+    draft = {"run": handle.first_execution_run_id, "attempt": 7, "sequence": 2, "plan": "none", "execution_plan": "x"}
+    for junk in (None, "x", [1], {"attempt": 1}, draft):
         await handle.signal("plan_draft", junk)
     await until(handle, lambda view: status_of(view, "n1") == "succeeded")
-    await handle.signal("plan_draft", {"attempt": 1, "plan": "none", "execution_plan": "junk"})
+    await handle.signal("plan_draft", {**draft, "attempt": 1, "sequence": 1})
     assert (await handle.result())["answer"] == "Fine."
 
 

@@ -5,9 +5,9 @@ the tools installed. A test holds every reference to exactly one registered acti
 """
 
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from workflows.plan.language.limits import NO_USAGE, Usage
 
@@ -97,19 +97,16 @@ class PlanCall(Message):
 
 
 class PlanDraft(Message):
-    """The beginning of a plan, checked: each draft continues the previous one of the same attempt."""
+    """The beginning of a plan, checked: each draft continues the previous one of the same attempt.
 
+    `run` is the run of the `PlanCall`; `sequence` counts the drafts of an attempt from 1.
+    """
+
+    run: str
     attempt: int
+    sequence: int
     plan: Digest
     execution_plan: str
-
-
-def parse_draft(request: Any = None, *more: Any) -> PlanDraft | None:
-    """Return the beginning of a plan in a signal's input, or None for an input of any other shape."""
-    try:
-        return PlanDraft.model_validate(request) if not more else None
-    except ValidationError:
-        return None
 
 
 class PlanResult(Message):

@@ -14,6 +14,7 @@ from workflows.plan.scheduling.state import RUNNING, RunState
 from workflows.views.report import blocked_on
 
 ITEM_BYTES = 2_000
+REPORT_BYTES = ITEM_BYTES * (MOST_PASSED_ON + 1)
 MOST_VIEWS = 500
 FIRST_EVENTS = 3
 """The length of a history at the first workflow task, if its first try succeeds."""
@@ -53,12 +54,12 @@ class SubagentStatus:
             self._wake()
 
     def receive(self, request: object = None, *more: object) -> None:
-        """Take a sub-agent's report. Ignores input of any other form."""
+        """Take a sub-agent's report. Ignores input of any other form, or larger than any report."""
         try:
             view = SubagentView.model_validate(request)
         except ValidationError:
             return
-        if more:
+        if more or len(view.model_dump_json()) > REPORT_BYTES:
             return
         self._views.pop(view.name, None)
         if view.blocked:

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 from workflows.plan.language.dag import topological_order
 from workflows.plan.language.nodes import OnFailure
+from workflows.plan.language.packing import inflate
 
 MAX_UNPACKED_BYTES = 64 * 1024 * 1024
 GATHER_MILLIS = 120_000
@@ -104,16 +105,16 @@ class ExecutionPlan:
         return base64.b85encode(zlib.compress(json.dumps(body, separators=(",", ":")).encode(), 9)).decode()
 
     @classmethod
-    def unpack(cls, text: str) -> "ExecutionPlan":
-        """Return the execution plan in `text`."""
-        rows, *rest = json.loads(zlib.decompressobj().decompress(base64.b85decode(text), MAX_UNPACKED_BYTES))
+    def unpack(cls, text: str, most: int = MAX_UNPACKED_BYTES) -> "ExecutionPlan":
+        """Return the execution plan in `text`. Raises ValueError before more than `most` bytes of it are unpacked."""
+        rows, *rest = json.loads(inflate(base64.b85decode(text), most))
         return cls([NodeSpec(**row) for row in rows], *rest)
 
 
-def parse_execution_plan(text: str) -> ExecutionPlan | None:
-    """Return the execution plan in a text that may be anything, None if it is none."""
+def parse_execution_plan(text: str, most: int) -> ExecutionPlan | None:
+    """Return the execution plan in a text that may be anything, None if it is none or unpacks to over `most` bytes."""
     try:
-        found = ExecutionPlan.unpack(text)
+        found = ExecutionPlan.unpack(text, most)
         _SHAPE.validate_python(asdict(found))
         graph = Graph(found)
     except (ValueError, TypeError, AttributeError, LookupError, RecursionError, zlib.error):

@@ -1,4 +1,7 @@
-"""How a big plan travels: compact JSON, zlib, base64. Reading is bounded, so a small text cannot fill the memory."""
+"""How a big plan travels: compact JSON, zlib, base64.
+
+A small text cannot fill the memory: it is inflated to a bound, and its values are counted before they are parsed.
+"""
 
 import base64
 import binascii
@@ -7,7 +10,8 @@ import zlib
 from typing import Any
 
 MAX_PACKED_BYTES = 1024 * 1024
-MAX_UNPACKED_BYTES = 64 * 1024 * 1024
+MAX_UNPACKED_BYTES = 16 * 1024 * 1024
+MAX_VALUES = 500_000
 
 
 def pack_plan(plan: dict[str, Any]) -> str:
@@ -26,29 +30,35 @@ def pack_plan(plan: dict[str, Any]) -> str:
 
 
 def unpack_plan(text: str) -> dict[str, Any]:
-    """Return the plan in `text`. Raises ValueError for anything `pack_plan` does not write, or over 64 MiB unpacked."""
+    """Return the plan in `text`. Raises ValueError for anything `pack_plan` does not write, or over 16 MiB or
+    500,000 values unpacked.
+    """
     if len(text) > MAX_PACKED_BYTES:
         raise ValueError(f"`plan_packed` is {len(text):,} characters; at most {MAX_PACKED_BYTES:,}")
     try:
-        plan = json.loads(
-            _inflate(base64.b64decode(text.encode("ascii", "replace"), validate=True)), parse_constant=_refuse
-        )
+        body = inflate(base64.b64decode(text.encode("ascii", "replace"), validate=True), MAX_UNPACKED_BYTES)
+        if 1 + sum(map(body.count, (b",", b"[", b"{"))) > MAX_VALUES:  # those in texts too
+            raise ValueError(f"holds over {MAX_VALUES:,} values; use a `map` node for many alike nodes")
+        plan = json.loads(body, parse_constant=_refuse)
     except (binascii.Error, zlib.error, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"`plan_packed` is not base64 of zlib of JSON: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"`plan_packed` {error}") from None
     if not isinstance(plan, dict):
         raise ValueError("`plan_packed` holds no plan: a plan is a JSON object")
     return plan
 
 
-def _inflate(packed: bytes) -> bytes:
+def inflate(packed: bytes, most: int) -> bytes:
+    """Return what zlib has packed; never more than `most` bytes of it are in memory. Raises ValueError, zlib.error."""
     stream = zlib.decompressobj()
-    body = stream.decompress(packed, MAX_UNPACKED_BYTES + 1)
-    if len(body) > MAX_UNPACKED_BYTES:
-        raise ValueError(f"`plan_packed` unpacks to more than {MAX_UNPACKED_BYTES:,} bytes")
+    body = stream.decompress(packed, most + 1)
+    if len(body) > most:
+        raise ValueError(f"unpacks to more than {most:,} bytes")
     if not stream.eof or stream.unused_data:
-        raise ValueError("`plan_packed` is cut off" if not stream.eof else "`plan_packed` has text after its end")
+        raise ValueError("is cut off" if not stream.eof else "has text after its end")
     return body
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
+    raise ValueError(f"holds {constant}, which is not JSON")

@@ -11,11 +11,13 @@ from dataclasses import astuple
 from typing import Any
 
 from workflows.plan.compile.graph import Graph
+from workflows.plan.language.packing import inflate
 from workflows.plan.scheduling import ready
 from workflows.plan.scheduling.budget import Budget, Rate
 from workflows.plan.scheduling.events import ExpansionRequest
 from workflows.plan.scheduling.state import SUCCEEDED, RunState
 
+MAX_UNPACKED_BYTES = 64 * 1024 * 1024
 _COLUMNS = ("status", "generation", "digest", "size", "attempts", "millis", "queued")
 _NODE_COLUMNS = ("open_deps", "floor", "open_inputs", "ok_inputs", "awaiting_inputs", "gather", "ungrouped")
 _SPARSE = (
@@ -52,7 +54,7 @@ def dump(state: RunState) -> str:
 
 def load(graph: Graph, text: str) -> RunState:
     """Return the state that `dump` wrote, over the same graph."""
-    body = json.loads(zlib.decompress(base64.b85decode(text)))
+    body = json.loads(inflate(base64.b85decode(text), MAX_UNPACKED_BYTES))
     state = RunState(graph)
     for name in (*_COLUMNS, *_NODE_COLUMNS, *_SCALARS, "held"):
         setattr(state, name, body[name])

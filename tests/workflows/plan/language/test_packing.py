@@ -2,6 +2,7 @@
 
 import base64
 import json
+import tracemalloc
 import zlib
 from typing import Any
 
@@ -49,8 +50,19 @@ def _packed(body: bytes) -> str:
 def test_a_bomb_is_refused_without_being_unpacked_whole() -> None:
     bomb = _packed(b'{"a": "' + b"x" * MAX_UNPACKED_BYTES + b'"}')
     assert len(bomb) < 200_000
-    with pytest.raises(ValueError, match="unpacks to more than 67,108,864 bytes"):
+    with pytest.raises(ValueError, match="unpacks to more than 16,777,216 bytes"):
         unpack_plan(bomb)
+
+
+@pytest.mark.parametrize("part", [b"[],", b"0,", b"{},", b'{"a":0},'])
+def test_values_are_counted_before_any_is_built(part: bytes) -> None:
+    """Room for what is inflated, its text and the error; the values would take ten times as much."""
+    body = b'{"a": [' + part * (MAX_UNPACKED_BYTES // len(part) - 10) + b"0]}"
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="`plan_packed` holds over 500,000 values; use a `map` node"):
+        unpack_plan(_packed(body))
+    assert tracemalloc.get_traced_memory()[1] < 3 * MAX_UNPACKED_BYTES
+    tracemalloc.stop()
 
 
 @pytest.mark.parametrize(
@@ -58,9 +70,9 @@ def test_a_bomb_is_refused_without_being_unpacked_whole() -> None:
     [
         ("x" * (MAX_PACKED_BYTES + 1), "characters; at most"),
         (_packed(b"[]"), "holds no plan"),
-        (_packed(b'{"a": NaN}'), "NaN is not JSON"),
+        (_packed(b'{"a": NaN}'), "`plan_packed` holds NaN, which is not JSON"),
         (_packed(b'{"a": ' * 100_000), "is not base64 of zlib of JSON"),
-        (base64.b64encode(zlib.compress(b"{}")[:-2]).decode(), "cut off"),
+        (base64.b64encode(zlib.compress(b"{}")[:-2]).decode(), "`plan_packed` is cut off"),
         (base64.b64encode(zlib.compress(b"{}") + b"x").decode(), "after its end"),
     ],
 )
