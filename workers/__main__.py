@@ -22,7 +22,7 @@ Settings are SENNIT_* variables; the connection is that of the temporal command 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command in `arguments` and return its exit code; a wrong call is answered with one line on stderr."""
-    from activities.storage.redaction import redact
+    from activities.toolbox.redaction import redact
     from workers.roles import ROLES, UnknownRole
     from workers.settings import WrongSetting
 

@@ -19,7 +19,7 @@ from temporalio.runtime import (
     TelemetryConfig,
 )
 
-from activities.storage.redaction import Redactor
+from activities.toolbox.redaction import redact
 from workers.settings import ListenAddress, LogForm, WrongSetting
 
 _CORE_LEVELS = "error,temporalio_sdk_core=warn,temporal_sdk_bridge=warn"  # not a line a poller for each lost connection
@@ -39,7 +39,6 @@ def start_log(form: LogForm, level: str, env: Mapping[str, str] = os.environ, st
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    redactor = Redactor(env)
     handler = logging.StreamHandler(out)
     handler.setFormatter(
         ProcessorFormatter(
@@ -49,7 +48,7 @@ def start_log(form: LogForm, level: str, env: Mapping[str, str] = os.environ, st
                 _short_failure,
                 ProcessorFormatter.remove_processors_meta,
                 *_render(as_json, out, env),
-                lambda _logger, _method, line: redactor.clean(str(line)),  # last: the line as it would be written
+                lambda _logger, _method, line: redact(str(line), env),  # last: the line as it would be written
             ],
         )
     )

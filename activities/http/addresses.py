@@ -42,8 +42,11 @@ _BLOCKED_V6: Final = tuple(
 )
 _METADATA: Final = frozenset(
     ip_address(text)
-    for text in ("169.254.169.254", "169.254.170.2", "168.63.129.16", "100.100.100.200", "fd00:ec2::254")
-)
+    for text in (
+        "169.254.169.254", "169.254.170.2", "169.254.170.23", "169.254.42.42", "168.63.129.16", "100.100.100.200",
+        "192.0.0.192", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254",
+    )
+)  # fmt: skip
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _V4_IN_LAST_BITS: Final = (
     _NAT64,

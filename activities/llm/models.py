@@ -14,6 +14,7 @@ from activities.providers.openai import OpenAI
 from activities.providers.prices import price_of
 from activities.providers.settings import ModelSettings
 from activities.providers.wire_format import WireFormat
+from activities.toolbox.redaction import mask
 from workflows.messages.queues import llm_queue
 from workflows.plan.language.json_schema import violations
 from workflows.plan.language.limits import NO_USAGE
@@ -126,7 +127,7 @@ class Models:
                 await request.account.begin(
                     NO_USAGE, NO_USAGE
                 )  # what was cut off before is paid, whoever serves it now
-                reply = await provider.complete(request)
+                reply = _masked(await provider.complete(request))
                 if request.output_schema is not None and not reply.calls:
                     _fit(reply, request.output_schema)
         except ProviderError as error:
@@ -143,6 +144,12 @@ def unpriced(models: Iterable[str]) -> str | None:
     """Return the warning that some of these models have no known price; None when all have."""
     unknown = sorted({model for model in models if price_of(model) is None})
     return f"no price is known for {', '.join(unknown)}: it counts as 0" if unknown else None
+
+
+def _masked(reply: ModelReply) -> ModelReply:
+    """Return a reply without this worker's secrets: a server may repeat the key that it was sent."""
+    calls = tuple(replace(call, arguments=mask(call.arguments)) for call in reply.calls)
+    return replace(reply, output=mask(reply.output), text=mask(reply.text), calls=calls, thinking=mask(reply.thinking))
 
 
 def _fit(reply: ModelReply, schema: dict[str, object]) -> None:

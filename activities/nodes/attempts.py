@@ -23,6 +23,7 @@ from temporalio.service import RPCError
 from activities.nodes.error_mapping import BudgetExceeded, SubAgentFailed, failure
 from activities.providers import ProviderError
 from activities.providers.limiter import ProviderBusy
+from activities.toolbox.redaction import redact
 from workflows.plan.language.limits import NO_USAGE, Usage, dollars
 
 BEAT_SECONDS = 0.5
@@ -68,11 +69,11 @@ class Attempts:
 
     def progress(self, line: str) -> None:
         """Note how far the activity is."""
-        self.status = line[:200]
+        self.status = line[:1000]
 
     def beat(self) -> tuple[str, int, Usage, Usage]:
         """Return the details of a heartbeat."""
-        return self.status, self.refused, self.spent, self.cut.plus(self.open)
+        return redact(self.status)[:200], self.refused, self.spent, self.cut.plus(self.open)
 
     async def begin(self, sent: Usage, most: Usage) -> None:
         """A call that sends `sent` is about to go out, and uses `most` at the most: the server knows when this returns.

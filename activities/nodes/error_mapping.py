@@ -10,8 +10,8 @@ from temporalio.exceptions import ApplicationError
 
 from activities.providers import ProviderError
 from activities.storage.artifacts import BodyMissing
-from activities.storage.redaction import redact
 from activities.toolbox import ToolError
+from activities.toolbox.redaction import redact
 from workflows.plan.language.facts import FactTooLarge
 from workflows.plan.language.limits import NO_USAGE, Usage
 from workflows.plan.language.references import BindError

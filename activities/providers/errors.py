@@ -13,6 +13,7 @@ from pydantic_core import from_json
 from activities.http.client import HttpError, retry_after
 from activities.providers.model import ProviderError
 from activities.providers.settings import Server
+from activities.toolbox.redaction import redact
 
 QUOTED = 200
 _RETRIED = frozenset({408, 409, 425, 429})
@@ -24,7 +25,6 @@ _NO_MODEL = re.compile(
     r"model[_ ]not[_ ]found|model .{0,120}(not found|does not exist|not supported|unknown)|no such model"
 )
 _USED_UP = re.compile(r"insufficient_quota|billing|credit balance|exceeded your current quota")
-_KEY = re.compile(r"\b(?:sk|pk|key)-[\w*.-]{3,}|\bBearer\s+\S+", re.IGNORECASE)
 _STATUS_OF = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -117,7 +117,7 @@ class SchemaMismatch(ProviderError):
 def error_without_answer(server: Server, error: HttpError) -> ProviderError:
     """Return what it means that a server gave no usable answer."""
     where = f"{server.provider} at {server.shown}"
-    why = quoted(str(error), server)
+    why = quoted(str(error))
     match error.cause:
         case "unreachable" | "certificate":
             message = f"{where} cannot be reached: {why}; check {server.url_variable}"
@@ -140,7 +140,7 @@ def error_of(server: Server, model: str, status: int, headers: Mapping[str, str]
     code, message = _code_and_message(body)
     wait = retry_after(headers)
     text = f"{code} {message}".lower()[:2000]
-    quote = f": {quoted(message, server)}" if message else ""
+    quote = f": {quoted(message)}" if message else ""
     where = f"{server.provider} at {server.shown}"
     if _used_up(status, code.lower(), text):
         return QuotaUsedUp(f"{where} has no quota left for this account ({status}){quote}")
@@ -179,12 +179,9 @@ def error_within(server: Server, model: str, data: Any) -> ProviderError:
     return error_of(server, model, status or known, {}, error if isinstance(error, str) else json.dumps(error))
 
 
-def quoted(text: str, server: Server) -> str:
+def quoted(text: str) -> str:
     """Return what a server said on one line, short, with anything like a key masked."""
-    line = " ".join(text.split())
-    for secret in server.secrets:
-        line = line.replace(secret, "[redacted]")
-    line = _KEY.sub("[redacted]", line)
+    line = redact(" ".join(text.split()))
     return line if len(line) <= QUOTED else f"{line[: QUOTED - 1]}…"
 
 

@@ -26,6 +26,7 @@ from activities.providers.errors import (
     error_of,
     error_within,
     error_without_answer,
+    quoted,
 )
 from activities.providers.model import ModelReply, ModelRequest, ProviderError
 from activities.providers.prices import DEFAULTS, with_cost
@@ -221,7 +222,7 @@ class HttpProvider:
                 return self._wire.take(builder, data)
             self._wire.take_whole(builder, data)
         except (AttributeError, KeyError, TypeError):
-            shown = json.dumps(data, ensure_ascii=False)[:120]
+            shown = quoted(json.dumps(data, ensure_ascii=False))[:120]
             raise BadReply(f"{self._server.shown} sent what is no reply: {shown}", retryable=True) from None
         return True
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
+from activities.toolbox.redaction import redact
 from workflows.plan.language.limits import NO_USAGE, Usage
 from workflows.plan.language.nodes import Role
 
@@ -20,15 +21,15 @@ class ProviderError(Exception):
     """A model call that failed. `retryable` says whether the same call may succeed later, `retry_after` in how many
     seconds at the earliest, where that is known.
 
-    The class name is the error type that people see; the message is at most 500 characters, useful words first.
-    `usage` is what the call used before it failed.
+    The class name is the error type that people see; the message is at most 500 characters, useful words first, without
+    this worker's secrets. `usage` is what the call used before it failed.
     """
 
     pressure: ClassVar[float] = 0.0
     """How much such an error slows the provider's other calls; see `limiter`."""
 
     def __init__(self, message: str, *, retryable: bool = False, retry_after: float | None = None) -> None:
-        super().__init__(message[:500])
+        super().__init__(redact(message[:4000])[:500])
         self.retryable = retryable
         self.retry_after = retry_after
         self.usage = NO_USAGE

@@ -10,6 +10,8 @@ from ipaddress import ip_address
 from typing import Self, get_args
 from urllib.parse import urlsplit
 
+from activities.toolbox.configuration import without_credentials
+from activities.toolbox.redaction import remember
 from workflows.messages.queues import rates_in
 from workflows.plan.language.nodes import Role
 
@@ -27,6 +29,9 @@ class Server:
     provider: str
     url: str = field(repr=False)
     key: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        remember(self.key)
 
     @property
     def key_variable(self) -> str:
@@ -57,12 +62,6 @@ class Server:
         """The address without anything in it that may be secret."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """What must never be shown."""
-        parts = urlsplit(self.url)
-        return tuple(secret for secret in (self.key, parts.password, parts.query) if secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,4 +125,9 @@ def _server(provider: str, env: Mapping[str, str]) -> Server:
         raise ValueError(f"{variable}: is no URL; give one like http://127.0.0.1:8000/v1") from None
     if not good:
         raise ValueError(f"{variable}={server.shown!r}: must be like http://127.0.0.1:8000/v1")
+    try:
+        without_credentials(url)
+    except ValueError as problem:
+        raise ValueError(f"{variable}: {problem}; set {server.key_variable}") from None
+    remember(parts.query)
     return server

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from activities.runs.check import PlanChecker
+from activities.toolbox.redaction import mask
 from workflows.messages.contracts import PlanCall, PlanDraft
 from workflows.plan.edits.prefix import PlanPrefix
 
@@ -23,7 +24,7 @@ class PlanStreamer:
 
     async def add(self, nodes: list[dict[str, Any]]) -> None:
         """Take further nodes as the planner has written them; send when more of the plan may start."""
-        checked = await self.checker.begin(self.run_prefix, self.call.run_context, self._prefix, nodes)
+        checked = await self.checker.begin(self.run_prefix, self.call.run_context, self._prefix, mask(nodes))
         if checked is not None:
             self._sent += 1
             found = {"plan": checked.plan, "execution_plan": checked.execution_plan}

@@ -9,14 +9,21 @@ from typing import Annotated, Final, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from activities.toolbox.errors import ToolSetupError
+from activities.toolbox.redaction import is_secret_name, remember
 from workflows.plan.language.validation_messages import first_error
 
-MASK: Final = "[redacted]"
 _NAMED: Final = re.compile(r"\$(?:\$|\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
-_SHORTEST_SECRET: Final = 6
 
 Resource = Annotated[str, Field(pattern=r"^[a-z]+(:.+)?$", max_length=500)]
 """What a tool uses: `kind:key` with arguments as `{name}`, or a kind. The kind of files is `file`, by absolute path."""
+
+
+def without_credentials(url: str) -> str:
+    """Return a URL. Raises ValueError if it has a user name or password, which libraries repeat in errors and logs."""
+    if "@" in url.partition("://")[2].partition("/")[0].partition("?")[0].partition("#")[0]:
+        raise ValueError("the URL has a user name or password in it; leave them out")
+    return url
+
 
 Declared = TypeVar("Declared", bound=BaseModel)
 
@@ -38,16 +45,21 @@ def read_declared(path: Path, model: type[Declared]) -> Declared:
 
 
 class Secrets:
-    """Variables of this process, filled in where a text names them as `$NAME` or `${NAME}`."""
+    """Variables of this process, filled in where a text names them as `$NAME` or `${NAME}`. The redactor is told what
+    was filled in, and what a declaration holds itself under a name such as `Authorization`."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = env
-        self._used: dict[str, None] = {}
 
     def filled(self, texts: Mapping[str, str], where: str) -> dict[str, str]:
         """Return the texts with every name replaced; `$$` is a dollar sign. Raises ToolSetupError naming the place
         and the variable that is not set."""
-        return {name: _NAMED.sub(partial(self._value, f"{where}.{name}"), text) for name, text in texts.items()}
+        found = {name: _NAMED.sub(partial(self._value, f"{where}.{name}"), text) for name, text in texts.items()}
+        for name, text in found.items():
+            if is_secret_name(name):
+                remember(text)
+                remember(text.rpartition(" ")[2])  # behind a scheme such as Bearer
+        return found
 
     def _value(self, where: str, found: re.Match[str]) -> str:
         name = found[1] or found[2]
@@ -56,12 +68,5 @@ class Secrets:
         value = self._env.get(name, "")
         if not value:
             raise ToolSetupError(f"the variable {name} is not set on this worker; it is needed at {where}")
-        self._used[value] = None
+        remember(value)
         return value
-
-    def hidden(self, text: str) -> str:
-        """Return `text` without the values put in anywhere; what another side says may repeat them."""
-        for value in self._used:
-            if len(value) >= _SHORTEST_SECRET:
-                text = text.replace(value, MASK)
-        return text

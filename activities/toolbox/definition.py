@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from activities.toolbox.errors import ToolArgumentError, ToolResultError
+from activities.toolbox.redaction import mask
 from workflows.messages import queues
 from workflows.plan.language.json_schema import violations
 from workflows.plan.language.problems import place_of
@@ -73,11 +74,13 @@ class Tool:
     arguments_model: type[BaseModel] | None = field(default=None, repr=False)
     """The type of the arguments; None if they stay an object that fits the schema."""
     wants_context: bool = field(default=True, repr=False)
+    hint: str = ""
+    """What the operator may want to change about it."""
     in_catalogue: bool = True
     """False for a tool that only the engine gives to models."""
 
     async def call(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
-        """Check the arguments, run the function once and return its result as a JSON value.
+        """Check the arguments, run the function once and return its result as a JSON value without secrets.
 
         A synchronous function runs in a worker thread: cancelling the call abandons that thread but does not stop it.
         Raises ToolArgumentError before anything ran, ToolResultError after it, and whatever the function raises.
@@ -90,15 +93,17 @@ class Tool:
             result = await asyncio.to_thread(self.function, *inputs)
         try:
             value = to_jsonable_python(result)
-            json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+            written = json.dumps(value, allow_nan=False, ensure_ascii=False)
+            written.encode()
         except (PydanticSerializationError, ValueError, TypeError, RecursionError) as error:
             message = f"{self.name} returned a {type(result).__name__} that JSON cannot carry: {error}"
             raise ToolResultError(message) from error
-        return value
+        return mask(value, written)
 
     def describe(self) -> dict[str, Any]:
         """Return the catalogue entry of this tool: JSON, the same for the same definition."""
-        return {name: getattr(self, name) for name in _DESCRIBED}
+        described = {name: getattr(self, name) for name in _DESCRIBED}
+        return {**described, "hint": self.hint} if self.hint else described
 
     def _check(self, arguments: Mapping[str, Any]) -> BaseModel | dict[str, Any]:
         if self.arguments_model is None:

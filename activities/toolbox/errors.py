@@ -5,22 +5,28 @@ In a run the class name of a ToolError is the type of the error.
 
 from typing import Final
 
+from activities.toolbox.redaction import redact
 from workflows.plan.language.text import one_line
 
 LONGEST_MESSAGE: Final = 500
 
 
+def _sentence(message: str) -> str:
+    """Return a message as people read it. Secrets go before it is cut, so that no half of one is left."""
+    return one_line(redact(message[: 8 * LONGEST_MESSAGE]), LONGEST_MESSAGE)
+
+
 class ToolError(Exception):
     """One call failed for a reason that a person or a model can read.
 
-    The message is one printable line of at most 500 characters. `retryable` says whether the same call may succeed
-    later without any change, `retry_after` in how many seconds at the earliest. A tool that writes raises it only if
-    nothing was written, or nothing that a second attempt would repeat. If it does not know it raises UnknownOutcome;
-    any other exception counts as that.
+    The message is one printable line of at most 500 characters, without this worker's secrets. `retryable` says
+    whether the same call may succeed later without any change, `retry_after` in how many seconds at the earliest. A
+    tool that writes raises it only if nothing was written, or nothing that a second attempt would repeat. If it does
+    not know it raises UnknownOutcome; any other exception counts as that.
     """
 
     def __init__(self, message: str, *, retryable: bool = False, retry_after: float | None = None) -> None:
-        super().__init__(one_line(message, LONGEST_MESSAGE))
+        super().__init__(_sentence(message))
         self.retryable = retryable
         self.retry_after = retry_after
 
@@ -35,7 +41,7 @@ class ToolArgumentError(ToolError):
     def __init__(self, problem: str, *, tool: str = "", field: str = "") -> None:
         super().__init__(": ".join(part for part in (tool, field, problem) if part))
         self.field = field
-        self.problem = one_line(problem, LONGEST_MESSAGE)
+        self.problem = _sentence(problem)
 
 
 class ToolResultError(ToolError):
@@ -128,7 +134,7 @@ class ToolSetupError(Exception):
     """A worker cannot offer its tools; the message is one line that names what to correct."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(one_line(message, LONGEST_MESSAGE))
+        super().__init__(_sentence(message))
 
 
 class ToolDefinitionError(ToolSetupError):

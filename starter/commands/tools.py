@@ -28,7 +28,7 @@ async def run(_: argparse.Namespace, terminal: Terminal) -> Exit:
 
 
 def tools_text(catalogue: Catalogue, width: int | None) -> str:
-    """Return two lines a tool: name, arguments (required ones first) and effect, then what it does."""
+    """Return the lines of the tools: name, arguments (required ones first) and effect, what it does, and a hint if there is one."""
     lines = []
     for tool in catalogue.tools:
         schema = tool.get("schema") or {}
@@ -39,4 +39,6 @@ def tools_text(catalogue: Catalogue, width: int | None) -> str:
         if width is not None:
             call, about = fit(call, width - 10), fit(about, width - 4)
         lines += [f"{call}  {fit(str(tool.get('effect', '')), 8)}", f"    {about}"]
+        if tool.get("hint"):
+            lines.append(f"    {one_line(str(tool['hint']))}")
     return "\n".join(lines)

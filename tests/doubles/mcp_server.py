@@ -4,9 +4,14 @@ It leaves files in FOLDER, so that a test sees what reached it.
 """
 
 import asyncio
+import html
+import json
 import os
 import sys
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -16,6 +21,14 @@ from pydantic import BaseModel
 FOLDER = Path(sys.argv[1])
 READS = ToolAnnotations(read_only_hint=True)
 server = MCPServer("double", version="7", log_level="ERROR")
+FORMS: dict[str, Callable[[str], str]] = {
+    "plain": str,
+    "base64": lambda text: "Basic " + b64encode(f"me:{text}".encode()).decode(),
+    "urlsafe": lambda text: urlsafe_b64encode(text.encode()).decode(),
+    "percent": lambda text: quote(text, safe=""),
+    "html": html.escape,
+    "json": json.dumps,
+}
 
 
 class Sum(BaseModel):
@@ -37,8 +50,8 @@ def echo(text: str, times: int = 1) -> str:
 
 
 @server.tool(name="get-variable", annotations=READS, structured_output=False)
-def get_variable(name: str) -> str:
-    return os.environ.get(name, "")
+def get_variable(name: str, form: str = "plain") -> str:
+    return FORMS[form](os.environ.get(name, ""))
 
 
 @server.tool(annotations=READS)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import quote, urlencode, urlsplit
 
-from pydantic import BaseModel, Field, JsonValue, TypeAdapter, model_validator
+from pydantic import AfterValidator, BaseModel, Field, JsonValue, TypeAdapter, model_validator
 
 from activities.http.addresses import LONGEST_URL
 from activities.http.client import check_headers
 from activities.http.download import Download, Sending, exchange
-from activities.toolbox.configuration import Resource, Secrets, Strict, read_declared
+from activities.toolbox.configuration import Resource, Secrets, Strict, read_declared, without_credentials
 from activities.toolbox.definition import Effect, Tool, ToolContext
 from activities.toolbox.errors import (
     LONGEST_MESSAGE,
@@ -45,7 +45,9 @@ class Endpoint(Strict):
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
     description: Annotated[str, Field(min_length=1, max_length=2_000)]
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "GET"
-    url: Annotated[str, Field(pattern=r"^https?://[^/?#{}]+([/?#]|$)", max_length=LONGEST_URL)]
+    url: Annotated[
+        str, Field(pattern=r"^https?://[^/?#{}]+([/?#]|$)", max_length=LONGEST_URL), AfterValidator(without_credentials)
+    ]
     arguments: dict[str, Any] = Field(default_factory=lambda: {"type": "object"})
     headers: dict[str, str] = Field(default_factory=dict)
     effect: Effect
@@ -111,8 +113,8 @@ def _tool(endpoint: Endpoint, secrets: Secrets) -> Tool:
             async with asyncio.timeout(endpoint.timeout):
                 answer = await exchange(url, sending, endpoint.max_bytes)
         except (TimeoutError, FetchFailed, HttpStatusError, ContentRefused) as error:
-            raise _failure(endpoint, error, secrets) from None
-        return _answer(answer, secrets)
+            raise _failure(endpoint, error) from None
+        return _answer(answer)
 
     return Tool(
         name=endpoint.name,
@@ -151,10 +153,10 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _failure(endpoint: Endpoint, error: Exception, secrets: Secrets) -> ToolError:
+def _failure(endpoint: Endpoint, error: Exception) -> ToolError:
     """Return the error as it is, or UnknownOutcome where a write may have happened."""
     late = isinstance(error, TimeoutError)
-    told = f"no answer within {endpoint.timeout:g} s" if late else secrets.hidden(str(error))
+    told = f"no answer within {endpoint.timeout:g} s" if late else str(error)
     message = f"{endpoint.name}: {told}"
     status = error.status if isinstance(error, HttpStatusError) else 0
     unread = isinstance(error, ContentRefused)  # the server did what it was asked; only its answer cannot be read
@@ -168,9 +170,9 @@ def _failure(endpoint: Endpoint, error: Exception, secrets: Secrets) -> ToolErro
     return FetchFailed(message, retryable=late or (isinstance(error, FetchFailed) and error.retryable))
 
 
-def _answer(answer: Download, secrets: Secrets) -> HttpAnswer:
+def _answer(answer: Download) -> HttpAnswer:
     kind = answer.content_type.partition(";")[0].strip().lower()
-    text = secrets.hidden(answer.body.decode("utf-8", "replace"))
+    text = answer.body.decode("utf-8", "replace")
     data: Any = text
     if (kind == "application/json" or kind.endswith("+json")) and not answer.truncated:
         try:
@@ -182,5 +184,5 @@ def _answer(answer: Download, secrets: Secrets) -> HttpAnswer:
         content_type=answer.content_type[:200],
         data=data,
         truncated=answer.truncated,
-        location=secrets.hidden(answer.location)[:LONGEST_URL],
+        location=answer.location[:LONGEST_URL],
     )

@@ -3,9 +3,9 @@
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from activities.toolbox.configuration import Resource, Strict
+from activities.toolbox.configuration import Resource, Strict, without_credentials
 from activities.toolbox.definition import Effect
 from workflows.plan.language.limits import Duration
 
@@ -14,7 +14,7 @@ class ServerDeclaration(Strict):
     """One server: a command that speaks on stdin and stdout, or a URL of streamable HTTP.
 
     `tools` are patterns of the names to offer, all by default. `effects` gives the effect of tools by name or pattern;
-    without an entry a tool reads if the server says so, otherwise it writes. `resources` says by name what a tool uses.
+    without an entry a tool writes, whatever the server says. `resources` says by name what a tool uses.
     In `env` and `headers` `$NAME` stands for a variable of the worker; of the rest of its environment the server gets
     only PATH, HOME and the like.
     """
@@ -24,7 +24,7 @@ class ServerDeclaration(Strict):
     args: tuple[str, ...] = ()
     env: dict[str, str] = Field(default_factory=dict)
     cwd: str | None = None
-    url: Annotated[str, Field(pattern=r"^https?://")] | None = None
+    url: Annotated[str, Field(pattern=r"^https?://"), AfterValidator(without_credentials)] | None = None
     headers: dict[str, str] = Field(default_factory=dict)
     tools: tuple[str, ...] = ("*",)
     effects: dict[str, Effect] = Field(default_factory=dict)
@@ -41,12 +41,11 @@ class ServerDeclaration(Strict):
         """Whether to offer the tool of that name."""
         return any(fnmatchcase(tool, pattern) for pattern in self.tools)
 
-    def effect_of(self, tool: str, *, reads: bool) -> Effect:
-        """Return the effect of a tool; `reads` is what the server says about it."""
+    def effect_of(self, tool: str) -> Effect | None:
+        """Return the effect of a tool, None if no entry gives it one."""
         if tool in self.effects:
             return self.effects[tool]
-        matching = (effect for pattern, effect in self.effects.items() if fnmatchcase(tool, pattern))
-        return next(matching, "read" if reads else "write")
+        return next((effect for pattern, effect in self.effects.items() if fnmatchcase(tool, pattern)), None)
 
 
 class Declarations(Strict):

@@ -20,9 +20,11 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, CallToolResult, Tool
 
+from activities.http.addresses import admit
 from activities.toolbox.configuration import Secrets
-from activities.toolbox.errors import LONGEST_MESSAGE, McpUnavailable
+from activities.toolbox.errors import LONGEST_MESSAGE, McpUnavailable, ToolError
 from activities.toolbox.mcp.configuration import ServerDeclaration
+from activities.toolbox.redaction import redact
 from workflows.plan.language.text import one_line
 
 START_SECONDS: Final = 60.0
@@ -60,7 +62,6 @@ class Session:
         """Raises ToolSetupError when a variable that the declaration names is not set."""
         self.name = name
         self.declared = declared
-        self.secrets = secrets
         self._env = secrets.filled(declared.env, f"mcpServers.{name}.env")
         self._headers = secrets.filled(declared.headers, f"mcpServers.{name}.headers")
         self._opening = asyncio.Lock()
@@ -141,7 +142,7 @@ class Session:
                 self._client = client  # even if the call was cancelled just now: the next one uses it
                 ready.set_result(client)
                 await closed.wait()
-        except (ExceptionGroup, MCPError, OSError, RuntimeError, ValueError) as error:
+        except (ExceptionGroup, MCPError, ToolError, OSError, RuntimeError, ValueError) as error:
             if not ready.done():
                 wrote = f"; it wrote: {self._last_line}" if self._last_line else ""
                 ready.set_exception(self._unavailable(f"it does not start: {_innermost(error)}{wrote}"))
@@ -159,6 +160,7 @@ class Session:
                 )
                 transport = stdio_client(command, errlog=stack.enter_context(self._stderr()))
             else:
+                await admit(declared.url or "", declared=True)  # its own client follows no redirect to another host
                 http = await stack.enter_async_context(create_mcp_http_client(self._headers))
                 transport = streamable_http_client(declared.url or "", http_client=http)
             yield await stack.enter_async_context(Client(transport, cache=None))
@@ -172,12 +174,11 @@ class Session:
     def _log_lines(self, read: int) -> None:
         with os.fdopen(read, errors="replace") as lines:
             while line := lines.readline(_LONGEST_LINE):
-                self._last_line = self.secrets.hidden(one_line(line, LONGEST_MESSAGE))
+                self._last_line = redact(one_line(line))[:LONGEST_MESSAGE]
                 log.info("%s: %s", self.name, self._last_line)
 
     def _unavailable(self, problem: str, after: float | None = None) -> McpUnavailable:
-        message = self.secrets.hidden(f"MCP server {self.name}: {problem}")
-        return McpUnavailable(message, retryable=True, retry_after=after)
+        return McpUnavailable(f"MCP server {self.name}: {problem}", retryable=True, retry_after=after)
 
 
 def _innermost(error: BaseException) -> str:

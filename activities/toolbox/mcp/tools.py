@@ -33,9 +33,13 @@ from activities.toolbox.errors import (
 )
 from activities.toolbox.mcp.configuration import Declarations
 from activities.toolbox.mcp.session import Session, SessionThread
+from activities.toolbox.redaction import mask
 from workflows.plan.language.text import one_line
 
 _MOST_CHARACTERS: Final = 1_000_000
+_MARKED: Final = (
+    'the server marks it as read-only; if you trust that, give it "effects": {{"{name}": "read"}} in SENNIT_MCP'
+)
 _ODD: Final = re.compile(r"[^A-Za-z0-9_]")
 
 
@@ -82,7 +86,8 @@ async def _list_tools(sessions: list[Session]) -> list[tuple[str, list[McpTool]]
 
 def _tool(session: Session, thread: SessionThread, declared: McpTool, version: str) -> Tool:
     server, hints = session.declared, declared.annotations
-    effect = server.effect_of(declared.name, reads=bool(hints and hints.read_only_hint))
+    given = server.effect_of(declared.name)
+    effect = given or "write"
     idempotent = bool(hints and hints.idempotent_hint)
     name = _ODD.sub("_", f"{session.name}_{declared.name}")
     if not NAME.match(name):
@@ -99,18 +104,19 @@ def _tool(session: Session, thread: SessionThread, declared: McpTool, version: s
             failure = _failure(str(error), 0, repeatable=repeatable)
         except (McpToolFailed, ToolResultError) as error:
             failure = error
-        raise type(failure)(session.secrets.hidden(f"{name}: {failure}"), retryable=failure.retryable)
+        raise type(failure)(f"{name}: {failure}", retryable=failure.retryable)
 
     return Tool(
         name=name,
-        description=one_line(declared.description or declared.title or declared.name, LONGEST_MESSAGE),
+        description=one_line(mask(declared.description or declared.title or declared.name), LONGEST_MESSAGE),
         effect=effect,
+        hint=_MARKED.format(name=declared.name) if given is None and hints and hints.read_only_hint else "",
         version=version,
         timeout=server.timeout + 5,
         resource=server.resources.get(declared.name),
         idempotent=idempotent,
-        schema=declared.input_schema,
-        output_schema=declared.output_schema or TypeAdapter(McpText).json_schema(mode="serialization"),
+        schema=mask(declared.input_schema),
+        output_schema=mask(declared.output_schema) or TypeAdapter(McpText).json_schema(mode="serialization"),
         function=call,
     )
 

@@ -73,6 +73,7 @@ def test_a_provider_may_have_a_rate() -> None:
         ({"OPENAI_BASE_URL": "localhost:8000"}, "OPENAI_BASE_URL="),
         ({"OPENAI_BASE_URL": "http://"}, "OPENAI_BASE_URL="),
         ({"OPENAI_BASE_URL": "http://[::1"}, "OPENAI_BASE_URL: is no URL"),
+        ({"OPENAI_BASE_URL": f"http://me:{KEY}@h/v1"}, "OPENAI_BASE_URL: the URL has a user name or password in it"),
         ({"OPENAI_BASE_URL": "http://h:99999/v1"}, "OPENAI_BASE_URL: is no URL"),
         ({"ANTHROPIC_API_KEY": f"{KEY}\nX: y"}, "ANTHROPIC_API_KEY: has a space or another character"),
     ],

@@ -96,8 +96,8 @@ def test_an_error_inside_a_stream_has_the_same_types(data: dict[str, object], ki
 
 
 def test_a_key_is_never_quoted() -> None:
-    server = Server("openai", "http://ada:hush-hush@models.test/v1", KEY)
-    message = f"Incorrect key {KEY}, sk-proj-ab12****9xyz or Bearer {KEY} at ada:hush-hush@models.test"
+    server = Server("openai", "http://models.test/v1", KEY)
+    message = f"Incorrect key {KEY}, sk-proj-ab12****9xyz or Bearer {KEY} at http://ada:hush-hush@models.test"
     error = error_of(server, "openai:m", 400, {}, json.dumps({"error": {"message": message}}))
     for secret in (KEY, "ab12", "9xyz", "hush-hush"):
         assert secret not in str(error)

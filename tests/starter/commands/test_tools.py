@@ -13,4 +13,5 @@ def test_each_tool_has_its_arguments_effect_and_what_it_does() -> None:
     assert lines[0] == "search(query, k?)  read"
     assert lines[1].startswith("    Finds passages.")
     assert cell_len(lines[1]) <= 80
+    assert tools_text(Catalogue(tools=[{**tool, "hint": "a \x1b[31mhint"}]), 80).splitlines()[2:] == ["    a hint"]
     assert len(tools_text(Catalogue(tools=[tool]), None).splitlines()[1]) == 4 + 16 * 20 - 1

@@ -122,7 +122,7 @@ async def test_a_body_is_bounded_and_hides_what_it_repeats(web: Web, tmp_path: P
     body = json.dumps({"you sent": SECRET, "more": "x" * 500}).encode()
     tool = declared(tmp_path, web.page("/", body, "application/json"), headers={"X-Key": "$API_TOKEN"})
     assert (await tool.call({}, context))["data"]["you sent"] == "[redacted]"
-    short = declared(tmp_path, web.url("/"), max_bytes=100)
+    short = declared(tmp_path, web.page("/long", b"x" * 500, "application/json"), max_bytes=100)
     answer = await short.call({}, context)
     assert (len(answer["data"]), answer["truncated"]) == (100, True)
 

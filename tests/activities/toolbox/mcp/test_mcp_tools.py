@@ -27,6 +27,7 @@ from activities.toolbox.mcp.tools import mcp_tools
 
 SERVER = str(Path(__file__).parents[3] / "doubles" / "mcp_server.py")
 SECRET = "s3cret-9c1"
+EFFECTS = {"note*": "write", "*": "read"}
 Offer = Callable[..., dict[str, Tool]]
 
 
@@ -37,7 +38,7 @@ def offered(folder: Path, env: dict[str, str] | None = None, **servers: Any) -> 
 
 
 def stdio(folder: Path, **more: Any) -> dict[str, Any]:
-    return {"command": sys.executable, "args": [SERVER, str(folder)], **more}
+    return {"command": sys.executable, "args": [SERVER, str(folder)], "effects": EFFECTS, **more}
 
 
 def listening(folder: Path, port: int) -> subprocess.Popen[bytes]:
@@ -61,7 +62,7 @@ def tools(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     process = listening(folder, port)
-    yield offered(folder, my={"url": f"http://127.0.0.1:{port}/mcp"})
+    yield offered(folder, my={"url": f"http://127.0.0.1:{port}/mcp", "effects": EFFECTS})
     process.kill()
     process.wait()
 
@@ -74,6 +75,13 @@ def test_every_tool_is_offered_with_schema_effect_and_version(tools: dict[str, T
     assert (described["my_add"]["effect"], described["my_note"]["effect"]) == ("read", "write")
     assert {each["version"] for each in described.values()} == {"7"}
     assert "my_get_variable" in described
+
+
+def test_what_a_server_calls_read_only_is_a_write_until_the_operator_believes_it(tmp_path: Path) -> None:
+    described = {name: each.describe() for name, each in offered(tmp_path, my=stdio(tmp_path, effects={})).items()}
+    assert {each["effect"] for each in described.values()} == {"write"}
+    assert 'give it "effects": {"get-variable": "read"} in SENNIT_MCP' in described["my_get_variable"]["hint"]
+    assert "hint" not in described["my_note"]
 
 
 async def test_results_are_structured_or_text(tools: dict[str, Tool], context: ToolContext) -> None:
@@ -100,6 +108,8 @@ async def test_a_cancellation_reaches_the_server(tmp_path: Path, context: ToolCo
     tools = offered(tmp_path, my=stdio(tmp_path))
     call = asyncio.create_task(tools["my_wait"].call({}, context))
     await seen(tmp_path / "begun")
+    while not reports:
+        await asyncio.sleep(0.02)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
@@ -168,7 +178,7 @@ async def test_an_http_server_that_was_restarted_is_found_again(tmp_path: Path, 
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     server = listening(tmp_path, port)
-    tools = offered(tmp_path, my={"url": f"http://127.0.0.1:{port}/mcp"})
+    tools = offered(tmp_path, my={"url": f"http://127.0.0.1:{port}/mcp", "effects": EFFECTS})
     assert await tools["my_add"].call({"a": 1, "b": 1}, context) == {"total": 2}
     server.kill()
     server.wait()
@@ -184,14 +194,23 @@ async def test_a_server_sees_what_it_is_given_and_nothing_else(
     tmp_path: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
-    declared = stdio(tmp_path, env={"TOKEN": "Bearer $A_TOKEN", "PLAIN": "a$$b"}, tools=["get-*", "add"])
-    tools = offered(tmp_path, {"A_TOKEN": SECRET}, my=declared)
+    declared = stdio(tmp_path, env={"NAMED": "Bearer $SHORT", "PLAIN": "a$$b"}, tools=["get-*", "add"])
+    tools = offered(tmp_path, {"SHORT": "tok-1"}, my=declared)
     assert sorted(tools) == ["my_add", "my_get_variable"]
     seen = [
         (await tools["my_get_variable"].call({"name": name}, context))["text"]
-        for name in ("TOKEN", "PLAIN", "OPENAI_API_KEY")
+        for name in ("NAMED", "PLAIN", "OPENAI_API_KEY")
     ]
-    assert seen == [f"Bearer {SECRET}", "a$b", ""]
+    assert seen == ["Bearer tok-1", "a$b", ""]
+
+
+@pytest.mark.parametrize("form", ["plain", "base64", "urlsafe", "percent", "html", "json"])
+async def test_no_result_holds_a_secret_of_the_server(form: str, tmp_path: Path, context: ToolContext) -> None:
+    declared = stdio(tmp_path, env={"NAMED": "$A_TOKEN", "TOKEN": "written/in+the&file"}, tools=["get-*"])
+    tools = offered(tmp_path, {"A_TOKEN": "from&the/worker+1"}, my=declared)
+    for name in ("NAMED", "TOKEN"):
+        given = await tools["my_get_variable"].call({"name": name, "form": form}, context)
+        assert given["text"].strip('"') in ("[redacted]", "Basic bWU6[redacted]")
 
 
 def test_a_server_ends_with_its_worker(tmp_path: Path) -> None:
@@ -223,6 +242,11 @@ def test_a_server_ends_with_its_worker(tmp_path: Path) -> None:
             r"the variable NOT_SET is not set on this worker; it is needed at mcpServers.my.env.T",
         ),
         ({"my": {"url": "http://127.0.0.1:9/mcp"}}, "MCP server my: it does not start: "),
+        ({"my": {"url": "http://169.254.42.42/mcp"}}, "it does not start: 169.254.42.42 is a cloud's metadata service"),
+        (
+            {"my": {"url": "http://a:b@c/mcp"}},
+            "mcpServers.my.url: the URL has a user name or password in it; leave them",
+        ),
     ],
 )
 def test_what_cannot_be_offered_is_named(tmp_path: Path, servers: dict[str, Any], message: str) -> None:
@@ -254,7 +278,7 @@ async def test_servers_from_npm(tmp_path: Path, context: ToolContext) -> None:
         pytest.skip(f"npx cannot fetch them here: {problem}")
     read = await tools["fs_read_text_file"].call({"path": str(tmp_path / "a.txt")}, context)
     assert read["content"] == "one\n"
-    assert (tools["fs_read_text_file"].effect, tools["fs_write_file"].effect) == ("read", "write")
+    assert (tools["fs_read_text_file"].hint != "", tools["fs_write_file"].hint) == (True, "")
     with pytest.raises(McpToolFailed, match="outside allowed directories"):
         await tools["fs_read_text_file"].call({"path": "/etc/passwd"}, context)
     assert (await tools["every_echo"].call({"message": "hello"}, context))["text"] == "Echo: hello"

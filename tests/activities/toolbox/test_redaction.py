@@ -1,11 +1,17 @@
 """Secrets never reach the log, however they are spelled there."""
 
+import html
 import json
+import re
+from base64 import b64encode, urlsafe_b64encode
+from urllib.parse import quote, quote_plus
 
 import pytest
 
 from activities.nodes.error_mapping import failure
-from activities.storage.redaction import MASK, Redactor
+from activities.providers import ProviderError
+from activities.toolbox import ToolError
+from activities.toolbox.redaction import MASK, Redactor, mask, remember
 
 SECRET = 'sk-"quoted"\\and-long'
 
@@ -29,6 +35,52 @@ def test_a_secret_is_found_however_it_is_quoted(spelling: str) -> None:
     assert "and-long" not in cleaned
     assert cleaned.startswith("before ")
     assert cleaned.endswith(" after")
+
+
+ODD = 'p@ss w/rd+"<é>\\-9'
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        ODD,
+        quote(ODD),
+        quote(ODD, safe="").lower(),
+        quote_plus(ODD),
+        quote(quote(ODD)),
+        html.escape(ODD),
+        html.escape(html.escape(ODD), quote=False),
+        json.dumps(html.escape(ODD)),
+        ODD.encode("ascii", "xmlcharrefreplace").decode(),
+        b64encode(ODD.encode()).decode(),
+        urlsafe_b64encode(f"a{ODD}".encode()).decode(),
+        b64encode(f"me:{ODD}\n".encode()).decode(),
+        quote(b64encode(f"you:{ODD}".encode()).decode(), safe=""),
+    ],
+)
+def test_a_secret_is_found_however_a_library_encodes_it(spelling: str) -> None:
+    cleaned = Redactor({"X_TOKEN": ODD}).clean(f"before {spelling} after")
+    assert re.fullmatch(r'before ["\w/+]{0,6}\[redacted\]["\w/+=%]{0,4} after', cleaned)
+
+
+def test_data_is_masked_at_any_depth_and_only_where_it_holds_a_secret() -> None:
+    remember("t0ld-to-it")
+    data = {"a": ["x t0ld-to-it", 7, None, {"t0ld-to-it": True}], "b": "Authorization: Bearer of-a-document"}
+    assert mask(data) == {"a": [f"x {MASK}", 7, None, {MASK: True}], "b": data["b"]}
+    assert mask(data, "nothing of it") is data
+
+
+def test_a_message_is_cut_only_after_its_secrets_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", SECRET)
+    for error in (ToolError("x" * 490 + SECRET), ProviderError("x" * 490 + SECRET)):
+        assert SECRET[:4] not in str(error)
+
+
+@pytest.mark.parametrize("spelling", ["\\\\", "%25", "&amp;", "sk-", "authorization: ", "A"])
+def test_a_long_text_is_searched_in_linear_time(spelling: str) -> None:
+    """Steps cannot be counted: what is quadratic here takes minutes, and the suite's time limit ends it."""
+    redactor = Redactor({"A_TOKEN": '\\"/&%+ab\\"cd', "B_TOKEN": "&%&%abcd"})
+    assert redactor.clean(spelling * 100_000 + "abcd")
 
 
 def test_a_secret_that_contains_another_is_masked_whole() -> None:

@@ -1,0 +1,165 @@
+"""Keeps credentials out of what a worker says and stores: its log, errors, and what tools and models give back.
+
+One redactor knows the secrets of this process: the values of variables that are named like keys, the passwords of
+those that are URLs, and what `remember` was told.
+"""
+
+import os
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from html.entities import codepoint2name
+from typing import Any, Final
+
+MASK: Final = "[redacted]"
+
+_SECRET_NAME = re.compile(
+    r"(?:^|[_-])(?:API[_-]?KEY|TOKEN|SECRET|SECRET_KEY|ACCESS_KEY|PRIVATE_KEY|AUTHORIZATION|COOKIE)$|PASSWORD|PASSWD",
+    re.IGNORECASE,
+)
+_LEAST = 6  # shorter values are words like "true" or "test", and masking those would spoil every line
+_LEAST_WORD = 8  # of letters alone, because people give local servers keys like "ollama"
+_LEAST_PIECE = 3
+_COLOUR = r"(?:\x1b\[[0-9;]*m)*"
+_HEADER = re.compile(
+    r"(?P<name>authorization|(?<!(?-i:[A-Z0-9])_)api[-_]key)"  # behind OPENAI_API_KEY may stand what is wrong with it
+    rf"(?P<between>{_COLOUR}[\\\"'\s]*{_COLOUR}[:=,]\s*{_COLOUR}(?:b(?=[\\\"']))?[\\\"']*{_COLOUR})"
+    r"(?P<scheme>(?:bearer|basic|digest|token)\s+)?"
+    r"[^\s\\\"',;)\]}\x1b]+",
+    re.IGNORECASE,
+)
+_BEARER = re.compile(r"(?P<scheme>\bbearer\s+)[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE)
+_KEY = re.compile(r"\b(?:sk|pk)-(?=[\w*.-]{0,99}[\d*])[\w*.-]{8,}")  # as model servers quote them
+_URL = re.compile(
+    r"(?P<before>\b[a-z][a-z0-9+.-]{0,30}://[^\s/:@?#]{0,200}:)(?P<password>[^\s/@]{1,500})(?=@)", re.IGNORECASE
+)
+_ESCAPES = {"\n": "n", "\r": "r", "\t": "t"}
+_PIECE = re.compile(r"[A-Za-z0-9]+")
+
+_told: dict[str, None] = {}
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a variable or header of that name holds a secret."""
+    return bool(_SECRET_NAME.search(name))
+
+
+def remember(secret: str) -> None:
+    """Mask this value from now on, wherever it comes back."""
+    _told[secret.strip()] = None
+
+
+def redact(text: str, env: Mapping[str, str] = os.environ) -> str:
+    """Return a message without the secrets of this process, and without what looks like a credential."""
+    return _redactor(tuple(env.items()), tuple(_told)).clean(text)
+
+
+def mask(value: Any, written: str | None = None) -> Any:
+    """Return a JSON value, which is data, without the secrets of this process; nothing else in it changes.
+
+    `written` is the value as JSON, if the caller has it: a large value without a secret is not walked then.
+    """
+    redactor = _redactor(tuple(os.environ.items()), tuple(_told))
+    return value if written is not None and not redactor.may_hold(written) else redactor.mask(value)
+
+
+@lru_cache(maxsize=4)
+def _redactor(env: tuple[tuple[str, str], ...], told: tuple[str, ...]) -> "Redactor":
+    return Redactor(dict(env), told)
+
+
+class Redactor:
+    """Masks the secrets of `env` and those that were `told`.
+
+    A secret is found as it is and as libraries write it: quoted by JSON or Python, percent-encoded, escaped for HTML,
+    in base64, also inside a longer text that was encoded. Values under 6 characters are left alone, and words under 8.
+    """
+
+    __slots__ = ("_pieces", "_values")
+
+    def __init__(self, env: Mapping[str, str], told: Iterable[str] = ()) -> None:
+        secrets = {secret for secret in (*_secrets_of(env), *told) if _is_long(secret)}
+        longest_first = sorted(secrets, key=lambda secret: (-len(secret), secret))
+        encoded = [core for secret in longest_first for core in _base64_cores(secret)]
+        forms = [*map(_any_spelling, longest_first), *map(_any_alphabet, encoded)]
+        self._values = re.compile("|".join(forms)) if forms else None
+        pieces = {max(_PIECE.findall(text), key=len, default="") for text in (*longest_first, *encoded)}
+        self._pieces = () if any(len(piece) < _LEAST_PIECE for piece in pieces) else tuple(sorted(pieces))
+
+    def clean(self, text: str) -> str:
+        """Return a message with every secret, and all that looks like a credential, replaced by a mask."""
+        text = _URL.sub(rf"\g<before>{MASK}", self._without_values(text))
+        text = _HEADER.sub(rf"\g<name>\g<between>{MASK}", text)
+        return _KEY.sub(MASK, _BEARER.sub(rf"\g<scheme>{MASK}", text))
+
+    def mask(self, value: Any) -> Any:
+        """Return a JSON value with every secret in its texts replaced by a mask."""
+        if isinstance(value, str):
+            return self._without_values(value)
+        if isinstance(value, list | tuple):
+            return type(value)(self.mask(item) for item in value)
+        if isinstance(value, dict):
+            return {self.mask(key): self.mask(item) for key, item in value.items()}
+        return value
+
+    def _without_values(self, text: str) -> str:
+        if self._values is None or not self.may_hold(text):
+            return text
+        return self._values.sub(MASK, text)
+
+    def may_hold(self, text: str) -> bool:
+        """Look for a part of each secret that no spelling changes: ten times as fast as looking for the spellings."""
+        return not self._pieces or any(piece in text for piece in self._pieces)
+
+
+def _secrets_of(env: Mapping[str, str]) -> Iterator[str]:
+    for name, value in env.items():
+        if is_secret_name(name):
+            yield value.strip()
+        for url in _URL.finditer(value):
+            yield url["password"]
+
+
+def _is_long(secret: str) -> bool:
+    return len(secret) >= (_LEAST_WORD if secret.isalpha() else _LEAST)
+
+
+def _any_spelling(secret: str) -> str:
+    return "".join(map(_spellings, secret))
+
+
+@lru_cache(maxsize=256)
+def _spellings(letter: str) -> str:
+    """Return a pattern for one character however it may be written; ASCII letters and digits are never escaped.
+
+    Every repetition has a bound, so that no text is slow to search.
+    """
+    if letter.isascii() and letter.isalnum():
+        return letter
+    code = ord(letter)
+    name = codepoint2name.get(code, "apos" if letter == "'" else "")
+    entity = rf"&(?:amp;){{0,3}}(?:#0{{0,4}}{code}|#x0{{0,4}}{code:x}{f'|{name}' if name else ''});"
+    units = re.findall("....", letter.encode("utf-16-be").hex())
+    percent = "".join(rf"%(?:25){{0,3}}{byte:02x}" for byte in letter.encode("utf-8", "replace"))
+    forms = [rf"\\{{0,7}}{re.escape(letter)}", percent, entity, "".join(rf"\\{{1,8}}u{unit}" for unit in units)]
+    forms += [rf"\\{{1,8}}x{code:02x}"] if code < 256 else []
+    forms += [rf"\\{{1,8}}{_ESCAPES[letter]}"] if letter in _ESCAPES else []
+    forms += [r"\+"] if letter == " " else []
+    return f"(?i:{'|'.join(forms)})"
+
+
+def _base64_cores(secret: str) -> Iterator[str]:
+    """Yield what any base64 of a text that holds the secret has in it: one of three, by where in the text it stands."""
+    body = secret.encode("utf-8", "replace")
+    for before in range(3):
+        end = 8 * (before + len(body))
+        code = b64encode(b"\0" * before + body + b"\0\0").decode()
+        yield code[-(-8 * before // 6) : end // 6] + ("." if end % 6 else "")
+
+
+def _any_alphabet(core: str) -> str:
+    """Return a pattern for base64 in the usual and the URL-safe alphabet, also percent-encoded; a final `.` stands for
+    a character that holds only the last bits."""
+    other = {"+": r"(?:[+-]|%2[bB])", "/": r"(?:\\{0,7}/|_|%2[fF])", ".": r"(?:[A-Za-z0-9+/_-]|%2[bBfF])?"}
+    return "".join(other.get(letter, letter) for letter in core) + "(?:=|%3[dD]){0,2}"
