@@ -28,7 +28,7 @@ async def run(_: argparse.Namespace, terminal: Terminal) -> Exit:
 
 
 def tools_text(catalogue: Catalogue, width: int | None) -> str:
-    """Return the lines of the tools: name, arguments (required ones first) and effect, what it does, and a hint if there is one."""
+    """Return a few lines a tool: name, arguments (required ones first), effect, what it does, and any hint."""
     lines = []
     for tool in catalogue.tools:
         schema = tool.get("schema") or {}

@@ -11,7 +11,7 @@ from starter.terminal.console import Terminal
 
 def add_arguments(parser: Parser) -> None:
     parser.describe("ROLE", "sennit worker tools\nsennit worker all --address temporal.example.com:7233")
-    parser.add_argument("role", metavar="ROLE", help="what it serves; `python -m workers` lists the roles")
+    parser.add_argument("role", metavar="ROLE", help="what it serves: workflow, llm, tools, sandbox, all")
 
 
 async def run(args: argparse.Namespace, _: Terminal) -> Exit:
@@ -19,4 +19,5 @@ async def run(args: argparse.Namespace, _: Terminal) -> Exit:
     for flag, variable in (("address", "TEMPORAL_ADDRESS"), ("namespace", "TEMPORAL_NAMESPACE")):
         if getattr(args, flag):
             os.environ[variable] = getattr(args, flag)
-    os.execv(sys.executable, [sys.executable, "-m", "workers", args.role])  # noqa: S606  # a program of our own
+    command = [sys.executable, "-P", "-m", "workers", args.role]  # -P: the current folder has no modules of ours
+    os.execv(sys.executable, command)  # noqa: S606  # a program of our own

@@ -73,7 +73,7 @@ def worker_environment(state: StateDir, address: str, health_port: int, environ:
         "SENNIT_INDEX": str(state.index),
         "SENNIT_DOCS_ANY": "1",
         "SENNIT_DRAIN": f"{DRAIN:g}",
-        "SENNIT_HEALTH_PORT": str(health_port),
+        "SENNIT_HEALTH_PORT": f"{HOST}:{health_port}",
     }
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from starter.client.errors import Refused
 from workflows.plan.language.text import clean, one_line
 
-COMMAND = (sys.executable, "-m", "workers", "catalogue")
+COMMAND = (sys.executable, "-P", "-m", "workers", "catalogue")
 PATIENCE = 60.0
 
 

@@ -24,7 +24,7 @@ class Ready(http.server.BaseHTTPRequestHandler):
 starts = pathlib.Path(os.environ["SENNIT_ARTIFACTS"]).parent / "starts"
 with starts.open("a") as file:
     file.write(json.dumps({"pid": os.getpid(), "environ": dict(os.environ)}) + "\\n")
-http.server.HTTPServer(("127.0.0.1", int(os.environ["SENNIT_HEALTH_PORT"])), Ready).serve_forever()
+http.server.HTTPServer(("127.0.0.1", int(os.environ["SENNIT_HEALTH_PORT"].rpartition(":")[2])), Ready).serve_forever()
 """
 
 
