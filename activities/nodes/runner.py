@@ -16,6 +16,7 @@ from activities.nodes.context import NodeContext, NodeOutput
 from activities.nodes.documents import DocumentRule
 from activities.nodes.effect_ledger import EffectLedger, Write
 from activities.nodes.error_mapping import NodeTimeout, SubAgentFailed
+from activities.nodes.questions import question_of
 from activities.nodes.replies import keep, preview_of
 from activities.prompts.outputs import bind_goal, refers_to_goal
 from activities.storage.artifacts import ArtifactStore, encode
@@ -60,9 +61,12 @@ class NodeRunner:
 
         An output is stored before its marker is set, and the marker before the reply is sent: a successor of a
         killed worker finds the marker and calls nothing again. A call cut off before its marker runs again.
-        Raises whatever went wrong; `activities.nodes.error_mapping` says what it means.
+        A call that `asks` only returns the node's question. Raises whatever went wrong; what that means is said in
+        `activities.nodes.error_mapping`.
         """
         context = await self._context(call, path, refs, run_prefix, attempts)
+        if call.asks:
+            return NodeReply(question=await question_of(context, self.store))
         work = context.work
         tool = self.registry.get(work.tool) if isinstance(work, ToolCall) else None
         if isinstance(work, ToolCall) and tool is not None and tool.effect == "write":

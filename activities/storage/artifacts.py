@@ -33,6 +33,10 @@ class ArtifactStore(Protocol):
         """Return the body. Raises BodyMissing or StoreUnavailable."""
         ...
 
+    def place(self, run_prefix: str, digest: str) -> str:
+        """Return where people find the body, as one line."""
+        ...
+
     async def mark(self, run_prefix: str, key: str, body: bytes) -> bytes:
         """Set a marker unless it is set, and return what it holds: the first writer wins. Raises StoreUnavailable."""
         ...

@@ -47,6 +47,9 @@ class DirectoryStore:
     async def has(self, run_prefix: str, digest: str) -> bool:
         return await self._run(0, (self._root / run_prefix / digest).is_file)
 
+    def place(self, run_prefix: str, digest: str) -> str:
+        return str(self._root / run_prefix / digest)
+
     async def mark(self, run_prefix: str, key: str, body: bytes) -> bytes:
         return await self._run(len(body), self._link, self._root / run_prefix / "done" / key, body)
 

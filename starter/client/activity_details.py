@@ -27,8 +27,9 @@ EVENTS = 20
 """How far back in a history the reason of a failed task is looked for."""
 USUAL_START = 2.0
 """Seconds within which a worker should have taken a task."""
-_SUFFIX: Final = re.compile(r"(?:~(?P<generation>\d+))?(?:@(?P<epoch>\d+))?\Z")
-"""What follows the node in an activity's id: `n1`, `n1~2` in its second generation, `n1~2@3` in the third plan."""
+_SUFFIX: Final = re.compile(r"(?:~(?P<generation>\d+))?(?:\.question)?(?:@(?P<epoch>\d+))?\Z")
+"""What follows the node in an activity's id: `n1`, `n1~2` in its second generation, `n1~2@3` in the third plan.
+`n1.question` puts together what it asks a person."""
 
 
 async def activity_details(client: Client, view: RunView) -> RunView:

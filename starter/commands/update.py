@@ -56,7 +56,7 @@ def _list_of_updates() -> str:
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Send one update and write what the run says about it. The fields are checked before connecting."""
-    fields = read_fields(args.name, args.fields) if args.command == "update" else _fields_of(args)
+    fields = fields_of(args)
     checked_update(args.name, fields)
     sennit = await connect(args, terminal)
     found, _ = await sennit.look_up(args.run)
@@ -70,8 +70,10 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     return Exit.ANSWER
 
 
-def _fields_of(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the fields of a short form."""
+def fields_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the update's fields; raises Refused."""
+    if args.command == "update":
+        return read_fields(args.name, args.fields)
     fields = {name: getattr(args, name, None) for name in ("node", "reason", "repeat_effect")}
     given = {name: value for name, value in fields.items() if value}
     return {**given, "value": value_of(args.value)} if args.command == "answer" else given

@@ -31,7 +31,7 @@ class Screen(Protocol):
 
     def notice(self, text: str) -> None: ...
 
-    def paused(self) -> AbstractContextManager[None]: ...
+    def paused(self, item: BlockedOn) -> AbstractContextManager[None]: ...
 
     def finished(self, report: RunReport) -> None: ...
 
@@ -136,7 +136,7 @@ class Follower:
 
     async def _ask_about(self, ask: Ask, item: BlockedOn) -> bool:
         """Ask until an update is applied; False if the person leaves the question open."""
-        with self._screen.paused():
+        with self._screen.paused(item):
             while True:
                 line = await ask(question(item))
                 if line is None:

@@ -95,8 +95,9 @@ class Lines:
         self._terminal.notice(text)
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Hold lines back while a question is asked."""
+    def paused(self, item: BlockedOn) -> Iterator[None]:
+        """Hold lines back while a question is asked. What it is about has been written."""
+        del item
         self._held = []
         try:
             yield

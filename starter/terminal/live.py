@@ -25,6 +25,7 @@ from starter.terminal.render import (
     fit_label,
     id_width,
     label,
+    shown_lines,
     usage_text,
 )
 from workflows.messages.result import RunReport
@@ -37,6 +38,7 @@ _RUN_STYLES = {"done": "bold green", "failed": "bold red", "cancelled": "bold re
 )
 _OTHER_LINES = 4  # lines of the screen that are neither nodes nor what the run waits for
 _QUESTIONS = 5
+_SHOWN_LINES = 5
 _BAR = 24
 
 
@@ -80,10 +82,12 @@ class LiveTable:
         self._terminal.notice(text)
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def paused(self, item: BlockedOn) -> Iterator[None]:
         """Leave the table as it is while a question is asked below it; the next view begins a new one."""
         self._paused = True
         self._stop()
+        if len(shown := shown_lines(item)) > _SHOWN_LINES:  # the table has only their beginning
+            self._terminal.notice("\n".join(shown))
         try:
             yield
         finally:
@@ -127,8 +131,11 @@ class LiveTable:
     def _waiting_lines(self, view: RunView, width: int) -> Iterator[tuple[str, str]]:
         """Yield what the run waits for; a command is never cut, so that it can be copied."""
         for item in view.blocked[:_QUESTIONS]:
-            question, command = blocked_lines(item, self._terminal.flags)
+            question, *shown, command = blocked_lines(item, self._terminal.flags)
             yield fit(question, width), "yellow"
+            cut = [f"  | … {len(shown) - _SHOWN_LINES + 1} more lines"] if len(shown) > _SHOWN_LINES else []
+            for line in [*shown[: _SHOWN_LINES - len(cut)], *cut]:
+                yield fit(line, width), ""
             yield command, "bold"
         if len(view.blocked) > _QUESTIONS:
             yield f"and {len(view.blocked) - _QUESTIONS} more", "yellow"

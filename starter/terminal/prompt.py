@@ -33,7 +33,8 @@ def question(item: BlockedOn) -> str:
     if item.update == "raise_budget":
         limits = ", ".join(f"{name} {limit}" for name, limit in item.example.items())
         return f"raise the budget ({limits})? [y]es, [f]inish with what there is: "
-    return f"{node}: [r]etry, [s]kip, [f]inish with what there is: "
+    again = "[r]etry (it may write again)" if "repeat_effect" in item.example else "[r]etry"
+    return f"{node}: {again}, [s]kip, [f]inish with what there is: "
 
 
 def decision(item: BlockedOn, line: str) -> tuple[str, dict[str, Any]]:
@@ -54,6 +55,8 @@ def decision(item: BlockedOn, line: str) -> tuple[str, dict[str, Any]]:
         return update, {}
     if update == "raise_budget":
         return update, dict(item.example)
+    if update == "retry_node":
+        return update, {**item.example, "node": item.node}
     return update, {"node": item.node, **({"reason": reason.strip()} if update == "reject" and reason.strip() else {})}
 
 

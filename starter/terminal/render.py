@@ -83,10 +83,15 @@ def id_width(nodes: Iterable[NodeLine]) -> int:
 
 
 def blocked_lines(item: BlockedOn, flags: str = "") -> list[str]:
-    """Return what a run waits for and the command that answers it."""
+    """Return what a run waits for, the values that it shows, and the command that answers it."""
     why, question = one_line(item.why), one_line(item.question)
     parts = [one_line(item.node), why if why != question else "", question]
-    return [": ".join(filter(None, parts)), f"    {one_line(item.command)}{flags}"]
+    return [": ".join(filter(None, parts)), *shown_lines(item), f"    {one_line(item.command)}{flags}"]
+
+
+def shown_lines(item: BlockedOn) -> list[str]:
+    """Return the values that a person decides about, each line behind a mark, so that none passes for ours."""
+    return [f"  | {line}".rstrip() for line in clean(item.shown).splitlines()]
 
 
 def answer_text(report: RunReport, width: int | None = None) -> str:

@@ -35,6 +35,7 @@ class _Files(SimpleHTTPRequestHandler):
 def example_user(address: str, place: Path) -> Iterator[ExampleUser]:
     """A user of the Temporal server at `address`, whose operator allows the local web server."""
     with _web() as site:
+        (place / "public").mkdir()
         processes = WorkerProcesses(
             address,
             place / "workers",
@@ -42,6 +43,7 @@ def example_user(address: str, place: Path) -> Iterator[ExampleUser]:
             SENNIT_TOOLS_PATH=str(EXAMPLES / "tools"),
             SENNIT_DOCS=str(EXAMPLES / "corpus"),
             SENNIT_HTTP_ALLOW=site,
+            SENNIT_WRITE_ROOT=str(place / "public"),
             SENNIT_MODEL="offline",
         )
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("SENNIT_", "TEMPORAL_"))}

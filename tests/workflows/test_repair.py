@@ -93,6 +93,28 @@ async def test_a_write_that_succeeded_is_repeated_only_on_request(start: Start, 
     assert [key for key in keys if key.startswith(f"{run}/")] == [f"{run}/w/1", f"{run}/w/2"]
 
 
+async def test_a_gate_asks_with_the_outputs_that_its_question_refers_to(start: Start) -> None:
+    nodes = [
+        call("draft", args={"value": "First line.\nSecond $${x} line."}),
+        call("long", args={"value": "b" * 5_000}),
+        {"id": "g", "kind": "gate", "question": "$input.what ${draft.value} for $$5?"},
+        {"id": "h", "kind": "gate", "question": "Publish?\n\n${long.value}"},
+    ]
+    plan = {"nodes": nodes, "inputs": {"what": {"default": "Publish"}}, "answer": ["$g", "$h"]}
+    handle = await start(plan=plan)
+    view = await until(handle, lambda view: len(view["blocked"]) == 2)
+    asked = {item["node"]: item for item in view["blocked"]}
+    assert (asked["g"]["question"], asked["g"]["shown"]) == ("Publish First line.", "Second ${x} line. for $5?")
+    text, note = asked["h"]["shown"].rsplit("\n", 1)
+    before, _, whole = note.partition("; the whole: ")
+    assert (set(text), before) == ({"b"}, "… the first 4,000 of 5,010 characters")
+    assert Path(whole).read_text() == f"Publish?\n\n{'b' * 5_000}"
+    assert {line["id"]: line["needs"] for line in view["nodes"]}["g"] == ["draft"]
+    for name in ("g", "h"):
+        await insist(handle, "answer", {"node": name, "value": name})
+    assert (await handle.result())["answer"] == ["g", "h"]
+
+
 async def until_ended(handle: Handle) -> dict[str, Any]:
     """Finish the run if giving up a node has left it blocked; return its report."""
     view = await until(handle, lambda view: view["phase"] == "ended" or blocked(view))

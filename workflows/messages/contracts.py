@@ -153,7 +153,8 @@ class NodeCall(Message):
     `items` are a map's item outputs in order. `answer` is a person's answer to a gate. A model whose output is the
     run's answer may ask for more nodes `replans` more times; `objections` say what was wrong with its last request.
     `left` is what the run's budget has left for a model call with all its attempts: `tokens`, and `cost` in millionths
-    of a dollar. `epoch` is 2 after a whole plan has replaced the streamed beginning.
+    of a dollar. `epoch` is 2 after a whole plan has replaced the streamed beginning. With `asks` the node only puts
+    together what it asks a person.
     """
 
     run: str
@@ -167,6 +168,7 @@ class NodeCall(Message):
     objections: tuple[str, ...] = ()
     left: dict[str, int] = Field(default_factory=dict)
     epoch: int = 1
+    asks: bool = False
 
 
 class NodeError(Message):
@@ -177,11 +179,17 @@ class NodeError(Message):
     again: bool = False
 
 
+class NodeQuestion(Message):
+    """What a node asks a person, with every value in place."""
+
+    text: str
+
+
 class NodeReply(Message):
     """A node's outcome: the digest of its stored output with size, facts and a preview, or an error.
 
     `value` is the output itself if it is small and part of the run's answer. With `more` the output is not an answer
-    but a request for more nodes.
+    but a request for more nodes. With a `question` the node has done nothing yet.
     """
 
     ref: Digest | None = None
@@ -194,6 +202,7 @@ class NodeReply(Message):
     more: Literal["", "replan", "calls"] = ""
     attempt: int = 1
     usage: Usage = NO_USAGE
+    question: NodeQuestion | None = None
     error: NodeError | None = None
 
 

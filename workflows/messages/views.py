@@ -21,12 +21,15 @@ class NodeView(NodeLine):
 class BlockedOn(Message):
     """What a person must decide: the node, why, and the update to send, with an example of its input.
 
+    `question` is one line; `shown` is what stands below it: the rest of a long question.
+
     If a sub-agent asks, `node` is its path from the run that shows it (`sub.n1`), and the update goes to `run`.
     """
 
     node: str
     why: str
     question: str = ""
+    shown: str = ""
     update: str
     example: dict[str, JsonValue]
     command: str

@@ -79,7 +79,7 @@ class Dispatcher:
         self._subagent_status = subagents
         self._flights: dict[tuple[int, int], InFlight] = {}
         self._ended: deque[InFlight] = deque()
-        self._waiting: deque[tuple[Units, Units]] = deque()
+        self._waiting: deque[tuple[Units, Units, bool]] = deque()
         self._put_back: list[NodeEnded] = []
         self.started = 0
         self.child_defaults: dict[str, Any] = {}
@@ -107,9 +107,9 @@ class Dispatcher:
         """Whether starts wait for the next workflow task."""
         return bool(self._waiting)
 
-    def start(self, units: Units) -> None:
-        """Start these units in one activity, now or in a later workflow task."""
-        self._waiting.append((units, tuple(self._state.generation[unit] for unit in units)))
+    def start(self, units: Units, *, asks: bool = False) -> None:
+        """Start these units in one activity, now or in a later workflow task; with `asks` only for their question."""
+        self._waiting.append((units, tuple(self._state.generation[unit] for unit in units), asks))
         self.start_waiting()
 
     def start_waiting(self) -> None:
@@ -118,10 +118,10 @@ class Dispatcher:
         if task != self._task:
             self._task, self._starts, self._bytes = task, 0, 0
         while self._waiting and self._starts < MOST_STARTS and self._bytes < MOST_BYTES:
-            units, generations = self._waiting.popleft()
+            units, generations, asks = self._waiting.popleft()
             live = [key for key in zip(units, generations, strict=True) if self._still_wanted(*key)]
             if len(live) == len(units):
-                self._start(units)
+                self._start(units, asks)
             elif live:  # a member of the group was cancelled meanwhile: the others start alone
                 self._put_back += [NodeEnded(*key, Outcome(attempts=0, again=True)) for key in live]
                 self._wake()
@@ -129,9 +129,9 @@ class Dispatcher:
     def _still_wanted(self, unit: int, generation: int) -> bool:
         return self._state.status[unit] == RUNNING and self._state.generation[unit] == generation
 
-    def _start(self, units: Units) -> None:
+    def _start(self, units: Units, asks: bool) -> None:
         state = self._state
-        call = self._with_limits(node_call(state, self._run, self._plan, units), units[0])
+        call = self._with_limits(node_call(state, self._run, self._plan, units, asks=asks), units[0])
         self._starts += 1
         self.started += 1
         self._bytes += weight(call)
@@ -144,7 +144,8 @@ class Dispatcher:
         )
         name = state.address(first) if len(units) == 1 else f"{state.address(first)}+{len(units) - 1}"
         options.setdefault("summary", self._summary(units, name, spec.summary))
-        ident = name if self.epoch == 1 else f"{name}@{self.epoch}"  # an activity id must not repeat within a run
+        ident = f"{name}.question" if asks else name
+        ident = ident if self.epoch == 1 else f"{ident}@{self.epoch}"  # no two ids of one run are under way at once
         handle: Handle
         if kind == "agent":
             given = {**self.child_defaults, "budget": self._part(first)}
@@ -228,22 +229,24 @@ class Dispatcher:
         for flight in (*flights, *self._ended):
             flight.units = tuple(map(move, flight.units))
         self._flights = {key: flight for flight in flights for key in flight.keys}
-        self._waiting = deque((tuple(map(move, units)), generations) for units, generations in self._waiting)
+        self._waiting = deque((tuple(map(move, units)), gens, asks) for units, gens, asks in self._waiting)
         self._put_back = [replace(event, unit=move(event.unit)) for event in self._put_back]
 
 
-def node_call(state: RunState, run: str, plan: str, units: Units) -> NodeCall:
+def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool = False) -> NodeCall:
     """Return what an activity needs to run these units: paths, and the digests of the outputs they read."""
     fields: dict[str, Any] = {"run": run, "plan": plan, "nodes": tuple(state.address(unit) for unit in units)}
     first = units[0]
     spec = state.spec_of(first)
-    if state.is_item(first) or (spec.kind not in ("join", "map", "gate")):
+    if asks:
+        fields["asks"] = True
+    if state.is_item(first) or asks or spec.kind not in ("join", "map", "gate"):
         fields |= _reads(state, units)
     if spec.inputs:
         fields |= _gathered(state, first, spec, fields.get("refs", {}))
     elif spec.kind == "map" and not state.is_item(first):
         fields["items"] = tuple(state.digest[item] for item in state.items[first])
-    elif spec.kind == "gate":
+    elif spec.kind == "gate" and not asks:
         fields["answer"] = state.answers.get(first)
     return NodeCall(**fields)
 

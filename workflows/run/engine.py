@@ -264,7 +264,7 @@ class Engine:
     def _carry_out(self, decisions: list[Decision]) -> None:
         for decision in decisions:
             if isinstance(decision, Start):
-                self._dispatcher.start(decision.units)
+                self._dispatcher.start(decision.units, asks=decision.asks)
             elif isinstance(decision, Expand):
                 self.extender.resume(decision.unit)
             elif isinstance(decision, Cancel):

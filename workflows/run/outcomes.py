@@ -8,7 +8,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, CancelledErro
 from workflows.messages.contracts import NodeReply
 from workflows.messages.result import usage_in
 from workflows.plan.language.limits import NO_USAGE, Usage
-from workflows.plan.scheduling.events import Outcome
+from workflows.plan.scheduling.events import Outcome, Question
 
 
 def outcome_of(reply: NodeReply) -> Outcome:
@@ -16,6 +16,8 @@ def outcome_of(reply: NodeReply) -> Outcome:
     if reply.error is not None:
         again = reply.error.again
         return Outcome(error=(reply.error.type, reply.error.message), attempts=0 if again else 1, again=again)
+    if reply.question is not None:
+        return Outcome(attempts=0, question=Question(**reply.question.model_dump()))
     return Outcome(reply.ref, reply.size, dict(reply.facts), None, reply.attempt, reply.skipped, usage=reply.usage)
 
 

@@ -26,7 +26,7 @@ from workflows.plan.scheduling.events import (
     SkipRequested,
     StopRequested,
 )
-from workflows.plan.scheduling.retry import repeated
+from workflows.plan.scheduling.retry import names_of, repeated
 from workflows.plan.scheduling.state import (
     CANCELLED,
     FAILED,
@@ -120,8 +120,7 @@ def _retry(state: RunState, unit: int, update: RetryNode) -> str | None:
     if status not in _RETRIABLE:
         return f"`{update.node}` is {STATUS_NAMES[status]}; only a node that has ended can be run again"
     if not update.repeat_effect and (writes := repeated(state, unit)):
-        names = ", ".join(state.path(node) for node in writes[:5])
-        return f'this may repeat what {names} wrote; add "repeat_effect": true if that is right'
+        return f'this may repeat what {names_of(state, writes)} wrote; add "repeat_effect": true if that is right'
     return None
 
 

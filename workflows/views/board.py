@@ -7,6 +7,7 @@ boxes of single nodes.
 
 import json
 import re
+import shlex
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from workflows.drawing.text import clip_name, plain
 from workflows.messages.views import BlockedOn, SubagentView
 from workflows.plan.compile.graph import Graph
 from workflows.plan.language.limits import duration_text
+from workflows.plan.language.text import clean
 from workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, STATUS_NAMES, RunState
 from workflows.views.report import blocked_on, error_of, visible_units
 
@@ -30,6 +32,7 @@ _STATUSES = ("waiting", "failed", "running", "blocked", "skipped", "cancelled", 
 _URGENT = _STATUSES[:2]
 _UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~*'()"
 _MARKUP = re.compile(r"[<>|`*_\[\]&\\~${}:(]|--|(?<=\d)/(?=\d)")
+_PLACEHOLDER = re.compile(r"\{(?=\w+\})")  # the page puts the run's names there, in code too
 _BREAK = "\u200b"
 _SPACE = "\u2007"  # cells of a table have no padding; unlike others this space never breaks a line
 _ASKS = {"gate": "asks", "approval": "needs approval", "replan": "wants more nodes"}
@@ -44,7 +47,8 @@ BlockedChildren = Mapping[int, SubagentView]
 
 @dataclass(frozen=True, slots=True)
 class _Detail:
-    """How much is shown: of which statuses nodes have titles and rows, how many rows and questions, nodes or layers.
+    """How much is shown: of which statuses nodes have titles and rows, how many rows and questions, how many characters
+    of the values that a question is about, nodes or layers.
 
     The first detail with at most `limit` bytes as sent is taken, or the last.
     """
@@ -52,17 +56,18 @@ class _Detail:
     statuses: tuple[str, ...]
     rows: int
     questions: int
+    shown: int
     titles: bool = True
     nodes: bool = True
     limit: int = USUAL_BYTES
 
 
 _DETAILS = (
-    _Detail(_STATUSES, rows=20, questions=6),
-    _Detail(_STATUSES[:4], rows=12, questions=6),
-    _Detail(_URGENT, rows=6, questions=3),
-    _Detail(_URGENT, rows=4, questions=2, titles=False, limit=MAX_BYTES),
-    _Detail(_URGENT, rows=4, questions=1, titles=False, nodes=False),
+    _Detail(_STATUSES, rows=20, questions=6, shown=1_000),
+    _Detail(_STATUSES[:4], rows=12, questions=6, shown=600),
+    _Detail(_URGENT, rows=6, questions=3, shown=300),
+    _Detail(_URGENT, rows=4, questions=2, shown=300, titles=False, limit=MAX_BYTES),
+    _Detail(_URGENT, rows=4, questions=1, shown=300, titles=False, nodes=False),
 )
 
 
@@ -91,7 +96,7 @@ def board(
         if what != drawn or not svg:
             drawn, svg = what, picture(diagram, _marks(state, diagram, detail), counts=counts, whole=detail.nodes)
         rows = [pair for pair in ranked if pair[1] in detail.statuses]
-        questions = _questions(blocked, detail.questions)
+        questions = _questions(blocked, run, detail)
         table = _table(state, rows, blocked_children, len(units), detail.rows)
         text = "\n".join([*head, *questions, f"<div>{svg}</div>", "", *table, *notes])
         if sent_bytes(text) <= detail.limit:
@@ -122,11 +127,12 @@ def _head(run: str, title: str, counts: dict[str, int]) -> list[str]:
     return [f"**{prose(title, 200)}**", " · ".join(parts), ""]
 
 
-def _questions(blocked: Sequence[BlockedOn], most: int) -> list[str]:
+def _questions(blocked: Sequence[BlockedOn], run: str, detail: _Detail) -> list[str]:
     """Return what the run asks and how to answer. The page keeps line breaks inside a paragraph."""
     lines: list[str] = []
-    for item in blocked[:most]:
+    for item in blocked[: detail.questions]:
         lines.append(f"**{prose(item.node, 60)} {_ASKS.get(item.why, 'failed')}:** {prose(item.question, 300)}")
+        lines += _block(item.shown, detail.shown, item.run or run)
         if item.run:
             name, words = quote(item.run, safe=""), "run of its sub-agent"
             link = f"[{words}](namespaces/{{namespace}}/workflows/{name})" if len(name) <= _MAX_CODE else words
@@ -136,9 +142,21 @@ def _questions(blocked: Sequence[BlockedOn], most: int) -> list[str]:
             example = json.dumps({"node": item.node.rpartition(".")[2]})
             lines.append(f"→ or {_ALTERNATIVES[item.why]} with {_code(example)}")
         lines += [f"→ in a shell: {_code(item.command)}", ""]
-    if len(blocked) > most:
-        lines += [f"and {len(blocked) - most} more: the query `plan` lists them all.", ""]
+    if len(blocked) > detail.questions:
+        lines += [f"and {len(blocked) - detail.questions} more: the query `plan` lists them all.", ""]
     return lines
+
+
+def _block(text: str, most: int, run: str) -> list[str]:
+    """Return text as a block of code, at most so many characters of it: as it is, and never markup."""
+    text = clean(text)
+    if not text.strip():
+        return []
+    left = len(text) - most
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    lines = _PLACEHOLDER.sub("{\u2060", text[:most]).split("\n")
+    more = [f"… {left:,} more characters: {_code(shlex.join(['sennit', 'status', run]))}"] if left > 0 else []
+    return [fence, *lines, fence, *more]
 
 
 def _diagram_of(graph: Graph) -> Diagram:

@@ -12,23 +12,18 @@ from workflows.messages.views import MOST_PASSED_ON, BlockedOn, NodeView, Subage
 from workflows.plan.language.limits import Limits, limit_fields
 from workflows.plan.scheduling.budget import Budget, ledger
 from workflows.plan.scheduling.events import ExpansionRequest
+from workflows.plan.scheduling.retry import names_of, repeated
 from workflows.plan.scheduling.state import STATUS_NAMES, WAITING, RunState
 from workflows.plan.scheduling.termination import blocking_failures
+from workflows.views.example import example_value
 
 REPORT_BYTES = 700_000
 ERROR_CHARACTERS = 300
+QUESTION_CHARACTERS = 300
 SUMMARY_CHARACTERS = 16_000
 """What all summaries of a report share, since the history keeps it: 100 nodes have theirs whole, 500 have 32 characters
 each, and below `LEAST_SUMMARY` characters there are none."""
 LEAST_SUMMARY = 16
-_EXAMPLES: dict[str, JsonValue] = {
-    "integer": 1,
-    "number": 1.5,
-    "boolean": True,
-    "array": [],
-    "object": {},
-    "null": None,
-}
 MAX_BLOCKED = 20
 
 
@@ -126,12 +121,14 @@ def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
     spec, path = state.spec_of(unit), state.path(unit)
     request = state.expansion_requests.get(unit)
     if spec.kind == "gate":
-        value: JsonValue = _example_value(spec.schema)
+        line, rest = _first_line(state.questions[unit].text if unit in state.questions else spec.question)
+        value = example_value(spec.schema)
         text = value if isinstance(value, str) else json.dumps(value)
         return BlockedOn(
             node=path,
             why="gate",
-            question=spec.question,
+            question=line,
+            shown=rest,
             update="answer",
             example={"node": path, "value": value},
             command=shlex.join(["sennit", "answer", run, path, text]),
@@ -146,6 +143,12 @@ def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
     )
 
 
+def _first_line(text: str) -> tuple[str, str]:
+    """Return a question's first line and the rest; of a long line only the beginning, and then it is in the rest."""
+    line, _, rest = text.strip().partition("\n")
+    return (line, rest.strip("\n")) if len(line) <= QUESTION_CHARACTERS else (_cut(line, QUESTION_CHARACTERS), text)
+
+
 def _replan_question(request: ExpansionRequest) -> str:
     """Return what a person is asked about a replan. The number of nodes comes first: boards cut long questions."""
     count = f"{request.nodes:,} more nodes" if request.nodes != 1 else "1 more node"
@@ -156,14 +159,15 @@ def _replan_question(request: ExpansionRequest) -> str:
 
 
 def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
-    path = state.path(unit)
+    path, error, writes = state.path(unit), error_of(state, unit) or "it failed", repeated(state, unit)
+    example: dict[str, JsonValue] = {"node": path}
+    command = ["sennit", "retry", run, path]
+    if writes:
+        error += f"; to run it again may repeat what {names_of(state, writes)} wrote"
+        example["repeat_effect"] = True
+        command.append("--repeat-effect")
     return BlockedOn(
-        node=path,
-        why="failed",
-        question=error_of(state, unit) or "it failed",
-        update="retry_node",
-        example={"node": path},
-        command=shlex.join(["sennit", "retry", run, path]),
+        node=path, why="failed", question=error, update="retry_node", example=example, command=shlex.join(command)
     )
 
 
@@ -190,17 +194,6 @@ def _budget(state: RunState, budget: Budget, run: str) -> BlockedOn:
             ["sennit", "update", run, "raise_budget", *(f"{name}={limit}" for name, limit in limits.items())]
         ),
     )
-
-
-def _example_value(schema: dict[str, JsonValue] | None) -> JsonValue:
-    """Return a value that fits the schema of a gate."""
-    if not schema:
-        return "yes"
-    choices = schema.get("enum")
-    if isinstance(choices, list) and choices:
-        return choices[0]
-    kind = schema.get("type")
-    return _EXAMPLES.get(kind, "yes") if isinstance(kind, str) else "yes"
 
 
 def report_of(state: RunState, status: RunStatus, found: Conclusion, unanswered: str) -> RunReport:

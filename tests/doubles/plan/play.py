@@ -18,6 +18,7 @@ from workflows.plan.scheduling.events import (
     GateAnswered,
     NodeEnded,
     Outcome,
+    Question,
     RetryRequested,
     RunStarted,
     SkipRequested,
@@ -152,8 +153,8 @@ class Play:
 
     def act(self, event: Event) -> list[str]:
         """Take any event."""
-        state, before = self.state, (dict.fromkeys(self._waiting()), self._parked())
-        words = [self._word(decision) for decision in step(state, event)]
+        before = dict.fromkeys(self._waiting()), self._parked()
+        words = [self._word(decision) for decision in self._step(event)]
         asked = [f"ask {name.partition('~')[0]}" for name in self._waiting() if name not in before[0]]
         calls = sum(word.startswith("cancel") for word in words)
         parked = self._parked()
@@ -161,6 +162,18 @@ class Play:
         words += [f"park {' '.join(parked)}"] if parked is not None and parked != before[1] else []
         self.decisions += words
         return words
+
+    def _step(self, event: Event) -> list[Decision]:
+        """Take an event. What a node asks is put together at once."""
+        out = []
+        for decision in step(self.state, event):
+            if isinstance(decision, Start) and decision.asks:
+                unit = decision.units[0]
+                question = Question(f"question of {self.state.path(unit)}")
+                out += self._step(NodeEnded(unit, self.state.generation[unit], Outcome(attempts=0, question=question)))
+            else:
+                out.append(decision)
+        return out
 
     def _waiting(self) -> list[str]:
         return [self.state.address(unit) for unit, status in enumerate(self.state.status) if status == WAITING]

@@ -18,6 +18,7 @@ from workflows.plan.scheduling.events import (
     GateAnswered,
     NodeEnded,
     Outcome,
+    Question,
     RunStarted,
     Start,
     TimeAdvanced,
@@ -274,6 +275,8 @@ class Drive:
             for unit in decision.units:
                 self.started.append(self.state.path(unit))
                 outcome = Outcome(f"digest {unit}", 1, self._facts(self.state, unit))
+                if decision.asks:
+                    outcome = Outcome(question=Question("?"), attempts=0)
                 self._events.append(NodeEnded(unit, self.state.generation[unit], outcome))
         elif isinstance(decision, End):
             self.status = decision.status

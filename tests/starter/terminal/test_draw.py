@@ -64,6 +64,12 @@ def test_a_picture_shows_layers_kinds_and_arrows() -> None:
     ]
 
 
+def test_a_gate_stands_behind_what_its_question_refers_to() -> None:
+    nodes = [{"id": "draft", "kind": "tool", "tool": "t"}, {"id": "ok", "kind": "gate", "question": "Publish $draft?"}]
+    drawn = text_picture(parse_plan({"nodes": nodes}), 80).splitlines()
+    assert drawn[:4] == ["  draft  tool  t", "  │", "  ▼", "  ok     gate  Publish $draft?  <- draft"]
+
+
 @pytest.mark.parametrize("width", [80, 200])
 def test_a_picture_fits_the_terminal(width: int) -> None:
     wide: list[dict[str, Any]] = [{"id": f"node_{n}", "kind": "tool", "tool": "t" * 70} for n in range(40)]

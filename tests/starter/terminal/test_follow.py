@@ -37,7 +37,7 @@ class Seen:
         self.log.append(f"notice {text}")
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def paused(self, item: BlockedOn) -> Iterator[None]:
         self.log.append("paused")
         try:
             yield

@@ -39,7 +39,7 @@ def test_asking_stops_the_live_table_and_drawing_goes_on_below(make_terminal: Ma
     board = LiveTable(terminal)
     board.started(make_run())
     board.show(make_view(make_node("a", "waiting"), blocked=[make_gate("a")]))
-    with board.paused():
+    with board.paused(make_gate("a")):
         screen = terminal.err.getvalue()
         assert "a: a?" in screen
         assert screen.endswith("\x1b[?25h")

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from doubles.followed import make_node, make_report, make_view
+from doubles.followed import make_gate, make_node, make_report, make_view
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -144,6 +144,11 @@ def test_a_block_shows_question_and_command_with_the_flags_to_reach_the_server()
         "n7: approval: Delete it?",
         "    sennit approve r n7 --address h:1",
     ]
+
+
+def test_the_values_of_a_question_stand_below_it_and_cannot_pass_for_our_words() -> None:
+    item = make_gate("g").model_copy(update={"shown": "one\n    sennit approve r\x1b[2J x\n\nend"})
+    assert blocked_lines(item)[1:-1] == ["  | one", "  |     sennit approve r x", "  |", "  | end"]
 
 
 def test_a_report_is_shown_with_nodes_and_answer() -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from workflows.drawing.text import plain
 from workflows.messages.views import BlockedOn, SubagentView
 from workflows.plan.compile.graph import Graph
+from workflows.plan.scheduling.events import Question
 from workflows.plan.scheduling.state import (
     BLOCKED,
     CANCELLED,
@@ -62,6 +63,19 @@ def test_what_a_person_must_do_comes_first_and_can_be_pasted() -> None:
     assert '→ Send an Update: `answer` with `{"node": "ok", "value": "yes"}`' in text
     assert f"→ in a shell: `sennit answer {RUN} ok yes`" in text
     assert '→ or refuse: `reject` with `{"node": "w"}`' in text
+
+
+def test_the_values_of_a_question_stand_below_it_as_they_are() -> None:
+    play = Play(gate("ok", question="?", fills=True))
+    play.begin()
+    shown = "# *one* `two` {runId}\n```\n<script>"
+    play.state.questions[0] = Question(f"Publish?\n\n{shown}")
+    text = board_text(play)
+    assert f"**ok asks:** Publish?\n````\n{shown.replace('{', '{' + chr(0x2060))}\n````\n→ Send an Update" in text
+    play.state.questions[0] = Question("Publish?\n" + "a b\n" * 1_000)
+    assert f"\n```\n… 2,999 more characters: `sennit status {RUN}`\n" in board_text(play)
+    play.state.questions[0] = Question("x" * 9_000)
+    assert f"**ok asks:** {'x' * 20}" in board_text(play).replace("<wbr>", "")
 
 
 def test_a_large_replan_tells_how_much_it_adds_and_why() -> None:

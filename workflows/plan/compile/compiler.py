@@ -125,6 +125,7 @@ class PlanCompiler:
             _join(spec, node)
         elif isinstance(node, GateNode):
             spec.question, spec.schema = node.question, node.answer_schema
+            spec.fills = bool(dependencies.bound_texts(node))
             spec.deadline = _milliseconds(node.timeout or GATE_SECONDS)
         elif isinstance(node, MapNode):
             self._map(spec, node)

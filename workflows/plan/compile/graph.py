@@ -34,7 +34,7 @@ class NodeSpec:
     `price` is what a million tokens of a model call may cost in millionths of a dollar, 0 where nobody knows.
     `rank` is the longest estimated path from here to the end. `is_fallback` says that this node runs only in place
     of another. `attempts`, `timeout`, `locks`, `tokens` and `item_*` of a map are those of its items. `tokens` is
-    the plan's estimate.
+    the plan's estimate. `fills` says that a gate's `question` has references for an activity to fill in.
     """
 
     id: str
@@ -60,6 +60,7 @@ class NodeSpec:
     quorum: int = 0
     deadline: int = 0
     question: str = ""
+    fills: bool = False
     schema: dict[str, Any] | None = None
     over: tuple[int, str] | None = None
     length: int = -1

@@ -12,7 +12,7 @@ from workflows.plan.language.parser import parse_plan
 from workflows.plan.language.problems import InvalidPlan, Problem
 from workflows.plan.language.references import renamed
 
-_BOUND = ("args", "prompt", "goal", "over", "when", "do")
+_BOUND = ("args", "prompt", "goal", "question", "over", "when", "do")
 """The fields of a node in which references are read."""
 
 

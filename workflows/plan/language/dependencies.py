@@ -8,6 +8,7 @@ from workflows.plan.language.conditions import tests_of
 from workflows.plan.language.nodes import (
     RESERVED_IDS,
     AgentCall,
+    GateNode,
     Instead,
     JoinNode,
     LlmNode,
@@ -35,7 +36,9 @@ def work_of(node: Node) -> ToolCall | ModelCall | AgentCall | None:
 
 
 def arguments_of(node: Node) -> tuple[str, Any] | None:
-    """Return (field, value) of what a node's call is bound from: `args`, `prompt` or `goal`."""
+    """Return (field, value) of what is bound before a node acts: `args`, `prompt`, `goal`, or a gate's `question`."""
+    if isinstance(node, GateNode):
+        return "question", node.question
     work = work_of(node)
     if work is None:
         return None
@@ -63,7 +66,7 @@ def _mark(value: Any, where: Where, found: list[tuple[Where, str]]) -> None:
 
 
 def bound_texts(node: Node) -> list[tuple[Where, str]]:
-    """Return (place in the node, text) of every string with a `$` that is bound before the node's call."""
+    """Return (place in the node, text) of every string with a `$` that is bound before the node acts."""
     bound = arguments_of(node)
     if bound is None:
         return []

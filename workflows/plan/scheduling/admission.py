@@ -3,8 +3,8 @@
 from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.language.conditions import ConditionError
 from workflows.plan.scheduling import cancellation, joins, ready
-from workflows.plan.scheduling.completion import end_without_value, fail, resume
-from workflows.plan.scheduling.state import BLOCKED, CANCELLED, EXPANDED, FAILED, PENDING, SKIPPED, WAITING, RunState
+from workflows.plan.scheduling.completion import end_without_value, fail, resume, wait
+from workflows.plan.scheduling.state import BLOCKED, CANCELLED, EXPANDED, FAILED, PENDING, SKIPPED, RunState
 
 MAX_UNITS = 20_000
 """Nodes and items of maps that one run may have."""
@@ -32,27 +32,26 @@ def admit(state: RunState, node: int) -> None:
 
 
 def enter(state: RunState, node: int, spec: NodeSpec) -> None:
-    """Queue a node whose condition holds, unless it waits for inputs or for a person, or is a map."""
+    """Queue a node whose condition holds, unless it waits for inputs or for a person, or is a map.
+
+    A question with references is queued too: an activity puts it together, and then the node waits.
+    """
     if spec.inputs:
         state.awaiting_inputs[node] = True
         consider(state, node)
-    elif (spec.kind == "gate" and node not in state.answers) or (spec.approval and node not in state.approved):
+    elif (asks(state, node) and not spec.fills) or (spec.approval and node not in state.approved):
         wait(state, node)
+        if node in state.graph.timed:
+            clock(state, node)
     elif spec.kind == "map":
         _open(state, node)
     else:
         ready.queue(state, node)
 
 
-def wait(state: RunState, node: int) -> None:
-    """Ask a person."""
-    state.status[node] = WAITING
-    state.waiting += 1
-    spec = state.graph.specs[node]
-    if spec.kind == "gate" and spec.deadline:
-        state.deadlines[node] = state.now + spec.deadline
-    if node in state.graph.timed:
-        clock(state, node)
+def asks(state: RunState, unit: int) -> bool:
+    """Whether a unit asks a person before it does anything."""
+    return state.spec_of(unit).kind == "gate" and unit not in state.answers
 
 
 def clock(state: RunState, node: int) -> None:

@@ -33,6 +33,9 @@ def complete(state: RunState, unit: int, outcome: Outcome) -> None:
     state.expansion_requests.pop(unit, None)
     if outcome.expansion_request is not None:
         _hold(state, unit, outcome, outcome.expansion_request)
+    elif outcome.question is not None:
+        state.questions[unit] = outcome.question
+        wait(state, unit)
     elif outcome.delegated:
         state.status[unit] = AWAITING_FALLBACK
         state.mark(state.spec_of(unit).instead)
@@ -54,8 +57,16 @@ def _hold(state: RunState, unit: int, outcome: Outcome, request: ExpansionReques
     state.size[unit] = outcome.size
     if outcome.facts:
         state.facts[unit] = outcome.facts
+    wait(state, unit)
+
+
+def wait(state: RunState, unit: int) -> None:
+    """Wait for a person."""
     state.status[unit] = WAITING
     state.waiting += 1
+    spec = state.spec_of(unit)
+    if spec.kind == "gate" and spec.deadline:
+        state.deadlines[unit] = state.now + spec.deadline
 
 
 def succeed(state: RunState, unit: int, outcome: Outcome) -> None:
@@ -93,6 +104,7 @@ def end_without_value(state: RunState, unit: int, status: int, note: tuple[str, 
     state.status[unit] = status
     state.queued[unit] = False
     state.expansion_requests.pop(unit, None)
+    state.questions.pop(unit, None)
     if note:
         state.notes[unit] = note
     state.work.append(unit)

@@ -1,7 +1,7 @@
 """What goes into the scheduler and what comes out: plain slotted values, cheap enough for the hot path."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from workflows.plan.compile.graph import Graph
 from workflows.plan.language.limits import NO_USAGE, Usage
@@ -25,13 +25,20 @@ class ExpansionRequest:
     approved: bool = False
 
 
+class Question(NamedTuple):
+    """What a person is asked about a unit, with every value in place."""
+
+    text: str
+
+
 @dataclass(slots=True)
 class Outcome:
     """How one node ended, after all its attempts: `digest` names its output, or `error` is (type, message).
 
     `again` puts a group's member back, to be started alone; `skipped` says that its condition was false. `usage` is
-    None when it is not known. `delegated` leaves the node's end to its fallback. With an `expansion_request` the node
-    waits for a person's approval. When it starts `again`, `objections` say what was wrong with its last request.
+    None when it is not known. `delegated` leaves the node's end to its fallback. With an `expansion_request` or a
+    `question` the node has not ended, but waits for a person. When it starts `again`, `objections` say what was wrong
+    with its last request.
     """
 
     digest: str | None = None
@@ -44,6 +51,7 @@ class Outcome:
     delegated: bool = False
     usage: Usage | None = NO_USAGE
     expansion_request: ExpansionRequest | None = None
+    question: Question | None = None
     objections: tuple[str, ...] = ()
 
 
@@ -146,9 +154,10 @@ Event = (
 
 @dataclass(slots=True)
 class Start:
-    """Run these units in one activity; one unit as a rule."""
+    """Run these units in one activity; one unit as a rule. With `asks` only put together what it asks a person."""
 
     units: tuple[int, ...]
+    asks: bool = False
 
 
 @dataclass(slots=True)

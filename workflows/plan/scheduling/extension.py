@@ -21,6 +21,9 @@ from workflows.plan.scheduling.termination import unpark
 SUMMARIES = 3
 SUMMARY_CHARACTERS = 50
 WHY_CHARACTERS = 120
+_BY_UNIT = (
+    "facts", "notes", "inherited_failure", "previous_result", "answers", "approved", "questions", "past_deadline"
+)  # fmt: skip
 
 
 def renumbered(unit: int, old: int, added: int) -> int:
@@ -84,7 +87,7 @@ def _open_columns(state: RunState, old: int, new: int) -> None:
 
 def _move_items(state: RunState, old: int, added: int) -> None:
     state.items = {node: range(items.start + added, items.stop + added) for node, items in state.items.items()}
-    for name in ("facts", "notes", "inherited_failure", "previous_result", "answers", "approved", "past_deadline"):
+    for name in _BY_UNIT:
         column = getattr(state, name)
         setattr(state, name, {renumbered(unit, old, added): value for unit, value in column.items()})
     if state.budget is not None:

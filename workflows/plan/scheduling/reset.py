@@ -92,6 +92,7 @@ def stop(state: RunState, unit: int) -> None:
         state.waiting -= 1
         state.deadlines.pop(unit, None)
     state.expansion_requests.pop(unit, None)
+    state.questions.pop(unit, None)
 
 
 def withdraw(state: RunState, node: int) -> None:

@@ -192,6 +192,11 @@ def repeated(state: RunState, unit: int) -> list[int]:
     ]
 
 
+def names_of(state: RunState, nodes: list[int]) -> str:
+    """Return the ids of a few nodes."""
+    return ", ".join(state.path(node) for node in nodes[:5])
+
+
 def _units(state: RunState, node: int) -> tuple[int, ...]:
     """Return the units that do a node's work: itself, or a map's items."""
     return tuple(state.items.get(node, ())) if state.graph.specs[node].kind == "map" else (node,)

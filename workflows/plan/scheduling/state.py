@@ -12,7 +12,7 @@ from workflows.plan.compile.graph import Graph, NodeSpec
 from workflows.plan.language.conditions import holds
 from workflows.plan.language.facts import MISSING, Missing, Scalar
 from workflows.plan.scheduling.budget import Budget, Rate
-from workflows.plan.scheduling.events import Decision, ExpansionRequest
+from workflows.plan.scheduling.events import Decision, ExpansionRequest, Question
 
 PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED, AWAITING_FALLBACK, EXPANDED = range(10)
 """BLOCKED: pending behind a failed node. AWAITING_FALLBACK: its fallback node runs. EXPANDED: a map whose items run."""
@@ -78,6 +78,7 @@ _SLOTS = {
     "chosen": "of a join: the inputs whose values it takes",
     "answers": "of a gate: a person's answer",
     "approved": "whether a person has approved it",
+    "questions": "what a person is asked, of those that wait and have had to put it together",
     "deadlines": "when it ends waiting; PARK and OVERTIME are the run's own",
     "past_deadline": "of a join whose deadline has passed: true until that has closed it",
     "expansion_requests": "requests for more nodes that a person decides on, until the nodes are added",
@@ -145,6 +146,7 @@ class RunState:
         self.chosen: dict[int, tuple[int, ...]] = {}
         self.answers: dict[int, Any] = {}
         self.approved: dict[int, bool] = {}
+        self.questions: dict[int, Question] = {}
         self.deadlines: dict[int, int] = {}
         self.past_deadline: dict[int, bool] = {}
         self.expansion_requests: dict[int, ExpansionRequest] = {}

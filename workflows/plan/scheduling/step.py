@@ -113,7 +113,7 @@ def _used(state: RunState, unit: int, outcome: Outcome) -> Amounts | None:
     if usage is None:
         return None
     calls = max(usage.calls, outcome.attempts if state.spec_of(unit).calls_model else 0)
-    ends = not outcome.again and outcome.expansion_request is None
+    ends = not outcome.again and outcome.expansion_request is None and outcome.question is None
     return Amounts(usage.tokens, usage.cost, calls, int(ends))  # it is one node, however often it starts
 
 
@@ -128,7 +128,7 @@ def _expire(state: RunState, unit: int) -> None:
     if unit in (PARK, OVERTIME):
         termination.end(state, "partial")
     elif state.status[unit] == WAITING:
-        state.waiting -= 1
+        _no_longer_wait(state, unit)
         completion.fail(state, unit, "GateTimeout", "nobody answered in time")
     else:
         admission.expire(state, unit)
@@ -149,15 +149,20 @@ def _decide_approval(state: RunState, event: ApprovalDecided) -> None:
         state.approved[event.unit] = True
         _go_on(state, event.unit)
     else:
-        state.waiting -= 1
+        _no_longer_wait(state, event.unit)
         completion.fail(state, event.unit, "Rejected", event.reason or "a person rejected it")
 
 
 def _go_on(state: RunState, node: int) -> None:
-    state.waiting -= 1
+    _no_longer_wait(state, node)
     state.status[node] = PENDING
-    state.deadlines.pop(node, None)
     admission.enter(state, node, state.graph.specs[node])
+
+
+def _no_longer_wait(state: RunState, unit: int) -> None:
+    state.waiting -= 1
+    state.deadlines.pop(unit, None)
+    state.questions.pop(unit, None)
 
 
 def _retry(state: RunState, event: RetryRequested) -> None:
@@ -208,7 +213,10 @@ def _start_ready(state: RunState) -> None:
         ready.take(state, unit)
         for member in units:
             _mark_started(state, member)
-        state.out.append(Expand(unit) if unit in state.expansion_requests else Start(units))
+        if unit in state.expansion_requests:
+            state.out.append(Expand(unit))
+        else:
+            state.out.append(Start(units, admission.asks(state, unit)))
 
 
 def _mark_started(state: RunState, unit: int) -> None:

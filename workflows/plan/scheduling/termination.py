@@ -82,6 +82,7 @@ def end(state: RunState, status: EndStatus) -> None:
     state.revised.clear()
     state.stale.clear()
     state.deadlines.clear()
+    state.questions.clear()
     state.waiting_budget.clear()
     final = CANCELLED if status == "cancelled" else SKIPPED
     for unit, before in enumerate(state.status):

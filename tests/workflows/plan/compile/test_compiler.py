@@ -144,7 +144,8 @@ def test_a_limit_never_rounds_to_none() -> None:
 
 
 def test_gates_carry_question_schema_and_a_day() -> None:
-    found = specs(gate("g", schema={"type": "string"}), gate("h", timeout="1m", needs=["g"]))
+    found = specs(gate("g", schema={"type": "string"}), gate("h", timeout="1m", question="$g?"))
+    assert (found["g"].fills, found["h"].fills, found["h"].needs, found["h"].reads) == (False, True, [0], [0])
     assert (found["g"].question, found["g"].schema) == ("Go on?", {"type": "string"})
     assert (found["g"].deadline, found["h"].deadline) == (GATE_SECONDS * 1000, 60_000)
 

@@ -58,9 +58,12 @@ def test_ids_that_are_taken_get_a_number_and_what_refers_to_them_follows() -> No
             "on_error": {"instead": "n1_2"},
         },
         {"id": "n2", "kind": "join", "inputs": ["n1", "m"], "policy": "settled"},
+        {"id": "g", "kind": "gate", "question": "$n1?", "needs": ["n2"]},
+        answer="$n2",
     )
     data = {node.id: node.model_dump(mode="json", by_alias=True) for node in found.nodes[3:]}
-    assert list(data) == ["n1_3", "n1_2", "m", "n2_2"]
+    assert list(data) == ["n1_3", "n1_2", "m", "n2_2", "g"]
+    assert (data["g"]["question"], data["g"]["needs"]) == ("$n1_3?", ["n2_2"])
     assert data["n1_3"]["args"] == {"query": "Amazon $$n1 $n2_results"}
     assert data["n1_2"]["args"] == {"query": "${n1_3.items[0].path}st $n1_3.items $n1_2x"}
     assert data["n1_2"]["when"]["ref"] == "$n1_3:status"

@@ -33,6 +33,7 @@ VALUE = {"ref": "$v.n", "op": "gt", "value": 1}
         (each("m", "$input.list", **{"as": "row"}, do={"kind": "llm", "prompt": "$row $item"}), ["item"], [], ["item"]),
         (join("j", ["x", "y"], needs=["z"]), ["z"], [], []),
         (gate("g", needs=["x"], when=VALUE), ["x", "v"], [], []),
+        (gate("g", question="$x for $input.k?"), ["x"], [], ["x"]),
     ],
 )
 def test_a_node_needs_what_it_names_reads_and_tests(
@@ -77,7 +78,8 @@ def test_what_a_nodes_call_is_bound_from() -> None:
     assert dependencies.arguments_of(node(llm("b", "x"))) == ("prompt", "x")
     assert dependencies.arguments_of(node(tool(args={"k": 1}))) == ("args", {"k": 1})
     assert dependencies.arguments_of(node(each())) == ("args", {"path": "$item.path"})
-    assert dependencies.arguments_of(node(gate())) is None
+    assert dependencies.arguments_of(node(gate())) == ("question", "Go on?")
+    assert dependencies.arguments_of(node(join("j", ["x"]))) is None
     assert dependencies.work_of(node(join("j", ["a"]))) is None
 
 

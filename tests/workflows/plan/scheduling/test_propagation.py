@@ -1,6 +1,13 @@
 """How one node's end moves the others."""
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
 from doubles.plan.play import Play, gate, join, node, when
+
+from workflows.plan.scheduling.events import NodeEnded, Outcome, Question, Start
+from workflows.plan.scheduling.step import step
 
 
 def test_a_node_starts_the_moment_all_it_needs_has_succeeded() -> None:
@@ -95,6 +102,27 @@ def test_a_gate_asks_once_all_it_needs_is_there_and_the_answer_goes_on() -> None
     assert run.ok("a") == ["ask g"]
     assert run.answer("g", "red") == ["start g"]
     assert run.ok("g") == ["start b"]
+
+
+def test_a_question_with_references_is_put_together_before_it_is_asked() -> None:
+    run = Play(node("a"), gate("g", "a", fills=True, deadline=500), answer="g")
+    run.begin()
+    [start] = step(run.state, NodeEnded(0, 1, Outcome("d", 1)))
+    assert (start, run.status("g"), run.state.next_due()) == (Start((1,), asks=True), "running", None)
+    assert run.end("g", Outcome(attempts=0, question=Question("Publish this?"))) == ["ask g"]
+    assert (run.state.questions, run.state.next_due()) == ({1: Question("Publish this?")}, 500)
+    run.crash()
+    assert run.answer("g", "yes") == ["start g"]
+    assert run.ok("g") == ["end done"]
+    assert (run.state.questions, run.state.attempts) == ({}, [1, 1])
+
+
+@pytest.mark.parametrize("act", [Play.give_up, Play.retry, lambda run, _: run.stop("partial")])
+def test_a_question_is_gone_with_its_node(act: Callable[[Play, str], Any]) -> None:
+    run = Play(gate("g", fills=True), answer="g")
+    run.begin()
+    act(run, "g")
+    assert [unit for unit in run.state.questions if run.status("g") != "waiting"] == []
 
 
 def test_a_gate_that_nobody_answers_in_time_fails() -> None:

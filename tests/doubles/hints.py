@@ -1,0 +1,50 @@
+"""Does what a run suggests to a person, in the state in which it suggests it."""
+
+import json
+import re
+import shlex
+from typing import Any
+
+from starter.client.run import checked_update
+from starter.commands.command_line import parse
+from starter.commands.update import fields_of
+from starter.terminal.prompt import _CHOICES, decision
+from workflows.messages.updates import UPDATES, parse_update
+from workflows.messages.views import BlockedOn
+from workflows.plan.scheduling.state import RunState
+from workflows.run.update_rules import judge
+from workflows.views.board import board
+from workflows.views.report import blocked_on
+
+_MODELS = {model.name: model for model in UPDATES}
+_ON_BOARD = re.compile(r"`(\w+)` with (`+) ?(\{.*?\}) ?\2$", re.MULTILINE)
+Suggestion = tuple[str, dict[str, Any]]
+
+
+def refusals(state: RunState) -> list[str]:
+    """Return every suggestion about this run that the run would refuse, with its reason; of board and terminal too."""
+    items = blocked_on(state, "run-1", {})
+    found = [suggestion for item in items for suggestion in (*_printed(item), *_typed(item))]
+    found += [(name, json.loads(text)) for name, _, text in _ON_BOARD.findall(board(state, run="run-1", title="t"))]
+    return [f"{name} {fields}: {why}" for name, fields in found if (why := _refusal(state, name, fields))]
+
+
+def _printed(item: BlockedOn) -> list[Suggestion]:
+    """Return the update with its example, and what its command sends."""
+    args = parse(shlex.split(item.command)[1:])
+    fields = fields_of(args)
+    if item.update == "answer" and isinstance(item.example["value"], str):
+        fields["value"] = args.value  # the command asks the run which type it expects
+    return [(item.update, item.example), (args.name, checked_update(args.name, fields))]
+
+
+def _typed(item: BlockedOn) -> list[Suggestion]:
+    """Return what each word stands for that a person may type."""
+    if item.update == "answer":
+        return [decision(item, json.dumps(item.example["value"]))]
+    return [decision(item, word) for word in _CHOICES[item.update]]
+
+
+def _refusal(state: RunState, name: str, fields: dict[str, Any]) -> str:
+    verdict = judge(state, parse_update(_MODELS[name], fields))
+    return verdict.rejection if verdict.event is None else ""
