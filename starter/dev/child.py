@@ -19,6 +19,8 @@ LARGEST_LOG = 10_000_000  # bytes; a larger log is renamed at the next start
 START_LIMIT = 60.0  # seconds
 POLL = 0.05  # seconds
 STEADY = 60.0  # seconds; a child that lived this long died for a new reason
+PROBE_PAUSE = 5.0  # seconds
+SILENT_PROBES = 6  # in a row: after that, a process that runs and does not answer hangs
 WRONG_SETTINGS = 2  # the exit status of a child that refuses a setting
 LONGEST_PAUSE = 30.0  # seconds
 DEATHS_NEVER_READY = 5
@@ -48,6 +50,10 @@ class Child(ABC):
     @abstractmethod
     async def answers(self) -> bool:
         """Return whether it can be used now."""
+
+    async def lives(self) -> bool:
+        """Return whether it answers at all, ready or not. A child that cannot be asked lives as long as it runs."""
+        return True
 
     @property
     def running(self) -> bool:
@@ -130,8 +136,21 @@ class Child(ABC):
         while self.running:  # noqa: ASYNC110
             await asyncio.sleep(POLL)
 
+    async def _watched(self) -> str:
+        """Wait until it ends, or has not answered for so long that it hangs: then kill it. Return what happened."""
+        silent = 0
+        while silent < SILENT_PROBES:
+            try:
+                await asyncio.wait_for(self._ended(), PROBE_PAUSE)
+            except TimeoutError:
+                silent = 0 if await self.lives() else silent + 1
+            else:
+                return self.ending
+        self.kill()
+        return f"{self.name} ran and did not answer {silent} times in a row, so it was killed; log: {self.log}"
+
     async def keep_running(self, say: Say, changed: Callable[[bool], None]) -> None:
-        """Start it whenever it does not run, with growing pauses; call `changed(ready)` before and after a start.
+        """Start it whenever it does not run, or hangs, with growing pauses; call `changed(ready)` before and after it.
 
         Raises LocalStackFailed after too many deaths in a row: five if it was never ready, one if it refuses a setting.
         """
@@ -144,8 +163,7 @@ class Child(ABC):
                     await self.start()
                 was_ready = True
                 changed(True)
-                await self._ended()
-                problem = self.ending
+                problem = await self._watched()
             except LocalStackFailed as failure:
                 if isinstance(failure, WrongSettings) and not was_ready:
                     raise

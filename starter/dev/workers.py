@@ -44,13 +44,16 @@ class Workers(Child):
         await self.launch(self._command, worker_environment(self._state, self.address, self._port, os.environ))
 
     async def answers(self) -> bool:
-        """Return whether GET /readyz answers 200 within two seconds."""
-        return await asyncio.to_thread(_is_ready, self._port)
+        return await asyncio.to_thread(_says_yes, self._port, "/readyz")
+
+    async def lives(self) -> bool:
+        return await asyncio.to_thread(_says_yes, self._port, "/livez")
 
 
-def _is_ready(port: int) -> bool:
+def _says_yes(port: int, path: str) -> bool:
+    """Return whether a GET is answered with 200 within two seconds."""
     with suppress(OSError, HTTPException), closing(HTTPConnection(HOST, port, timeout=2)) as connection:
-        connection.request("GET", "/readyz")
+        connection.request("GET", path)
         return connection.getresponse().status == 200
     return False
 

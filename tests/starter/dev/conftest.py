@@ -18,7 +18,7 @@ import http.server, json, os, pathlib, sys
 
 class Ready(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        self.send_response(200 if self.path == "/readyz" else 404)
+        self.send_response(200 if self.path in ("/readyz", "/livez") else 404)
         self.end_headers()
 
 starts = pathlib.Path(os.environ["SENNIT_ARTIFACTS"]).parent / "starts"
@@ -35,7 +35,7 @@ def dev_server_binary() -> Path:
 
 @pytest.fixture
 def fake_worker(tmp_path: Path) -> tuple[str, ...]:
-    """The command of a worker that only answers /readyz and notes each start in the state directory."""
+    """The command of a worker that only answers probes and notes each start in the state directory."""
     script = tmp_path / "fake_worker.py"
     script.write_text(FAKE_WORKER)
     return (sys.executable, str(script))

@@ -107,6 +107,36 @@ async def test_a_command_that_is_never_ready_is_ended(tmp_path: Path) -> None:
     assert not script.running
 
 
+class Silent(Script):
+    """Ready as soon as it has written its note; then it only runs."""
+
+    async def lives(self) -> bool:
+        return False
+
+
+async def test_a_command_that_runs_and_does_not_answer_is_killed_and_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child, "PROBE_PAUSE", 0.01)
+    silent = Silent(tmp_path, DEAF)
+    messages: list[str] = []
+    started: list[ProcessIdentity | None] = []
+
+    def changed(ready: bool) -> None:
+        if ready:
+            started.append(silent.identity)
+        if len(started) == 2:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        await silent.keep_running(messages.append, changed)
+    silent.kill()
+    assert messages == [
+        "the script ran and did not answer 6 times in a row, so it was killed; starting it again in 0.2 s"
+    ]
+    assert not any(each.alive for each in started if each)
+
+
 class Fated(Script):
     """A child whose starts fail or succeed as given, the last one for ever; it dies as soon as it is ready."""
 
