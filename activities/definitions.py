@@ -15,7 +15,7 @@ from activities.nodes.attempts import Attempts, beating
 from activities.nodes.binding import parse_address
 from activities.nodes.documents import DocumentRule
 from activities.nodes.group import GroupRun
-from activities.nodes.runner import NodeRunner
+from activities.nodes.runner import MOST_THREADS, NodeRunner
 from activities.providers.settings import ModelSettings
 from activities.runs.check import PlanChecker
 from activities.runs.conclusion import RunConcluder
@@ -64,8 +64,18 @@ class WorkerPaths:
 class Activities:
     """Builds the activities once for a worker process."""
 
-    def __init__(self, places: WorkerPaths, registry: Registry, models: Models | None = None, *, identity: str) -> None:
-        """Open the stores. Without `models` there are the offline rules. Raises OSError when no folder can be made."""
+    def __init__(
+        self,
+        places: WorkerPaths,
+        registry: Registry,
+        models: Models | None = None,
+        *,
+        identity: str,
+        slots: int | None = None,
+    ) -> None:
+        """Open the stores. Without `models` there are the offline rules. With more than 100 `slots`, so many plain
+        functions run at once. Raises OSError when no folder can be made.
+        """
         store = DirectoryStore(places.artifacts)
         places.index.mkdir(parents=True, exist_ok=True)
         self.store_id = store.store_id
@@ -78,7 +88,8 @@ class Activities:
         self._planner = Planner(store, self._library, self._models)
         self._concluder = RunConcluder(store, self._library)
         llm = ModelCalls(self._models, self._library)
-        self._nodes = NodeRunner(store, self._library, registry, llm, places.index, documents)
+        threads = asyncio.Semaphore(max(MOST_THREADS, slots or 0))
+        self._nodes = NodeRunner(store, self._library, registry, llm, places.index, documents, threads)
 
     @property
     def providers(self) -> tuple[str, ...]:
@@ -180,14 +191,9 @@ class Activities:
             try:
                 await _typed(group.run(lambda digest: self._library.value(run_prefix, digest), checked.wanted))
             except asyncio.CancelledError:
-                if _shutting_down() or not activity.is_cancelled():
+                if not activity.is_cancelled():
                     raise
         return GroupReply(nodes=group.replies())
-
-
-def _shutting_down() -> bool:
-    details = activity.cancellation_details()
-    return details is not None and details.worker_shutdown
 
 
 async def _typed(work: Awaitable[T], attempts: Attempts | None = None) -> T:

@@ -1,7 +1,9 @@
 """Runs several nodes in one activity, with the edges among them, by the same `step` as the workflow.
 
-Each finished node leaves its marker, so that the successor of a killed worker runs only the rest. The activity never
-raises for a node: every node has its outcome, and one that may succeed later asks to be started again, alone.
+Each finished node leaves its marker. The successor of a lost worker runs nothing: it replies what is marked, and the
+other nodes are started again, each alone, so that one that kills its worker cannot take the others with it. The
+activity never raises for a node: every node has its outcome, and one that may succeed later asks to be started again,
+alone.
 """
 
 import asyncio

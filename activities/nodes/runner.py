@@ -1,7 +1,8 @@
 """Runs one node: bind, look for its marker, call what its kind asks for, keep the output, mark it done."""
 
 import asyncio
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +16,7 @@ from activities.nodes.content_key import content_key
 from activities.nodes.context import NodeContext, NodeOutput
 from activities.nodes.documents import DocumentRule
 from activities.nodes.effect_ledger import EffectLedger, Write
-from activities.nodes.error_mapping import NodeTimeout, SubAgentFailed
+from activities.nodes.error_mapping import NodeTimeout, SubAgentFailed, WorkerLost
 from activities.nodes.questions import question_of
 from activities.nodes.replies import keep, preview_of
 from activities.prompts.outputs import bind_goal, refers_to_goal
@@ -27,6 +28,8 @@ from workflows.messages.result import usage_in
 from workflows.plan.language.limits import NO_USAGE
 from workflows.plan.language.nodes import AgentCall, AgentNode, JoinNode, ModelCall, ToolCall
 from workflows.plan.language.references import parse_reference
+
+MOST_THREADS = 100
 
 
 class Marker(BaseModel):
@@ -53,6 +56,8 @@ class NodeRunner:
     models: ModelRunner
     cache: Path
     documents: DocumentRule
+    threads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_THREADS))
+    """How many plain functions run at once."""
 
     async def run(
         self, call: NodeCall, path: str, refs: dict[str, str], *, run_prefix: str, attempts: Attempts
@@ -61,7 +66,8 @@ class NodeRunner:
 
         An output is stored before its marker is set, and the marker before the reply is sent: a successor of a
         killed worker finds the marker and calls nothing again. A call cut off before its marker runs again.
-        A call that `asks` only returns the node's question. Raises whatever went wrong; what that means is said in
+        A call that `asks` only returns the node's question. A member of a group whose first worker was lost is not
+        called here: it starts again, alone. Raises whatever went wrong; what that means is said in
         `activities.nodes.error_mapping`.
         """
         context = await self._context(call, path, refs, run_prefix, attempts)
@@ -69,10 +75,15 @@ class NodeRunner:
             return NodeReply(question=await question_of(context, self.store))
         work = context.work
         tool = self.registry.get(work.tool) if isinstance(work, ToolCall) else None
-        if isinstance(work, ToolCall) and tool is not None and tool.effect == "write":
-            return await self._write(context, tool, work)
-        key = content_key(context.checked, context.address, refs, call, tool.version if tool else "")
-        return await self._marked(context, key) or await self._run(context, key)
+        # a wait for a thread comes before a write's intent, and is not part of the node's time
+        async with nullcontext() if tool is None or tool.is_async else self.threads:
+            if isinstance(work, ToolCall) and tool is not None and tool.effect == "write":
+                return await self._write(context, tool, work)
+            key = content_key(context.checked, context.address, refs, call, tool.version if tool else "")
+            done = await self._marked(context, key)
+            if done is None and attempts.own > 1 and len(call.nodes) > 1:
+                raise WorkerLost("a worker was lost with this node's group, perhaps because of it: it runs alone now")
+            return done or await self._run(context, key)
 
     async def _run(self, context: NodeContext, key: str) -> NodeReply:
         """Get the node's output, keep it, and mark the node as done."""
@@ -158,27 +169,30 @@ class NodeRunner:
         limit = asyncio.timeout(context.seconds)
         try:
             async with limit:
-                return await self.output(context)
-        except TimeoutError:
+                return await self.output(context, limit)
+        except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise NodeTimeout(f"no result within {context.seconds:g} s") from None
+            reason = f"; {error}" if str(error) else ""
+            raise NodeTimeout(f"no result within {context.seconds:g} s{reason}") from None
 
-    async def output(self, context: NodeContext) -> NodeOutput:
+    async def output(self, context: NodeContext, limit: asyncio.Timeout) -> NodeOutput:
         """Return the node's output, by its kind. Raises whatever went wrong."""
         node, work, call = context.node, context.work, context.call
         if work is not None:
             await context.binder.load(node, context.address)
             if isinstance(work, AgentCall):
                 return _answer_of(call.answer, context.address.path)
-            return await (self._tool(context, work) if isinstance(work, ToolCall) else self.models.run(context, work))
+            return await (
+                self._tool(context, work, limit) if isinstance(work, ToolCall) else self.models.run(context, work)
+            )
         if isinstance(node, JoinNode):
             return NodeOutput(await _joined(context, node))
         if node.kind == "map":
             return NodeOutput([await self.library.value(context.run_prefix, item) for item in call.items if item])
         return NodeOutput(call.answer)
 
-    async def _tool(self, context: NodeContext, work: ToolCall) -> NodeOutput:
+    async def _tool(self, context: NodeContext, work: ToolCall, limit: asyncio.Timeout) -> NodeOutput:
         tool_context = ToolContext(
             docs=self.documents.folder(context.checked.docs) if context.checked.docs else None,
             cache=self.cache,
@@ -190,7 +204,7 @@ class NodeRunner:
             progress=context.attempts.progress,
         )
         arguments = context.binder.bound(work.args)
-        return NodeOutput(await self.registry.get(work.tool).call(arguments, tool_context))
+        return NodeOutput(await self.registry.get(work.tool).call(arguments, tool_context, limit))
 
     async def _keep(self, context: NodeContext, output: NodeOutput) -> NodeReply:
         wanted, inline = _wanted_of(context) if not output.more else ([], False)

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -14,6 +15,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from activities.toolbox.errors import ToolArgumentError, ToolResultError
 from activities.toolbox.redaction import mask
+from activities.toolbox.threads import tool_threads
 from workflows.messages import queues
 from workflows.plan.language.json_schema import violations
 from workflows.plan.language.problems import place_of
@@ -79,18 +81,39 @@ class Tool:
     in_catalogue: bool = True
     """False for a tool that only the engine gives to models."""
 
-    async def call(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
-        """Check the arguments, run the function once and return its result as a JSON value without secrets.
+    @property
+    def is_async(self) -> bool:
+        """Whether the function is a coroutine function. A plain one needs a thread of its own."""
+        return inspect.iscoroutinefunction(self.function)
 
-        A synchronous function runs in a worker thread: cancelling the call abandons that thread but does not stop it.
-        Raises ToolArgumentError before anything ran, ToolResultError after it, and whatever the function raises.
+    async def call(
+        self, arguments: Mapping[str, Any], context: ToolContext, limit: asyncio.Timeout | None = None
+    ) -> Any:
+        """Check the arguments, run the function and return its result as a JSON value without secrets.
+
+        All of that happens in the threads of tools. A plain function cannot be stopped: cancelling its call only gives
+        up its thread. While another tool blocks the loop of a coroutine function, the time of `limit` stops, and the
+        call may begin again if its effect allows that. Raises ToolArgumentError before anything ran, ToolResultError
+        after it, ToolExit and LoopBlocked as `activities.toolbox.threads` says, and whatever the function raises.
         """
+        if not self.is_async:
+            return await tool_threads.run(partial(self._run, arguments, context), self.name)
+        node = f"node {context.node} of run {context.run_id}"
+        work = partial(self._run_async, arguments, context)
+        repeatable = self.effect != "write" or self.idempotent
+        return await tool_threads.run_async(work, self.name, node, limit, repeatable=repeatable)
+
+    def _run(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
+        return self._value(self.function(*self._inputs(arguments, context)))
+
+    async def _run_async(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
+        return self._value(await self.function(*self._inputs(arguments, context)))
+
+    def _inputs(self, arguments: Mapping[str, Any], context: ToolContext) -> tuple[Any, ...]:
         checked = self._check(arguments)
-        inputs = (checked, context) if self.wants_context else (checked,)
-        if inspect.iscoroutinefunction(self.function):
-            result = await self.function(*inputs)
-        else:
-            result = await asyncio.to_thread(self.function, *inputs)
+        return (checked, context) if self.wants_context else (checked,)
+
+    def _value(self, result: Any) -> Any:
         try:
             value = to_jsonable_python(result)
             written = json.dumps(value, allow_nan=False, ensure_ascii=False)

@@ -130,6 +130,10 @@ class SandboxFailed(ToolError):
     """The sandbox could not run the code, or how it ended is not known."""
 
 
+class ToolExit(Exception):
+    """A tool ended by what is no error, such as SystemExit. What it had done by then is not known."""
+
+
 class ToolSetupError(Exception):
     """A worker cannot offer its tools; the message is one line that names what to correct."""
 

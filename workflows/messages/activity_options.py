@@ -1,7 +1,8 @@
 """Timeouts, retries and queues of every activity; chosen so that the web UI has nothing to warn about.
 
 Each has a retry policy with an end, a start-to-close time, and a heartbeat shorter than that wherever it beats. A
-node's own timeout is kept inside the activity; the five seconds more are for binding and storing.
+node's own timeout is kept inside the activity. The time beyond it is for binding and storing, and for waiting until the
+worker has a thread for a tool, or until its event loop is free of a tool that blocks it.
 """
 
 from datetime import timedelta
@@ -16,6 +17,7 @@ from workflows.plan.language.summary import for_bar
 
 HEARTBEAT = timedelta(seconds=10)
 OVERHEAD = timedelta(seconds=5)
+QUEUE = timedelta(minutes=30)
 PATIENCE = timedelta(hours=24)
 USUAL_PRIORITY = 3
 SERVICE_ATTEMPTS = 5
@@ -46,8 +48,8 @@ def node_options(specs: list[NodeSpec], *, item: bool, own_work: bool) -> Option
     limit = OVERHEAD + timedelta(milliseconds=times * sum(spec.limit(item=item) for spec in specs))
     options = Options(
         task_queue=first.queue if own_work else queues.TOOLS,
-        start_to_close_timeout=limit,
-        schedule_to_close_timeout=max(PATIENCE, 2 * limit),
+        start_to_close_timeout=limit + QUEUE,
+        schedule_to_close_timeout=max(PATIENCE, 2 * (limit + QUEUE)),
         heartbeat_timeout=min(HEARTBEAT, limit / 2),
         retry_policy=_retry(_attempts(specs) if own_work else 4),
     )

@@ -1,17 +1,24 @@
 """What a finished node leaves behind, and when a successor may trust it."""
 
+import asyncio
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from doubles.plan.samples import stored, tool
+from pydantic import BaseModel
 
 from activities.nodes.attempts import Attempts
+from activities.nodes.error_mapping import NodeTimeout, WorkerLost, retryable
 from activities.nodes.runner import Marker, NodeRunner
 from activities.storage.artifacts import digest_of, encode
 from activities.storage.directory import DirectoryStore
 from activities.storage.run_context import ArtifactReader
+from activities.toolbox import Registry, threads
+from activities.toolbox import tool as register
 from workflows.messages.contracts import NodeCall, NodeReply
 
 PREFIX, KEY, BODY = "space/run", "key", b'"done"'
@@ -59,14 +66,82 @@ async def test_a_call_that_an_earlier_plan_overtakes_replies_with_its_own_facts(
         call = NodeCall(run="run", plan=plan, nodes=(node,), epoch=epoch)
         replies[node] = await runner.run(call, node, {}, run_prefix=PREFIX, attempts=Attempts(1, 0))
 
-    async def search(_: Any, context: Any) -> dict[str, int]:
+    async def search(_: Any, context: Any, limit: Any) -> dict[str, int]:
         if context.node == "n2":
             await run("n1", draft, 1)
         return {"count": 3}
 
-    registry = SimpleNamespace(get=lambda _: SimpleNamespace(version="1", effect="read", name="search", call=search))
+    fields = {"version": "1", "effect": "read", "is_async": True, "name": "search", "call": search}
+    registry = SimpleNamespace(get=lambda _: SimpleNamespace(**fields))
     unused = cast("Any", None)
     runner = NodeRunner(store, library, cast("Any", registry), unused, tmp_path, unused)
     await run("n2", whole, 2)
     assert replies["n1"].ref == replies["n2"].ref, "equal work"
     assert [dict(replies[node].facts) for node in ("n1", "n2")] == [{}, {"count": 3}]
+
+
+class Nothing(BaseModel):
+    query: str
+
+
+def runner_with(tmp_path: Path, function: Callable[..., Any], **fields: Any) -> NodeRunner:
+    """Return a runner whose one tool, `search`, is this function, and who has one thread."""
+    store, registry, unused = DirectoryStore(tmp_path), Registry(), cast("Any", None)
+    register(**{"effect": "read", "name": "search", **fields}, registry=registry)(function)
+    library = ArtifactReader(store)
+    return NodeRunner(store, library, registry, unused, tmp_path, unused, asyncio.Semaphore(1))
+
+
+async def outcome(runner: NodeRunner, nodes: tuple[str, ...] = ("a",), attempt: int = 1, **fields: Any) -> NodeReply:
+    """Run node a of a plan with the nodes a and b."""
+    kept = stored(*(tool(name, args={"query": name}, **fields) for name in ("a", "b")))
+    call = NodeCall(run="run", plan=await runner.library.keep(PREFIX, kept), nodes=nodes)
+    async with asyncio.timeout(30):
+        return await runner.run(call, "a", {}, run_prefix=PREFIX, attempts=Attempts(attempt, 0))
+
+
+def answer(args: Nothing) -> str:
+    return args.query
+
+
+async def test_the_wait_for_a_thread_is_not_the_time_of_the_node(tmp_path: Path) -> None:
+    runner = runner_with(tmp_path, answer)
+    await runner.threads.acquire()
+    waiting = asyncio.create_task(outcome(runner, timeout="500ms"))
+    await asyncio.sleep(0.8)
+    runner.threads.release()
+    assert (await waiting).ref == digest_of(b'"a"')
+
+
+async def test_a_write_that_is_cut_off_while_it_waits_for_a_thread_has_not_begun(tmp_path: Path) -> None:
+    runner = runner_with(tmp_path, answer, effect="write")
+    await runner.threads.acquire()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(outcome(runner), 0.2)
+    runner.threads.release()
+    assert (await outcome(runner)).ref == digest_of(b'"a"')
+
+
+async def test_a_node_that_blocks_its_event_loop_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "TICK", 0.02)
+    monkeypatch.setattr(threads, "GRACE", 0.1)
+    go = threading.Event()
+
+    async def blocks(args: Nothing) -> str:
+        go.wait(30)
+        return args.query
+
+    problem = (
+        "no result within 0.3 s; it blocked the event loop of all async tools for 0 s; write it as a plain function"
+    )
+    with pytest.raises(NodeTimeout, match=problem):
+        await outcome(runner_with(tmp_path, blocks), timeout="300ms")
+    go.set()
+
+
+async def test_what_a_lost_worker_left_of_a_group_runs_alone(tmp_path: Path) -> None:
+    runner = runner_with(tmp_path, answer)
+    with pytest.raises(WorkerLost) as lost:
+        await outcome(runner, ("a", "b"), attempt=2)
+    assert retryable(lost.value)
+    assert await outcome(runner, attempt=2) == await outcome(runner, ("a", "b"), attempt=2)

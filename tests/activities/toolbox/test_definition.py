@@ -72,15 +72,17 @@ def test_what_a_function_does_not_say_is_made_up_or_left_open() -> None:
     assert made(bare).output_schema is None
 
 
-async def test_a_synchronous_function_runs_in_another_thread_and_an_asynchronous_one_here(context: ToolContext) -> None:
-    def elsewhere(args: Arguments) -> int:
+async def test_functions_run_in_other_threads_and_coroutine_functions_together(context: ToolContext) -> None:
+    def plain(args: Arguments) -> int:
         return threading.get_ident()
 
-    async def here(args: Arguments, context: ToolContext) -> str:
+    async def coroutine(args: Arguments, context: ToolContext) -> str:
         return f"{context.idempotency_key} {threading.get_ident()}"
 
-    assert await made(elsewhere).call({"word": "x"}, context) != threading.get_ident()
-    assert await made(here).call({"word": "x"}, context) == f"run/n1/1 {threading.get_ident()}"
+    first = await made(coroutine).call({"word": "x"}, context)
+    places = {f"run/n1/1 {await made(plain).call({'word': 'x'}, context)}", f"run/n1/1 {threading.get_ident()}", first}
+    assert len(places) == 3
+    assert await made(coroutine).call({"word": "x"}, context) == first
 
 
 async def test_results_become_json_values(context: ToolContext) -> None:
