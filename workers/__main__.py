@@ -1,6 +1,7 @@
 """`python -m workers ROLE` serves the queues of a role; `python -m workers catalogue` lists tools, roles and models.
 
-Exit codes: 0 drained, 1 a worker failed, 2 wrong role, setting or tool module, 5 no Temporal server.
+Exit codes: 0 drained, 1 a worker failed or too many threads are lost, 2 wrong role, setting or tool module, 5 no
+Temporal server.
 """
 
 import asyncio
@@ -60,6 +61,7 @@ def serve(name: str) -> int:
     role, settings = role_named(name), read_settings()
     from workers.connection import Unreachable, server_address
     from workers.process import WorkerProcess, build_of, log
+    from workers.shutdown import leave
     from workers.telemetry import start_log, start_runtime
     from workers.wiring import load_work
 
@@ -70,11 +72,15 @@ def serve(name: str) -> int:
     work = load_work(role, settings, identity)
     role = role if work.activities.get("sandbox") else role.without("sandbox")
     start_runtime(settings.metrics)
-    try:
-        return asyncio.run(WorkerProcess(role, settings, work, identity, address, started).run())
-    except Unreachable as problem:
-        log.error(str(problem))
-        return 5
+    with asyncio.Runner() as runner:
+        try:
+            return runner.run(WorkerProcess(role, settings, work, identity, address, started).run())
+        except Unreachable as problem:
+            log.error(str(problem))
+            return 5
+        except (KeyboardInterrupt, SystemExit) as error:  # its tasks are still there, and would be waited for
+            log.critical("the event loop has ended", exc_info=error)
+            leave(1)
 
 
 if __name__ == "__main__":

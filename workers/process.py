@@ -6,6 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import structlog
 from temporalio.client import Client
@@ -17,12 +18,14 @@ from workers.connection import connect_patiently, short_cause
 from workers.health import HealthServer, Readiness
 from workers.roles import QueueBinding, Role
 from workers.settings import WorkerSettings, WrongSetting
-from workers.shutdown import AFTER_DRAIN, StopRequest, leave_by
+from workers.shutdown import AFTER_DRAIN, RunningActivities, StopRequest, leave_by
+from workers.telemetry import tool_gauges
 from workers.wiring import RoleWork
 from workers.workflow_sandbox import runner_for
 
-_THREADS = 100  # for tools that block; asyncio's own default is a handful on a small machine
+_THREADS = 32  # for the artifact store and names of hosts; tools have their own
 _CHECK_INTERVAL = 5.0
+_WITHOUT_END = timedelta(days=7)  # the drain is timed here: when tools are to blame, it takes as long as they do
 _HEARTBEAT = timedelta(seconds=1)  # a cancellation reaches an activity only with a heartbeat
 _LOST = frozenset({RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED})
 
@@ -43,11 +46,11 @@ class WorkerProcess:
     async def run(self) -> int:
         """Serve until SIGTERM or SIGINT, then drain: no new tasks, and running ones get `settings.drain` seconds.
 
-        Returns the exit code: 0 drained, 1 when a worker failed. An activity that outlives the drain is cancelled and
-        the server starts it again elsewhere. Raises Unreachable, and WrongSetting for a port that is taken.
+        Returns the exit code: 0 drained, 1 when a worker failed or tools hold too many threads. An activity that
+        outlives the drain is cancelled and the server starts it again elsewhere. Raises Unreachable, and WrongSetting
+        for a port that is taken.
         """
-        threads = ThreadPoolExecutor(max(_THREADS, self.settings.slots or 0), "sennit")
-        asyncio.get_running_loop().set_default_executor(threads)
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "sennit"))
         stop = StopRequest()
         stop.listen()
         health = HealthServer(Readiness(self.role.name, self.role.queues, self.work.store), self.settings.metrics)
@@ -79,21 +82,36 @@ class WorkerProcess:
         return None
 
     async def _serve(self, client: Client, stop: StopRequest, readiness: Readiness, probes: str | None) -> int:
-        workers = [build_worker(client, binding, self.work, self.settings) for binding in self.role.bindings]
+        activities = RunningActivities()
+        workers = [build_worker(client, each, self.work, self.settings, activities) for each in self.role.bindings]
         running = [asyncio.create_task(worker.run()) for worker in workers]
         stopping = asyncio.create_task(stop.wait())
         watching = asyncio.create_task(self._watch(client, workers, readiness, probes))
-        await asyncio.wait({*running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        ends: set[asyncio.Future[Any]] = {*running, stopping, watching}
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        exhausted = watching.done()
+        if exhausted:
+            readiness.reason = watching.result()
+            log.error("taking no more tool calls; this process ends when those under way have", cause=readiness.reason)
+            kinds = zip(workers, self.role.bindings, strict=True)
+            idle: asyncio.Future[Any] = asyncio.gather(
+                *(worker.shutdown() for worker, each in kinds if each.kind in ("tools", "sandbox"))
+            )
+            await asyncio.wait({idle, stopping}, return_when=asyncio.FIRST_COMPLETED)
         watching.cancel()
         readiness.reason = "draining"
         if stopping.done():
             log.info("draining", seconds=self.settings.drain)
         leave_by(self.settings.drain + AFTER_DRAIN)
         stopping.cancel()
-        return await _drain(workers, running)
+        status = await _drain(workers, running, activities, self.settings.drain)
+        return status or int(exhausted)
 
-    async def _watch(self, client: Client, workers: list[Worker], readiness: Readiness, probes: str | None) -> None:
-        """Report readiness once every worker polls, then follow whether the server answers."""
+    async def _watch(self, client: Client, workers: list[Worker], readiness: Readiness, probes: str | None) -> str:
+        """Report readiness once every worker polls, then follow whether the server answers.
+
+        Returns why this process should be replaced, once it should.
+        """
         readiness.reason = "not polling yet"
         while not all(worker.is_running for worker in workers):  # noqa: ASYNC110 - the SDK has no event for it
             await asyncio.sleep(0.01)
@@ -111,17 +129,23 @@ class WorkerProcess:
             health=probes,
             seconds=round(time.monotonic() - self.started, 2),
         )
-        while True:
+        show = tool_gauges()
+        while not (exhausted := self.work.threads.exhausted if self.work.threads else None):
             await asyncio.sleep(_CHECK_INTERVAL)
+            if self.work.threads:
+                show(self.work.threads.lost, self.work.threads.blocked_seconds)
             lost = await _is_lost(client)
             if lost and readiness.reason is None:
                 log.warning("Temporal does not answer; tasks wait until it does", address=self.address)
             elif readiness.reason is not None and not lost:
                 log.info("Temporal answers again", address=self.address)
             readiness.reason = f"Temporal at {self.address} does not answer" if lost else None
+        return exhausted
 
 
-def build_worker(client: Client, binding: QueueBinding, work: RoleWork, settings: WorkerSettings) -> Worker:
+def build_worker(
+    client: Client, binding: QueueBinding, work: RoleWork, settings: WorkerSettings, running: RunningActivities
+) -> Worker:
     """Return a worker, not yet running, that serves one queue.
 
     It is versioned only as a named deployment. Runs then move to the current build at their next task: pinned ones
@@ -142,7 +166,8 @@ def build_worker(client: Client, binding: QueueBinding, work: RoleWork, settings
         activity_task_poller_behavior=PollerBehaviorAutoscaling(minimum=5, initial=5, maximum=20),
         max_heartbeat_throttle_interval=_HEARTBEAT,
         default_heartbeat_throttle_interval=_HEARTBEAT,
-        graceful_shutdown_timeout=timedelta(seconds=settings.drain),
+        graceful_shutdown_timeout=_WITHOUT_END,
+        interceptors=() if workflows else (running,),
         deployment_config=WorkerDeploymentConfig(
             version=WorkerDeploymentVersion(settings.deployment or "sennit", build_of(settings)),
             use_worker_versioning=versioned,
@@ -158,8 +183,13 @@ def build_of(settings: WorkerSettings) -> str:
     return settings.build_id or importlib.metadata.version("sennit")
 
 
-async def _drain(workers: list[Worker], running: list[asyncio.Task[None]]) -> int:
-    await asyncio.gather(*(worker.shutdown() for worker in workers))
+async def _drain(
+    workers: list[Worker], running: list[asyncio.Task[None]], activities: RunningActivities, seconds: float
+) -> int:
+    drained = asyncio.gather(*(worker.shutdown() for worker in workers))
+    await asyncio.wait({drained}, timeout=seconds)
+    activities.stop()
+    await drained
     ends = await asyncio.gather(*running, return_exceptions=True)
     failures = {short_cause(end) for end in ends if isinstance(end, BaseException)}
     for failure in sorted(failures):

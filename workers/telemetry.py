@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
 import structlog
@@ -89,6 +89,19 @@ def start_runtime(metrics: ListenAddress | None) -> None:
         Runtime.set_default(Runtime(telemetry=telemetry))
     except ValueError as problem:
         raise WrongSetting(f"SENNIT_METRICS_PORT='{metrics}': {problem}") from None
+
+
+def tool_gauges() -> Callable[[int, float], None]:
+    """Return what shows the state of the tools' threads on /metrics."""
+    meter = Runtime.default().metric_meter
+    lost = meter.create_gauge("sennit_tool_threads_lost", "Threads in calls that were given up and have not ended")
+    blocked = meter.create_gauge_float("sennit_tool_loop_blocked", "How long a tool blocks all async tools", "s")
+
+    def show(threads: int, seconds: float) -> None:
+        lost.set(threads)
+        blocked.set(seconds)
+
+    return show
 
 
 def _render(as_json: bool, out: TextIO, env: Mapping[str, str]) -> list[Processor]:

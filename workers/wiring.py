@@ -15,17 +15,21 @@ from workflows.messages import queues
 
 if TYPE_CHECKING:
     from activities.toolbox import Registry, Tool
+    from activities.toolbox.threads import ToolThreads
 
 log = structlog.stdlib.get_logger("workers")
 
 
 @dataclass(frozen=True, slots=True)
 class RoleWork:
-    """Workflows, and activities by kind. `store` is the id of the artifact store, None without activities."""
+    """Workflows, and activities by kind. Without activities there are no `store`, the id of the artifact store, and no
+    `threads` of tools.
+    """
 
     workflows: Sequence[type] = ()
     activities: Mapping[QueueKind, Sequence[Callable[..., Any]]] = field(default_factory=dict)
     store: str | None = None
+    threads: "ToolThreads | None" = None
 
 
 def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
@@ -44,6 +48,7 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
     from activities.definitions import Activities, WorkerPaths
     from activities.llm.metrics import CallMeter
     from activities.llm.models import Models
+    from activities.toolbox.threads import tool_threads
 
     paths = WorkerPaths(
         artifacts=settings.artifacts,
@@ -54,7 +59,8 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
     )
     registry = load_registry(settings, role, lambda reason: log.warning("tools are not offered", reason=reason))
     try:
-        host = Activities(paths, registry, Models.of(settings.models, CallMeter()), identity=identity)
+        models = Models.of(settings.models, CallMeter())
+        host = Activities(paths, registry, models, identity=identity, slots=settings.slots)
     except OSError as problem:
         where = f"SENNIT_ARTIFACTS='{settings.artifacts}' or SENNIT_INDEX='{settings.index}'"
         raise WrongSetting(f"{where} cannot be used: {problem.strerror}: {problem.filename}") from None
@@ -64,7 +70,7 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
         "llm": host.llm(),
         "sandbox": host.sandbox() if sandboxed else (),
     }
-    return RoleWork(workflows, activities, host.store_id)
+    return RoleWork(workflows, activities, host.store_id, tool_threads)
 
 
 def load_registry(

@@ -5,7 +5,8 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -31,6 +32,8 @@ class Temporal:
         self.fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.queues: list[str] = []
         self.asked_to_stop = asyncio.Event()
+        self.stopped: set[str] = set()
+        self.running: Any = None
         self.lost: RPCError | None = None
         self.service_client = self
 
@@ -38,9 +41,10 @@ class Temporal:
         await self.connected.wait()
         return self
 
-    def build_worker(self, _client: Any, binding: Any, _work: Any, _settings: Any) -> "FakeWorker":
+    def build_worker(self, _client: Any, binding: Any, _work: Any, _settings: Any, running: Any) -> "FakeWorker":
         self.queues.append(binding.queue)
-        return FakeWorker(self)
+        self.running = running
+        return FakeWorker(self, binding.kind)
 
     async def check_health(self, **_: Any) -> bool:
         if self.lost is not None:
@@ -49,8 +53,9 @@ class Temporal:
 
 
 class FakeWorker:
-    def __init__(self, temporal: Temporal) -> None:
+    def __init__(self, temporal: Temporal, kind: str) -> None:
         self._temporal, self._stop, self._ended = temporal, asyncio.Event(), asyncio.Event()
+        self._kind = kind
         self.is_running = False
 
     async def run(self) -> None:
@@ -69,6 +74,7 @@ class FakeWorker:
 
     async def shutdown(self) -> None:
         self._temporal.asked_to_stop.set()
+        self._temporal.stopped.add(self._kind)
         self._stop.set()
         await self._ended.wait()
 
@@ -87,10 +93,10 @@ class Running:
     """A worker process in the test's own event loop, from the first `until` on, with its probe."""
 
     def __init__(self, port: int) -> None:
-        settings = read_settings({"SENNIT_HEALTH_PORT": f"127.0.0.1:{port}", "SENNIT_DRAIN": "3"})
-        self._worker = WorkerProcess(
-            role_named("all"), settings, RoleWork(store="s-1"), "me@here#1", "here:1", time.monotonic()
-        )
+        settings = read_settings({"SENNIT_HEALTH_PORT": f"127.0.0.1:{port}", "SENNIT_DRAIN": "0.5"})
+        self.threads = SimpleNamespace(exhausted=None, lost=0, blocked_seconds=0.0)
+        work = RoleWork(store="s-1", threads=cast("Any", self.threads))
+        self._worker = WorkerProcess(role_named("all"), settings, work, "me@here#1", "here:1", time.monotonic())
         self._url = f"http://127.0.0.1:{port}/readyz"
         self.task: asyncio.Task[int] | None = None
 
@@ -181,6 +187,31 @@ async def test_a_worker_that_fails_ends_the_process_with_1_and_its_cause(tempora
         assert await served.ended() == 1
     failures = [entry["cause"] for entry in logs if entry["event"] == "worker failed"]
     assert failures == ["Namespace x is not found."]
+
+
+async def test_a_worker_without_threads_takes_no_more_tools_and_ends_when_those_under_way_have(
+    temporal: Temporal, served: Running
+) -> None:
+    temporal.activity_done.clear()
+    await served.until(200)
+    served.threads.exhausted = "50 threads are lost"
+    await served.until(503, "50 threads are lost")
+    await temporal.asked_to_stop.wait()
+    assert temporal.stopped == {"tools", "sandbox"}
+    temporal.activity_done.set()
+    assert await served.ended() == 1
+    assert temporal.stopped == {"tools", "sandbox", "llm", "workflows"}
+
+
+async def test_activities_that_outlive_the_drain_are_cancelled(temporal: Temporal, served: Running) -> None:
+    temporal.activity_done.clear()
+    await served.until(200)
+    under_way = asyncio.create_task(temporal.activity_done.wait())
+    under_way.add_done_callback(lambda _: temporal.activity_done.set())
+    temporal.running.tasks.add(under_way)
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await served.ended() == 0
+    assert under_way.cancelled()
 
 
 async def test_a_signal_before_there_is_a_connection_ends_at_once(temporal: Temporal, served: Running) -> None:

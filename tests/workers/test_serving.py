@@ -51,6 +51,46 @@ async def wait_for_go(args: Folder) -> str:
 '''
 
 
+HOSTILE = '''
+import asyncio
+import os
+import sys
+
+from pydantic import BaseModel
+
+from activities.toolbox import tool
+
+
+class Nothing(BaseModel):
+    pass
+
+
+@tool(effect="read")
+async def exits(args: Nothing) -> str:
+    """Calls sys.exit."""
+    sys.exit(3)
+
+
+@tool(effect="read")
+async def leaves_a_task_that_exits(args: Nothing) -> str:
+    """Returns before a task that it has started calls sys.exit."""
+    asyncio.create_task(exits(args))
+    return "done"
+
+
+@tool(effect="read")
+def fine(args: Nothing) -> str:
+    """Does nothing."""
+    return "fine"
+
+
+@tool(effect="read")
+def dies(args: Nothing) -> str:
+    """Takes its process with it."""
+    os._exit(9)
+'''
+
+
 @workflow.defn(name="OneTool")
 class OneTool:
     """Prepares a plan of one tool call and runs it."""
@@ -168,6 +208,23 @@ async def test_a_running_activity_is_drained_and_readiness_follows(
     assert await child.ended() == 0
 
 
+async def test_an_activity_that_outlives_the_drain_is_given_back_to_the_server(
+    dev_server: DevServer, client: Client, tmp_path: Path, start: Start
+) -> None:
+    (tmp_path / "waiting.py").write_text(WAITING)
+    env = {"SENNIT_TOOLS": "waiting", "SENNIT_TOOLS_PATH": str(tmp_path), "SENNIT_DRAIN": "0.2"}
+    child = start("tools", dev_server.address, **env)
+    run = await client.start_workflow("OneTool", str(tmp_path), id="cut", task_queue="test", result_type=GroupReply)
+    async with asyncio.timeout(30):
+        while not (tmp_path / "started").exists():
+            await asyncio.sleep(0.01)
+    child.signal(signal.SIGTERM)
+    assert await child.ended() == 0
+    (waiting,) = (await run.describe()).raw_description.pending_activities
+    assert (waiting.attempt, waiting.last_failure.application_failure_info.type) == (2, "WorkerStopped")
+    await run.terminate()
+
+
 @pytest.mark.parametrize("cached", ["200", "0"])
 async def test_one_process_of_all_roles_runs_a_plan_with_and_without_cached_workflows(
     dev_server: DevServer, client: Client, unused_tcp_port: int, start: Start, cached: str
@@ -184,6 +241,33 @@ async def test_one_process_of_all_roles_runs_a_plan_with_and_without_cached_work
     assert (report.status, report.answer) == ("done", 5)
     assert "temporal_" in (await _probe(ready["health"], "/metrics")).text
     child.signal(signal.SIGINT)
+    assert await child.ended() == 0
+
+
+async def test_tools_that_exit_fail_their_nodes_and_leave_their_worker_alone(
+    dev_server: DevServer, client: Client, tmp_path: Path, start: Start
+) -> None:
+    """In a group, alone, and in a task left behind."""
+    (tmp_path / "hostile.py").write_text(HOSTILE)
+    child = start("all", dev_server.address, SENNIT_TOOLS="hostile", SENNIT_TOOLS_PATH=str(tmp_path))
+    await child.until("worker ready")
+    tools = {"a": "exits", "b": "fine", "c": "fine", "d": "leaves_a_task_that_exits", "e": "exits", "f": "fine"}
+    nodes = [{"id": name, "kind": "tool", "tool": tool, "retry": {"attempts": 1}} for name, tool in tools.items()]
+    plan = {"nodes": nodes, "groups": [["a", "b", "c"]], "answer": {name: f"${name}" for name in tools}}
+    report = await client.execute_workflow(
+        "AgentRun",
+        {"plan": plan, "on_failure": "partial"},
+        id="exits",
+        task_queue=queues.WORKFLOW,
+        result_type=RunReport,
+        execution_timeout=timedelta(seconds=40),
+    )
+    assert report.answer == {"a": None, "b": "fine", "c": "fine", "d": "done", "e": None, "f": "fine"}
+    errors = {line.id: line.error or "" for line in report.nodes if line.error}
+    assert {name: error.partition(" (")[0] for name, error in errors.items()} == dict.fromkeys(
+        "ae", "ToolExit: it raised SystemExit(3)"
+    )
+    child.signal(signal.SIGTERM)
     assert await child.ended() == 0
 
 

@@ -42,6 +42,26 @@ sys.stdout.write("said")
 leave(5)
 """
 
+DYING = """
+import asyncio, sys
+from workers import __main__, process
+
+async def deaf():
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            pass
+
+async def run(_):
+    task = asyncio.create_task(deaf())
+    asyncio.get_running_loop().call_later(0.01, sys.exit, 3)
+    await task
+
+process.WorkerProcess.run = run
+__main__.main(["workflow"])
+"""
+
 
 @contextmanager
 def _python(code: str) -> Iterator[subprocess.Popen[str]]:
@@ -81,3 +101,10 @@ def test_leaving_flushes_output_and_waits_for_no_thread() -> None:
     with _python(LEAVING) as process:
         output, _ = process.communicate(timeout=30)
     assert (process.returncode, output) == (5, "said")
+
+
+def test_a_process_whose_event_loop_dies_leaves_at_once_whatever_its_tasks_do() -> None:
+    with _python(DYING) as process:
+        _, log = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "the event loop has ended" in log
