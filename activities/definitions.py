@@ -22,8 +22,9 @@ from activities.runs.conclusion import RunConcluder
 from activities.runs.namespace import NamespaceAttributes
 from activities.runs.plan_stream import PlanStreamer
 from activities.runs.planner import Planner
-from activities.runs.prepare import RunPreparer
+from activities.runs.prepare import ApprovalRule, RunPreparer
 from activities.storage.directory import DirectoryStore
+from activities.storage.grants import Grants
 from activities.storage.run_context import ArtifactReader
 from activities.toolbox import Registry
 from workflows.messages import contracts
@@ -44,7 +45,7 @@ from workflows.messages.contracts import (
     PreparedRun,
     SubagentRequest,
 )
-from workflows.plan.language.nodes import MOST_ATTEMPTS
+from workflows.plan.language.nodes import MOST_ATTEMPTS, ApprovalPolicy
 
 T = TypeVar("T")
 Paid = TypeVar("Paid", NodeReply, PlanResult)
@@ -58,7 +59,7 @@ class WorkerPaths:
     index: Path
     docs: Path | None
     docs_roots: tuple[Path, ...]
-    any_docs: bool
+    grants: Path | None = None
 
 
 class Activities:
@@ -71,19 +72,22 @@ class Activities:
         models: Models | None = None,
         *,
         identity: str,
+        approval: ApprovalPolicy = "writes",
         slots: int | None = None,
     ) -> None:
-        """Open the stores. Without `models` there are the offline rules. With more than 100 `slots`, so many plain
-        functions run at once. Raises OSError when no folder can be made.
+        """Open the stores. Without `models` there are the offline rules; `approval` is the least that any run has. With
+        more than 100 `slots`, so many plain functions run at once. Raises OSError when no folder can be made.
         """
         store = DirectoryStore(places.artifacts)
         places.index.mkdir(parents=True, exist_ok=True)
         self.store_id = store.store_id
         self._library = ArtifactReader(store)
         self._models = models or Models.of(ModelSettings())
-        documents = DocumentRule(places.docs, places.docs_roots, places.any_docs, identity)
+        grants = Grants(places.grants)
+        documents = DocumentRule(places.docs, places.docs_roots, grants, identity)
         self._checker = PlanChecker(store, self._library, self._models)
-        self._preparer = RunPreparer(self._library, registry, documents, self._models, self._checker)
+        approvals = ApprovalRule(approval, grants)
+        self._preparer = RunPreparer(self._library, registry, documents, approvals, self._models, self._checker)
         self._namespace = NamespaceAttributes()
         self._planner = Planner(store, self._library, self._models)
         self._concluder = RunConcluder(store, self._library)

@@ -67,7 +67,7 @@ async def stage(place: Path, **env: str) -> AsyncIterator[Stage]:
 async def _worker(address: str, place: Path, more: dict[str, str]) -> tuple[subprocess.Popen[bytes], float]:
     """Start `python -m workers all`; returns it with the seconds it took to poll."""
     port = free_port()
-    env = {**os.environ, "TEMPORAL_ADDRESS": address, "SENNIT_STATE": str(place), "SENNIT_DOCS_ANY": "1",
+    env = {**os.environ, "TEMPORAL_ADDRESS": address, "SENNIT_STATE": str(place), "SENNIT_DOCS_ROOTS": "/",
            "SENNIT_TOOLS": "benchmarks.tools", "SENNIT_TOOLS_PATH": str(Path(__file__).parents[1]),
            "SENNIT_HEALTH_PORT": f"127.0.0.1:{port}", **more}  # fmt: skip
     started = time.perf_counter()

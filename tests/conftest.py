@@ -85,7 +85,12 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def host(cache: Path, artifacts: Path) -> Activities:
     """The activities of a worker with the tools for tests."""
-    return Activities(WorkerPaths(artifacts, cache, CORPUS, (), True), load_tools(["doubles.tools"]), identity="tests")
+    return Activities(
+        WorkerPaths(artifacts, cache, CORPUS, (Path("/"),)),
+        load_tools(["doubles.tools"]),
+        identity="tests",
+        approval="never",
+    )
 
 
 @pytest.fixture

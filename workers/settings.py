@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from activities.providers.settings import ModelSettings
 from activities.sandbox import SandboxChoice
+from workflows.plan.language.nodes import ApprovalPolicy
 
 LogForm = Literal["auto", "json", "text"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -116,7 +117,8 @@ class WorkerSettings:
     index: Annotated[Path, "SENNIT_INDEX", _path]
     docs: Annotated[Path | None, "SENNIT_DOCS", _path] = None
     docs_roots: Annotated[tuple[Path, ...], "SENNIT_DOCS_ROOTS", _paths] = ()
-    docs_any: Annotated[bool, "SENNIT_DOCS_ANY", _switch] = False
+    grants: Annotated[Path | None, "SENNIT_GRANTS", _path] = None
+    approval: Annotated[ApprovalPolicy, "SENNIT_APPROVAL", _choice(get_args(ApprovalPolicy))] = "writes"
     tools: Annotated[tuple[str, ...], "SENNIT_TOOLS", _modules] = ()
     tools_path: Annotated[tuple[Path, ...], "SENNIT_TOOLS_PATH", _paths] = ()
     mcp: Annotated[Path | None, "SENNIT_MCP", _path] = None

@@ -55,12 +55,12 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
         index=settings.index,
         docs=settings.docs,
         docs_roots=settings.docs_roots,
-        any_docs=settings.docs_any,
+        grants=settings.grants,
     )
     registry = load_registry(settings, role, lambda reason: log.warning("tools are not offered", reason=reason))
     try:
         models = Models.of(settings.models, CallMeter())
-        host = Activities(paths, registry, models, identity=identity, slots=settings.slots)
+        host = Activities(paths, registry, models, identity=identity, approval=settings.approval, slots=settings.slots)
     except OSError as problem:
         where = f"SENNIT_ARTIFACTS='{settings.artifacts}' or SENNIT_INDEX='{settings.index}'"
         raise WrongSetting(f"{where} cannot be used: {problem.strerror}: {problem.filename}") from None

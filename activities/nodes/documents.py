@@ -3,16 +3,17 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from activities.storage.grants import Grants
 from activities.toolbox.errors import DocsNotFound
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentRule:
-    """`default` serves runs that name no folder; others must lie below `roots`, unless `any_folder` is set."""
+    """`default` serves runs that name no folder; others must lie below `roots` or a folder of `grants`."""
 
     default: Path | None
     roots: tuple[Path, ...]
-    any_folder: bool
+    grants: Grants
     worker: str
 
     def folder(self, asked: str | None) -> Path | None:
@@ -25,11 +26,12 @@ class DocumentRule:
         path = Path(asked)
         if not path.is_absolute():
             raise DocsNotFound(f"docs folder {asked!r} is not an absolute path (worker {self.worker})")
-        if not path.is_dir():
-            raise DocsNotFound(f"docs folder {asked} is not there on worker {self.worker}")
         whole = path.resolve()
-        if self.default is not None and whole == self.default.resolve():
-            return whole
-        if not self.any_folder and not any(whole.is_relative_to(root.resolve()) for root in self.roots):
-            raise DocsNotFound(f"docs folder {asked} is outside SENNIT_DOCS_ROOTS of worker {self.worker}")
+        is_default = self.default is not None and whole == self.default.resolve()
+        roots = () if is_default else (*self.roots, *self.grants.docs)
+        if not is_default and not any(whole.is_relative_to(root.resolve()) for root in roots):
+            why = "is outside SENNIT_DOCS_ROOTS" if self.grants.path is None else "was never given with --docs to a run"
+            raise DocsNotFound(f"docs folder {asked} {why} of worker {self.worker}")
+        if not whole.is_dir():
+            raise DocsNotFound(f"docs folder {asked} is not there on worker {self.worker}")
         return whole

@@ -8,13 +8,27 @@ from activities.llm.models import Models
 from activities.nodes.documents import DocumentRule
 from activities.runs.check import PlanChecker, Run, refused
 from activities.runs.model_choice import needs_default_models
+from activities.storage.grants import Grants
 from activities.storage.run_context import ArtifactReader, RunContext
 from activities.toolbox import Registry
 from workflows.messages import queues
 from workflows.messages.contracts import CheckResult, PrepareCall, PreparedRun
+from workflows.plan.language.nodes import ApprovalPolicy
 from workflows.plan.language.packing import unpack_plan
 from workflows.plan.language.problems import InvalidPlan, Problem
 from workflows.plan.language.text import format_name, format_names
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRule:
+    """What needs a person's approval: at least `least`, whatever a run says, except in runs that `grants` name."""
+
+    least: ApprovalPolicy
+    grants: Grants
+
+    def of(self, asked: ApprovalPolicy, root: str) -> ApprovalPolicy:
+        """Return the approval of a run that asks for `asked`; `root` is the workflow id of the topmost run above it."""
+        return asked if self.least == "never" or self.grants.may_write(root) else "writes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +38,7 @@ class RunPreparer:
     library: ArtifactReader
     registry: Registry
     documents: DocumentRule
+    approvals: ApprovalRule
     models: Models
     checker: PlanChecker
 
@@ -45,7 +60,7 @@ class RunPreparer:
             goal=call.goal,
             inputs=call.inputs,
             docs=str(folder) if folder else None,
-            approval=call.approval,
+            approval=self.approvals.of(call.approval, call.root),
             catalogue=[
                 entry for entry in self.registry.catalogue() if call.tools is None or entry["name"] in call.tools
             ],

@@ -18,14 +18,15 @@ class DirectoryStore:
     """One file a body, named by digest; markers in `done/`. Files appear whole, by rename or link.
 
     Nothing is synced to the disk: a killed process loses nothing, and after a power cut a missing or torn body is
-    found by its digest and its node runs again.
+    found by its digest and its node runs again. Files are open to those only who may enter the folder.
     """
 
     def __init__(self, root: Path) -> None:
         """Open or create the store. Raises OSError."""
         self._root = root
         root.mkdir(parents=True, exist_ok=True)
-        self.store_id = _store_id(root)
+        self._mode = root.stat().st_mode & 0o644
+        self.store_id = self._make_id()
 
     async def put(self, run_prefix: str, body: bytes) -> str:
         digest = digest_of(body)
@@ -75,7 +76,7 @@ class DirectoryStore:
     def _write(self, path: Path, body: bytes) -> None:
         if path.exists() and path.stat().st_size == len(body):
             return
-        part = _part(path, body)
+        part = self._part(path, body)
         try:
             part.replace(path)
         except OSError:
@@ -83,7 +84,7 @@ class DirectoryStore:
             raise
 
     def _link(self, path: Path, body: bytes) -> bytes:
-        part = _part(path, body)
+        part = self._part(path, body)
         try:
             os.link(part, path)
         except FileExistsError:
@@ -92,32 +93,26 @@ class DirectoryStore:
             part.unlink(missing_ok=True)
         return body
 
+    def _part(self, path: Path, body: bytes) -> Path:
+        """Write `body` beside `path` under a name of its own, creating the folder at the first write."""
+        part = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+        try:
+            self._create(part, body)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._create(part, body)
+        except OSError:
+            part.unlink(missing_ok=True)
+            raise
+        return part
 
-def _part(path: Path, body: bytes) -> Path:
-    """Write `body` beside `path` under a name of its own, creating the folder at the first write."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    try:
-        part.write_bytes(body)
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(body)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
-    return part
+    def _create(self, path: Path, body: bytes) -> None:
+        with open(path, "xb", opener=lambda name, flags: os.open(name, flags, self._mode)) as file:
+            file.write(body)
 
-
-def _store_id(root: Path) -> str:
-    """Return the id every worker on this store sees; the first one makes it."""
-    path = root / ".store-id"
-    part = _part(path, secrets.token_hex(8).encode())
-    try:
-        os.link(part, path)
-    except FileExistsError:
-        pass
-    finally:
-        part.unlink(missing_ok=True)
-    return path.read_text()
+    def _make_id(self) -> str:
+        """Return the id every worker on this store sees; the first one makes it."""
+        return self._link(self._root / ".store-id", secrets.token_hex(8).encode()).decode()
 
 
 def _unavailable(error: OSError) -> StoreUnavailable:

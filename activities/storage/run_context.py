@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import OrderedDict
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
@@ -12,7 +12,7 @@ from activities.toolbox.read_output import ENTRY
 from workflows.plan.compile.graph import ExecutionPlan, NodeSpec
 from workflows.plan.edits.call_keys import call_keys
 from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import Node, Plan
+from workflows.plan.language.nodes import ApprovalPolicy, Node, Plan
 
 _KEPT_PLANS = 32
 _INLINE_BYTES = 256 * 1024
@@ -31,7 +31,7 @@ class RunContext(BaseModel):
     goal: str
     inputs: dict[str, JsonValue]
     docs: str | None
-    approval: Literal["writes", "never"]
+    approval: ApprovalPolicy
     catalogue: list[dict[str, Any]]
     models: dict[str, list[str]] = {}
     given: str = ""

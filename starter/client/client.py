@@ -11,7 +11,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from starter.client.connection import TemporalServer, configured_server, connect_client
 from starter.client.errors import Refused
-from starter.client.local import join_local_stack
+from starter.client.local import grant, join_local_stack
 from starter.client.request import (
     RunOptions,
     build_request,
@@ -66,6 +66,7 @@ class Sennit:
         request = build_request(goal=goal, plan=plan, docs=folder, **options)
         name = goal or str((plan or {}).get("goal") or "") or title
         workflow_id = checked_id(id) if id is not None else new_id(name)
+        grant(self.server, docs=folder, run=workflow_id if options.get("approval") == "never" else None)
         memo: dict[str, Any] = {"sennit": version("sennit")}  # a packed plan cannot be read in the web UI
         if plan:
             memo |= {"title": summary(title or name), "nodes": len(plan.get("nodes") or ())}

@@ -74,7 +74,7 @@ def configured_server(address: str | None = None, namespace: str | None = None) 
         raise Refused(f"the Temporal address is HOST:PORT, not {config['target_host']!r}")
     is_local = _is_loopback(host)
     usual_ui = f"http://{host}:8233" if is_local and port == "7233" else None
-    return TemporalServer(config, is_local, os.environ.get("SENNIT_UI") or usual_ui)
+    return TemporalServer(config, is_local, _ui(usual_ui))
 
 
 def local_server(
@@ -82,7 +82,13 @@ def local_server(
 ) -> TemporalServer:
     """Return the server of a stack that this machine runs for us."""
     config = ClientConnectConfig(target_host=address, namespace=namespace or "default")
-    return TemporalServer(config, True, os.environ.get("SENNIT_UI") or ui, stopped)
+    return TemporalServer(config, True, _ui(ui), stopped)
+
+
+def _ui(known: str | None) -> str | None:
+    """Return where the web UI is: SENNIT_UI, which may be `off`, else what is known."""
+    named = os.environ.get("SENNIT_UI")
+    return None if named == "off" else named or known or None
 
 
 async def connect_client(server: TemporalServer) -> Client:

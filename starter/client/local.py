@@ -24,6 +24,17 @@ async def join_local_stack(
     return local_server(stack.address, stack.ui_url, namespace, lambda: not StateDir.find().running())
 
 
+def grant(server: TemporalServer, *, docs: str | None, run: str | None) -> None:
+    """Tell the local stack, if that is the server, what its user allows: a folder to read, a run that asks for nothing.
+
+    What a run's input says of itself allows nothing: a web page or another program may have written it.
+    """
+    state = StateDir.find()
+    record = state.read() if server.is_local and (docs or run) else None
+    if record is not None and server.address.rpartition(":")[2] == str(record.port):
+        state.grant(docs=docs, run=run)
+
+
 def has_local_runs() -> bool:
     """Return whether a local stack was ever started with this state directory, so that it may hold runs."""
     return StateDir.find().database.exists()

@@ -7,11 +7,11 @@ import secrets
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict
 
 from starter.client.errors import Refused
 from workflows.messages.request import PACK_ABOVE_BYTES, InvalidRequest, parse_request
-from workflows.plan.language.nodes import MAX_GOAL_BYTES, OnFailure
+from workflows.plan.language.nodes import MAX_GOAL_BYTES, ApprovalPolicy, OnFailure
 from workflows.plan.language.packing import pack_plan
 from workflows.plan.language.summary import clipped
 from workflows.plan.language.text import one_line
@@ -31,7 +31,7 @@ class RunOptions(TypedDict, total=False):
 
     inputs: dict[str, Any] | None
     tools: Sequence[str] | None
-    approval: Literal["writes", "never"] | None
+    approval: ApprovalPolicy | None
     on_failure: OnFailure | None
     window: int | None
     budget: dict[str, Any] | None

@@ -36,6 +36,7 @@ class Child(ABC):
 
     name: str
     grace: float
+    umask = -1  # as it is
 
     def __init__(self, log: Path) -> None:
         self.log = log
@@ -91,7 +92,7 @@ class Child(ABC):
 
     def _spawn(self, command: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
         self.kill()
-        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if self.log.exists() and self.log.stat().st_size > LARGEST_LOG:
             self.log.replace(self.log.with_suffix(".old.log"))
         watched, self._owner = os.pipe()
@@ -107,6 +108,7 @@ class Child(ABC):
                 stderr=output,
                 pass_fds=[watched],
                 start_new_session=True,
+                umask=self.umask,
             )
         finally:
             os.close(watched)

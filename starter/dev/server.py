@@ -26,6 +26,8 @@ DYNAMIC_CONFIG = {
     "history.eventsCacheMaxSizeBytes": "67108864",  # wide runs fall out of the default of 512 KB
     "history.timerProcessorMaxTimeShift": '"10ms"',  # at the default no timer is shorter than 1 s
     "matching.enableFairness": "true",
+    # start-dev opens a port for HTTP that cannot be switched off and takes any web page's POST; no page has this host
+    "frontend.httpAllowedHosts": '["none.invalid"]',
 }
 PRAGMAS = ("journal_mode=wal", "synchronous=normal")
 """Saves 10 ms a commit. A killed server loses nothing; after a power cut the last moments may be lost, no more."""
@@ -40,6 +42,7 @@ class DevServer(Child):
 
     name = "the Temporal server"
     grace = 10.0
+    umask = 0o077  # its database holds every run
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
 """The state directory: where the local stack keeps its database, artifacts, logs and a record of its processes."""
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -17,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from starter.dev.messages import LocalStackFailed, Say
 
 POLL = 0.1  # seconds
+MOST_GRANTS = 1_000
 SAME_START = 0.5  # seconds by which two readings of the start time of one process may differ
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -116,6 +118,7 @@ class StateDir:
         self.index = root / "index"  # the search indexes over document folders
         self.last_used = root / "last-used"  # touched at every use by a client
         self.record = root / "stack.json"
+        self.grants = root / "grants.json"  # what its user allows runs; workers read it
         self.start_lock = root / "start.lock"
         self.supervisor_lock = root / "supervisor.lock"
 
@@ -132,15 +135,34 @@ class StateDir:
         return self.root / "logs" / f"{name}.log"
 
     def prepare(self) -> None:
-        """Make the directory, for its owner only. Raises LocalStackFailed."""
+        """Make the directory. Only its owner can read what is in it. Raises LocalStackFailed.
+
+        A directory that others may enter is refused if it was there before and has something in it.
+        """
         try:
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not any(self.root.iterdir()):
+                self.root.chmod(0o700)
+            if self.root.stat().st_mode & 0o077:
+                way = f"`chmod 700 {self.root}`, or choose another with SENNIT_STATE"
+                raise LocalStackFailed(f"other users may enter the state directory {self.root}; {way}")
             for folder in (self.artifacts, self.index, self.root / "logs"):
-                folder.mkdir(exist_ok=True)
-            self.last_used.touch()
+                folder.mkdir(exist_ok=True, mode=0o700)
+                folder.chmod(0o700)
+            self.last_used.touch(mode=0o600)
         except OSError as error:
             problem = f"the state directory cannot be made: {error}; choose another with SENNIT_STATE"
             raise LocalStackFailed(problem) from error
+
+    def grant(self, *, docs: str | None = None, run: str | None = None) -> None:
+        """Let runs of this stack read a folder, and let the run of that id and its sub-agents write without asking."""
+        with FileLock(self.root / "grants.lock", mode=0o600):
+            granted: dict[str, list[str]] = {"docs": [], "runs": []} | _read_json(self.grants)
+            for name, new in (("docs", docs), ("runs", run)):
+                if new is not None:
+                    others = [old for old in granted[name] if old != new]
+                    granted[name] = [*others, new][-MOST_GRANTS:]
+            _replace(self.grants, json.dumps(granted, indent=2))
 
     def running(self) -> bool:
         """Return whether a supervisor is alive, whatever its record says."""
@@ -160,9 +182,24 @@ class StateDir:
 
     def write(self, record: StackRecord) -> None:
         """Replace the record at once: a reader sees the old one or the new one."""
-        part = self.record.with_suffix(".part")
-        part.write_text(record.model_dump_json(indent=2) + "\n")
-        part.replace(self.record)
+        _replace(self.record, record.model_dump_json(indent=2))
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, and put it in place."""
+    part = path.with_suffix(".part")
+    part.unlink(missing_ok=True)
+    with open(part, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(f"{text}\n")
+    part.replace(path)
+
+
+def _read_json(path: Path) -> dict[str, list[str]]:
+    """Return what `grant` has written; nothing if that cannot be read."""
+    try:
+        return dict(json.loads(path.read_bytes()))
+    except (FileNotFoundError, ValueError):
+        return {}
 
 
 def try_lock(path: Path, patience: float = 0.0) -> FileLock | None:

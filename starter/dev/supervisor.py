@@ -42,7 +42,8 @@ class Supervisor:
             foreground=idle_stop is None,
             supervisor=ProcessIdentity.own(),
         )
-        self._server = DevServer(binary, state.database, state.log("server"))
+        headless = os.environ.get("SENNIT_UI") == "off"
+        self._server = DevServer(binary, state.database, state.log("server"), headless=headless)
         self._workers = Workers(worker_command, state)
 
     async def run(self) -> None:
@@ -81,7 +82,7 @@ class Supervisor:
         await self._server.start()
         server = self._server
         self._workers.address = server.address
-        self._update(port=server.port, ui_port=server.ui_port, address=server.address, ui_url=server.ui_url)
+        self._update(port=server.port, ui_port=server.ui_port, address=server.address, ui_url=server.ui_url or "")
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._server.keep_running(self._say, self._server_changed))
@@ -144,7 +145,7 @@ async def anything_runs(client: Client, which: str = "") -> bool | None:
 def _welcome(record: StackRecord, state: StateDir) -> str:
     return (
         f"Temporal   {record.address}, namespace {NAMESPACE}\n"
-        f"Web UI     {record.ui_url}\n"
+        f"Web UI     {record.ui_url or 'off'}\n"
         f"Workers    every role in one process, log {state.log('worker')}\n"
         f"State      {state.root}\n"
         "Ctrl-C stops them. Runs are kept and go on at the next start."

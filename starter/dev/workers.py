@@ -74,7 +74,7 @@ def worker_environment(state: StateDir, address: str, health_port: int, environ:
         "TEMPORAL_CONFIG_FILE": os.devnull,
         "SENNIT_ARTIFACTS": str(state.artifacts),
         "SENNIT_INDEX": str(state.index),
-        "SENNIT_DOCS_ANY": "1",
+        "SENNIT_GRANTS": str(state.grants),
         "SENNIT_DRAIN": f"{DRAIN:g}",
         "SENNIT_HEALTH_PORT": f"{HOST}:{health_port}",
     }

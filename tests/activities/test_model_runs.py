@@ -60,8 +60,8 @@ def running(client: Client, artifacts: Path, cache: Path, env: Env) -> Running:
 
 
 def host_with(models: Models, artifacts: Path, cache: Path) -> Activities:
-    paths = WorkerPaths(artifacts, cache, None, (), True)
-    return Activities(paths, load_tools(["doubles.tools"]), models, identity="tests")
+    paths = WorkerPaths(artifacts, cache, None, (Path("/"),))
+    return Activities(paths, load_tools(["doubles.tools"]), models, identity="tests", approval="never")
 
 
 def plan(*prompts: str, **fields: Any) -> dict[str, Any]:

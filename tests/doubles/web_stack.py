@@ -46,8 +46,8 @@ async def web_stack(folder: Path) -> AsyncIterator[WebStack]:
     await server.start()
     try:
         client = await connect(server.address)
-        places = WorkerPaths(folder / "artifacts", folder / "cache", CORPUS, (), True)
-        host = Activities(places, load_tools(["doubles.tools"]), identity="tests")
+        places = WorkerPaths(folder / "artifacts", folder / "cache", CORPUS, (Path("/"),))
+        host = Activities(places, load_tools(["doubles.tools"]), identity="tests", approval="never")
         async with serving(client, host):
             yield WebStack(client, server.ui_url or "", folder / "cache")
             async for run in client.list_workflows("ExecutionStatus = 'Running'"):

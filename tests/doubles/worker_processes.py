@@ -22,7 +22,8 @@ class WorkerProcesses:
         self._env |= {
             "TEMPORAL_ADDRESS": address,
             "SENNIT_STATE": str(state),
-            "SENNIT_DOCS_ANY": "1",
+            "SENNIT_DOCS_ROOTS": "/",
+            "SENNIT_APPROVAL": "never",
             "SENNIT_TOOLS": "doubles.tools",
             "SENNIT_TOOLS_PATH": str(TESTS),
             **env,

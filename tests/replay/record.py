@@ -310,12 +310,12 @@ async def main(names: list[str]) -> None:
         await server.start()
         try:
             client = await connect(server.address)
-            places = WorkerPaths(place / "artifacts", place / "index", None, (), True)
+            places = WorkerPaths(place / "artifacts", place / "index", None, (Path("/"),))
             async with model_server() as model:
                 _script(model)
                 urls = {"OPENAI_BASE_URL": model.openai_url, "ANTHROPIC_BASE_URL": model.url}
                 models = Models.of(ModelSettings.read({**urls, "SENNIT_RATES": RATES}))
-                host = Activities(places, load_tools(["doubles.tools"]), models, identity="recorder")
+                host = Activities(places, load_tools(["doubles.tools"]), models, identity="recorder", approval="never")
                 async with serving(client, host):
                     for name in names or [*SHAPES, *REQUESTS]:
                         engine.DRAIN_EVENTS = 60 if name == "continued-as-new" else 20_000

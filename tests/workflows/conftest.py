@@ -32,7 +32,11 @@ async def model_host(
     settings = ModelSettings.read({f"{name}_BASE_URL": where, f"{name}_API_KEY": "any", "SENNIT_MODEL": request.param})
     served = Models.of(settings)
     yield Activities(
-        WorkerPaths(artifacts, cache, docs, (), True), load_tools(["doubles.tools"]), served, identity="tests"
+        WorkerPaths(artifacts, cache, docs, (Path("/"),)),
+        load_tools(["doubles.tools"]),
+        served,
+        identity="tests",
+        approval="never",
     )
     await served.close()
 

@@ -1,6 +1,7 @@
 """Sub-agents: child runs with some of the tools, a part of the budget, and an end of their own."""
 
 import asyncio
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ async def test_a_sub_agent_answers_for_its_node(client: Client, start: Start) ->
         agent("How long is the ${river.value}?"),
         call("last", needs=["sub"]),
     ]
-    handle = await start(plan={"nodes": nodes, "answer": "$sub"})
+    handle = await start(plan={"nodes": nodes, "answer": "$sub"}, approval="never")
     report = await handle.result()
     assert "6,650" in report["answer"]
     assert report["usage"]["calls"] > 1, "the child's model calls count"
@@ -41,6 +42,9 @@ async def test_a_sub_agent_answers_for_its_node(client: Client, start: Start) ->
     below = await child.result()
     assert below["status"] == "done"
     assert (await child.describe()).parent_id == handle.id
+    began = [each.activity_task_scheduled_event_attributes async for each in child.fetch_history_events()]
+    prepare = next(json.loads(each.input.payloads[0].data) for each in began if each.activity_type.name == "prepare")
+    assert prepare["root"] == handle.id, "what a person allows a run holds for its sub-agents"
 
 
 @pytest.mark.parametrize("answer", ["$sub", {"what": "$sub", "more": "$last"}])

@@ -46,7 +46,7 @@ async def test_they_run_together_and_the_write_waits_for_approval(
     client: Client, registry: Registry, tmp_path: Path
 ) -> None:
     docs = tmp_path / "docs"
-    host = Activities(WorkerPaths(tmp_path / "a", tmp_path / "i", docs, (), True), registry, identity="tests")
+    host = Activities(WorkerPaths(tmp_path / "a", tmp_path / "i", docs, ()), registry, identity="tests")
     nodes = [
         call("user", "count", args={"count": 3}),
         call("mcp", "sums_add", args={"a": "$user.count", "b": 39}),

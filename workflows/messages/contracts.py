@@ -10,6 +10,7 @@ from typing import Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from workflows.plan.language.limits import NO_USAGE, Usage
+from workflows.plan.language.nodes import ApprovalPolicy
 
 In = TypeVar("In", bound=BaseModel)
 Out = TypeVar("Out", bound=BaseModel)
@@ -35,7 +36,8 @@ class Message(BaseModel):
 
 class PrepareCall(Message):
     """Opens a run. `run` is the first run id of the chain, the home of its artifacts. `given` is what the goal of a
-    sub-agent names, as `RUN/DIGEST` among the artifacts of the run above.
+    sub-agent names, as `RUN/DIGEST` among the artifacts of the run above. `root` is the workflow id of the topmost run
+    above, as the server says, or its own; only runs that ask for less approval need it.
     """
 
     run: str
@@ -45,7 +47,8 @@ class PrepareCall(Message):
     inputs: dict[str, JsonValue] = Field(default_factory=dict)
     docs: str | None = None
     tools: tuple[str, ...] | None = None
-    approval: Literal["writes", "never"] = "writes"
+    approval: ApprovalPolicy = "writes"
+    root: str = ""
     given: str = ""
 
 

@@ -1,13 +1,13 @@
 """The one object that starts a run, and errors that name what is wrong with it."""
 
 import json
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from workflows.plan.language.json_checks import MAX_DEPTH, first_violation
 from workflows.plan.language.limits import Duration, Limits, Usage
-from workflows.plan.language.nodes import MAX_GOAL_BYTES, MAX_NODES, OnFailure
+from workflows.plan.language.nodes import MAX_GOAL_BYTES, MAX_NODES, ApprovalPolicy, OnFailure
 from workflows.plan.language.packing import MAX_PACKED_BYTES
 from workflows.plan.language.problems import place_of
 from workflows.plan.language.text import format_name
@@ -59,7 +59,7 @@ class RunRequest(BaseModel):
     inputs: dict[str, JsonValue] = Field(default_factory=dict)
     docs: str | None = Field(default=None, max_length=4096)
     tools: tuple[str, ...] | None = None
-    approval: Literal["writes", "never"] = "writes"
+    approval: ApprovalPolicy = "writes"
     on_failure: OnFailure | None = None
     park_for: Duration = 86_400.0
     budget: Limits | None = None

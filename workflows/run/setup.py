@@ -63,7 +63,11 @@ class RunSetup:
         self.attributes.tenant = request.tenant
         if request.given and workflow.info().parent is None:
             raise ApplicationError("given: only a sub-agent has it", type="InvalidRequest", non_retryable=True)
-        prepared = await self._do(PREPARE, PrepareCall(run=self.run_prefix, **_given(request)), "prepare the run")
+        call = PrepareCall(run=self.run_prefix, **_given(request))
+        if request.approval != "writes":
+            info = workflow.info()
+            call = call.model_copy(update={"root": info.root.workflow_id if info.root else info.workflow_id})
+        prepared = await self._do(PREPARE, call, "prepare the run")
         self.run_context, self.attributes.names, self.rates = prepared.run_context, prepared.attributes, prepared.rates
         return prepared
 

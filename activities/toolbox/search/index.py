@@ -114,6 +114,7 @@ def _build(root: Path, cache: Path, files: Sequence[FoundFile]) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         index = _index_path(root, cache, _write(unfinished, root, files))
+        unfinished.chmod(cache.stat().st_mode & 0o644)
         with unfinished.open("rb") as written:
             os.fsync(written.fileno())
         unfinished.replace(index)

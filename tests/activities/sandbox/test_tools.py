@@ -101,7 +101,7 @@ async def test_a_shell_command_runs_likewise(tools: dict[str, Tool], context: To
 async def test_a_plan_runs_code_on_the_sandbox_queue(client: Client, tmp_path: Path, tools: dict[str, Tool]) -> None:
     registry = load_tools(["doubles.tools"], (), tools.values())
     assert {each["name"]: each["queue"] for each in registry.catalogue()}["python"] == queues.SANDBOX
-    host = Activities(WorkerPaths(tmp_path / "a", tmp_path / "i", None, (), True), registry, identity="tests")
+    host = Activities(WorkerPaths(tmp_path / "a", tmp_path / "i", None, ()), registry, identity="tests")
     shout = {"kind": "tool", "tool": "shell", "args": {"command": "printf x$(cat data.json)", "data": "$item.n"}}
     plan = {
         "nodes": [

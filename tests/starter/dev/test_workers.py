@@ -81,7 +81,7 @@ def test_workers_are_led_to_this_server_only() -> None:
         "SENNIT_ARTIFACTS": "/s/artifacts",
         "SENNIT_INDEX": "/s/index",
         "SENNIT_DOCS": str(CORPUS),
-        "SENNIT_DOCS_ANY": "1",
+        "SENNIT_GRANTS": "/s/grants.json",
         "SENNIT_DRAIN": "10",
         "SENNIT_HEALTH_PORT": "127.0.0.1:9",
     }

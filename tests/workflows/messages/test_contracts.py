@@ -25,7 +25,7 @@ DEFINITION = workflow._Definition.must_from_class(AgentRun)
 @pytest.fixture
 def served(tmp_path: Path) -> dict[str, Callable[..., Any]]:
     """Every activity that a worker registers, by the name Temporal knows."""
-    host = Activities(WorkerPaths(tmp_path / "a", tmp_path / "i", None, (), True), load_tools([]), identity="test")
+    host = Activities(WorkerPaths(tmp_path / "a", tmp_path / "i", None, ()), load_tools([]), identity="test")
     found: dict[str, Callable[..., Any]] = {}
     for function in (*host.tools(), *host.llm()):
         name = activity._Definition.must_from_callable(function).name

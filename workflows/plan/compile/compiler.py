@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from math import ceil
-from typing import Any, Literal
+from typing import Any
 
 from workflows.plan.compile.forecast import ranks
 from workflows.plan.compile.graph import ExecutionPlan, NodeSpec, Policy
@@ -12,6 +12,7 @@ from workflows.plan.language.conditions import Condition, ConditionError, Test, 
 from workflows.plan.language.facts import MISSING, FactTooLarge, facts_of
 from workflows.plan.language.nodes import (
     AgentCall,
+    ApprovalPolicy,
     Fallback,
     GateNode,
     Instead,
@@ -63,7 +64,7 @@ class PlanCompiler:
         keep: Keep,
         queues: Callable[[Node], str],
         prices: Callable[[ModelCall], int] = lambda _: 0,
-        approval: Literal["writes", "never"],
+        approval: ApprovalPolicy,
         goal: str | None = None,
         docs: str | None = None,
     ) -> None:

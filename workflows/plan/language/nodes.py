@@ -38,6 +38,8 @@ NodeId = Annotated[str, Field(pattern=ID_PATTERN)]
 Over = Literal["truncate", "summarise", "reference"]
 Role = Literal["planner", "worker", "critic", "judge", "joiner", "summariser"]
 OnFailure = Literal["park", "partial", "fail"]
+ApprovalPolicy = Literal["writes", "never"]
+"""What needs a person's approval."""
 Priority = Annotated[int, Field(strict=True, ge=1, le=5)]
 
 MOST_ATTEMPTS = 20
