@@ -36,7 +36,7 @@ async def test_nodes_of_every_kind_run_in_one_plan(start: Start) -> None:
         call("slow", args={"seconds": 60}),
         join("first", "slow", "a", policy="first"),
         call("late", args={"seconds": 60}),
-        join("deadline", "late", "a", policy="settled", deadline="500ms"),
+        join("deadline", "late", "a", policy="settled", deadline="2s"),
         call("few", when={"ref": "$list.count", "op": "lt", "value": 3}, args={"value": "few"}),
         call("many", when={"ref": "$list.items.length", "op": "ge", "value": 3}, args={"value": "many"}),
         join("quorum", "few", "many", policy={"quorum": 1}),

@@ -52,7 +52,7 @@ async def test_a_plan_that_cannot_run_is_corrected_by_its_planner(begin: Start, 
     ("text", "problem"),
     [
         ("I am sure that it is fine.", "the reply holds no plan"),
-        ("".join(f"{line}. nap({line})\n" for line in range(500)), "the plan has 501 nodes; at most 60"),
+        ("".join(f"{line}. nap({line})\n" for line in range(100)), "the plan has 101 nodes; at most 60"),
     ],
 )
 async def test_a_planner_that_does_not_learn_is_a_sentence_for_a_person(
