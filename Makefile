@@ -1,9 +1,11 @@
 # Every target makes .venv first when requirements.lock or pyproject.toml changed. ARGS="..." is passed on.
 .DEFAULT_GOAL := help
-.PHONY: help demo test mutants dev lint bench sizes pictures lock clean venv
+.PHONY: help demo test mutants chaos dev lint bench sizes pictures lock clean venv
 
 ARGS =
 PROCESSES = 3
+N = 20
+SEED = 1
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' Makefile
@@ -17,6 +19,9 @@ test: venv ## run the test suite against the pinned Temporal server (ARGS="-k na
 
 mutants: venv ## put one wrong line at a time into a copy of the source; the tests must catch each (ARGS="name")
 	@PYTHONPATH=.:tests .venv/bin/python -m mutants.run $(ARGS)
+
+chaos: venv ## kill N processes under running agents and check every promise (N=20 SEED=1)
+	@PYTHONPATH=.:tests .venv/bin/python -m chaos.run --kills $(N) --seed $(SEED)
 
 dev: venv ## run the Temporal server and all workers in the foreground
 	@.venv/bin/sennit dev $(ARGS)

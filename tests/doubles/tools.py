@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
+import httpx
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from activities.toolbox import ToolContext, ToolError, tool
@@ -161,6 +162,20 @@ async def pay(args: Payment, context: ToolContext) -> dict[str, int]:
         known = dict(line.split() for line in payments)
         payments.write(f"{context.idempotency_key} {args.amount}\n" * (context.idempotency_key not in known))
     return {"paid": int(known.get(context.idempotency_key, args.amount))}
+
+
+class Transfer(Frozen):
+    text: str
+    seconds: float = 0.0
+
+
+@tool(effect="write")
+async def transfer(args: Transfer, context: ToolContext) -> Rest:
+    """Transfer at the service that `PAYMENTS_URL` names, which takes so many seconds to answer."""
+    log_call(context)
+    async with httpx.AsyncClient(timeout=30) as client:
+        (await client.post(os.environ["PAYMENTS_URL"], json=args.model_dump())).raise_for_status()
+    return Rest(value=args.text)
 
 
 class Source(Frozen):

@@ -1,0 +1,132 @@
+"""Seeded runs with the answer that each has when nothing disturbs it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from doubles.model_rules import Asked, Call, Reply
+from doubles.models import ModelServer
+from doubles.runs import call
+
+
+@dataclass
+class Case:
+    """One run: what starts it, its answer, and the texts of the payments that it makes."""
+
+    seed: int
+    request: dict[str, Any]
+    answer: Any
+    payments: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The run's workflow id."""
+        return f"chaos-{self.seed}"
+
+
+def case_of(seed: int, model: ModelServer) -> Case:
+    """Return the run of a seed; the model server learns what to reply to it."""
+    chance = Random(seed)
+    return _goal(seed, model) if chance.random() < 0.2 else _plan(seed, chance, model)
+
+
+def _goal(seed: int, model: ModelServer) -> Case:
+    """A goal: its plan is streamed, and its joiner asks for one more round of work."""
+    mark, late = f"Goal {seed}!", f"late-{seed}"
+    more = f'{{"replan": {{"why": "more", "nodes": "4. nap(value=\\"{late}\\", seconds=1)\\n5. answer($2, $4)"}}}}'
+
+    def joined(asked: Asked) -> Reply:
+        return Reply(f"answer of {seed}" if late in asked.text else more, first_token=0.3)
+
+    lines = '1. nap(value="a", seconds=2)\n2. nap(value="$1.value", seconds=1)\n3. answer($2)'
+    model.on(f"You plan work.*{mark}", Reply(lines, rate=30))
+    model.on(f"You put results together.*{mark}", joined)
+    return Case(seed, {"goal": mark}, f"answer of {seed}")
+
+
+def _plan(seed: int, chance: Random, model: ModelServer) -> Case:
+    """A plan of some of the pieces below, side by side, after one node that all of them need."""
+    case = Case(seed, {}, {})
+    nodes: list[dict[str, Any]] = [call("start", args={"value": seed, "seconds": chance.random()})]
+    plan: dict[str, Any] = {"nodes": nodes, "answer": {}}
+    pieces: list[Callable[[Case, dict[str, Any], Random, ModelServer], None]]
+    pieces = [_layers, _map, _group, _loop, _subagent, _gate, _payments, _program]
+    for piece in chance.sample(pieces, 4):
+        piece(case, plan, chance, model)
+    case.request = {"plan": plan, "approval": "never", "budget": {"tokens": 10_000_000}}
+    return case
+
+
+def _add(case: Case, plan: dict[str, Any], node: dict[str, Any], shown: str, value: Any) -> None:
+    plan["nodes"].append({"needs": ["start"], **node})
+    plan["answer"][node["id"]] = shown
+    case.answer[node["id"]] = value
+
+
+def _layers(case: Case, plan: dict[str, Any], chance: Random, _: ModelServer) -> None:
+    values = {"start": str(case.seed)}
+    before = ["start"]
+    for layer in range(3):
+        names = [f"l{layer}{index}" for index in range(3)]
+        for name in names:
+            inputs = chance.sample(before, min(2, len(before)))
+            values[name] = "<" + ",".join(values[each] for each in inputs) + ">"
+            text = "<" + ",".join(f"${each}.value" for each in inputs) + ">"
+            _add(
+                case,
+                plan,
+                call(name, args={"value": text, "seconds": 2 * chance.random()}),
+                f"${name}.value",
+                values[name],
+            )
+        before = names
+
+
+def _map(case: Case, plan: dict[str, Any], chance: Random, _: ModelServer) -> None:
+    count = chance.randint(2, 6)
+    plan["nodes"].append(call("list", "count", args={"count": count}))
+    copy = {"tool": "nap", "args": {"value": "$item.n", "seconds": 1.5}}
+    node = {"id": "map", "kind": "map", "over": "$list.items", "do": {"kind": "tool", **copy}}
+    _add(case, plan, node, "$map", [{"value": index} for index in range(count)])
+
+
+def _group(case: Case, plan: dict[str, Any], chance: Random, _: ModelServer) -> None:
+    plan["groups"] = [["g0", "g1", "g2"]]
+    plan["nodes"] += [
+        call("g0", args={"value": "g", "seconds": chance.random()}),
+        call("g1", args={"value": "$g0.value$g0.value", "seconds": chance.random()}),
+    ]
+    _add(case, plan, call("g2", args={"value": "$g1.value."}), "$g2.value", "gg.")
+
+
+def _loop(case: Case, plan: dict[str, Any], _: Random, model: ModelServer) -> None:
+    prompt = f"Loop {case.seed}!"
+    model.on(prompt, Reply(calls=(Call("nap", {"value": "turn", "seconds": 1}),), first_token=0.5), results=0)
+    model.on(prompt, Reply(f"looped {case.seed}", first_token=0.5), results=1)
+    _add(case, plan, {"id": "loop", "kind": "llm", "prompt": prompt, "tools": ["nap"]}, "$loop", f"looped {case.seed}")
+
+
+def _subagent(case: Case, plan: dict[str, Any], _: Random, model: ModelServer) -> None:
+    goal = f"Sub {case.seed}!"
+    lines = '1. nap(value="s", seconds=1)\n2. nap(value="$1.value", seconds=1)\n3. answer($2)'
+    model.on(f"You plan work.*{goal}", Reply(lines, rate=30))
+    model.on(f"You put results together.*{goal}", Reply(f"sub {case.seed}", first_token=0.3))
+    _add(case, plan, {"id": "sub", "kind": "agent", "goal": goal, "tools": ["nap"]}, "$sub", f"sub {case.seed}")
+
+
+def _gate(case: Case, plan: dict[str, Any], _: Random, __: ModelServer) -> None:
+    _add(case, plan, {"id": "gate", "kind": "gate", "question": f"Go on with {case.seed}?"}, "$gate", "yes")
+
+
+def _payments(case: Case, plan: dict[str, Any], chance: Random, _: ModelServer) -> None:
+    for index in range(2):
+        text = f"payment {index} of {case.seed}"
+        case.payments.append(text)
+        node = call(f"pay{index}", "transfer", args={"text": text, "seconds": 2 * chance.random()})
+        _add(case, plan, node, f"$pay{index}.value", text)
+
+
+def _program(case: Case, plan: dict[str, Any], _: Random, __: ModelServer) -> None:
+    code = f"import time; time.sleep(1); print({case.seed})"
+    _add(case, plan, call("program", "python", args={"code": code}), "$program.stdout", f"{case.seed}\n")

@@ -1,0 +1,107 @@
+"""The processes under fire: a server on its database, and workers that are started again soon after each death."""
+
+import asyncio
+import os
+import signal
+import time
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+from doubles.worker_processes import WorkerProcesses
+
+from starter.dev.server import DevServer
+
+ROLES = ("workflow", "workflow", "tools", "tools", "llm", "sandbox")
+LONGEST_ABSENCE = 1.0
+POLL = 0.05
+
+
+@dataclass
+class Fleet:
+    """A server and one worker process a role. `killed` has the role, process and time of each kill."""
+
+    server: DevServer
+    workers: WorkerProcesses
+    chance: Random
+    pids: dict[int, int] = field(default_factory=dict)
+    killed: list[tuple[str, int, float]] = field(default_factory=list)
+    called: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+    _read: int = 0
+
+    def start(self) -> None:
+        """Start every worker."""
+        for slot, role in enumerate(ROLES):
+            self.pids[slot] = self.workers.start(role)[0]
+
+    async def kill_workers(self, *slots: int) -> None:
+        """Kill workers by SIGKILL; each comes back within a second."""
+        for slot in slots:
+            self.killed.append((ROLES[slot], self.pids[slot], time.time()))
+            self.workers.kill(self.pids[slot])
+        for slot in slots:
+            await asyncio.sleep(LONGEST_ABSENCE * self.chance.random() / len(slots))
+            self.pids[slot] = self.workers.start(ROLES[slot])[0]
+
+    async def kill_server(self) -> None:
+        """Kill the server by SIGKILL and start it on its database."""
+        self.killed.append(("server", 0, time.time()))
+        self.server.kill()
+        await self.server.start()
+
+    async def sleep(self, seconds: float) -> None:
+        """Stop all processes for a while, as a laptop does whose lid is closed."""
+        identity = self.server.identity
+        groups = [*self.pids.values(), *([identity.pid] if identity else [])]
+        for group in groups:
+            os.killpg(group, signal.SIGSTOP)
+        await asyncio.sleep(seconds)
+        for group in groups:
+            os.killpg(group, signal.SIGCONT)
+
+    async def fill_disk(self, seconds: float) -> None:
+        """Leave no room in the workers' state folder for a while."""
+        filler = self.workers.state / "filler"
+        with filler.open("wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(b"\0" * 65536)
+            except OSError:
+                pass
+        await asyncio.sleep(seconds)
+        filler.unlink()
+
+    def read_calls(self) -> None:
+        """Note when each line came into the log of tool calls."""
+        log = self.workers.index / "calls.log"
+        if not log.exists():
+            return
+        with log.open() as lines:
+            lines.seek(self._read)
+            for line in lines:
+                if not line.endswith("\n"):
+                    return
+                run, node, _, pid = line.split()
+                self.called.setdefault(f"{run} {node}", []).append((int(pid), time.time()))
+                self._read += len(line.encode())
+
+    async def follow(self) -> None:
+        """Keep reading the log of calls."""
+        while True:
+            self.read_calls()
+            await asyncio.sleep(POLL)
+
+    def recoveries(self) -> list[float]:
+        """Return the seconds from each kill of a worker to the next call of what it had been calling."""
+        died = {pid: at for _, pid, at in self.killed}
+        return [
+            again - died[pid]
+            for calls in self.called.values()
+            for (pid, _), (_, again) in pairwise(calls)
+            if pid in died and again > died[pid]
+        ]
+
+    def logs(self) -> Path:
+        """Where the processes write their logs."""
+        return self.workers.state

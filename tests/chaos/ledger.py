@@ -1,0 +1,58 @@
+"""A service that takes payments and counts each one: it knows nothing of keys, so an effect made twice shows."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock, Thread
+
+
+class Ledger:
+    """Counts of payments by their text."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self._counts: Counter[str] = Counter()
+        self._lock = Lock()
+
+    def take(self, text: str) -> None:
+        """Count a payment."""
+        with self._lock:
+            self._counts[text] += 1
+
+    def paid(self, text: str) -> int:
+        """Return how often it was paid."""
+        with self._lock:
+            return self._counts[text]
+
+
+@contextmanager
+def ledger_service() -> Iterator[Ledger]:
+    """Serve a ledger on a free port. A payment counts at once; its answer comes after the seconds that it names."""
+    ledger = Ledger()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            payment = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            ledger.take(payment["text"])
+            time.sleep(payment["seconds"])
+            try:
+                self.send_response(204)
+                self.end_headers()
+            except OSError:
+                pass  # the caller was killed
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    ledger.url = f"http://127.0.0.1:{server.server_address[1]}"
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield ledger
+    finally:
+        server.shutdown()
+        server.server_close()

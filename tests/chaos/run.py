@@ -1,0 +1,261 @@
+"""Runs under fire: `make chaos N=300 SEED=1`. Processes are killed N times while runs go on.
+
+Then each run must have ended with the answer that it has when nothing disturbs it, with no payment made twice, no call
+made again that had succeeded, and nothing left behind.
+
+Prints one line of JSON with the figures; exits with 1 if a promise was broken.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from chaos.cases import case_of
+from chaos.fleet import ROLES, Fleet
+from chaos.histories import recoveries
+from chaos.ledger import Ledger, ledger_service
+from chaos.person import Watch, watch
+from doubles.models import ModelServer, model_server
+from doubles.worker_processes import WorkerProcesses
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
+from temporalio.client import Client
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError
+
+from starter.dev.binary import obtain
+from starter.dev.server import DevServer
+from workflows.messages.converter import connect
+from workflows.messages.queues import WORKFLOW
+
+AT_ONCE = 4
+DISK = "64m"
+LAST_ONES = 240.0
+"""Seconds that the runs may take to end when the fire has stopped."""
+
+
+@dataclass
+class Storm:
+    """Runs, the fleet that carries them, and the fire on it."""
+
+    client: Client
+    fleet: Fleet
+    ledger: Ledger
+    model: ModelServer
+    chance: Random
+    kills: int
+    has_disk: bool
+    watches: list[Watch] = field(default_factory=list)
+    faults: Counter[str] = field(default_factory=Counter)
+    over: bool = False
+
+    async def keep_starting(self, seed: int) -> None:
+        """Keep some runs going, one after the other, until the fire stops."""
+        while not self.over:
+            await self._run(seed)
+            seed += AT_ONCE
+
+    async def _run(self, seed: int) -> None:
+        case = case_of(seed, self.model)
+        while True:
+            try:
+                handle = await self.client.start_workflow(
+                    "AgentRun", case.request, id=case.name, task_queue=WORKFLOW, request_eager_start=False
+                )
+                break
+            except WorkflowAlreadyStartedError:  # the server took it before it was killed
+                handle = self.client.get_workflow_handle(case.name)
+                break
+            except RPCError:
+                await asyncio.sleep(0.5)
+        with suppress(RPCError, WorkflowAlreadyStartedError):  # a second client with the same id
+            await self.client.start_workflow("AgentRun", case.request, id=case.name, task_queue=WORKFLOW)
+            self.faults["duplicate taken"] += 1
+        seen = Watch(case, handle.first_execution_run_id or await self._first_run(case.name))
+        self.watches.append(seen)
+        await watch(self.client, seen, self.fleet, self.ledger)
+
+    async def _first_run(self, name: str) -> str:
+        while True:
+            try:
+                found = await self.client.get_workflow_handle(name).describe()
+                return str(found.raw_description.workflow_execution_info.first_run_id)
+            except RPCError:
+                await asyncio.sleep(0.5)
+
+    async def fire(self) -> None:
+        """Disturb the fleet until so many processes were killed."""
+        faults = {self.kill_one: 20, self.kill_all: 1, self.kill_server: 2, self.lid: 1, self.reset: 3}
+        if self.has_disk:
+            faults[self.full_disk] = 1
+        while len(self.fleet.killed) < self.kills:
+            await asyncio.sleep(self.chance.uniform(0.3, 3.0))
+            (fault,) = self.chance.choices(list(faults), list(faults.values()))
+            self.faults[fault.__name__] += 1
+            await fault()
+        self.over = True
+
+    async def kill_one(self) -> None:
+        await self.fleet.kill_workers(self.chance.randrange(len(ROLES)))
+
+    async def kill_all(self) -> None:
+        await self.fleet.kill_workers(*range(len(ROLES)))
+
+    async def kill_server(self) -> None:
+        await self.fleet.kill_server()
+
+    async def lid(self) -> None:
+        await self.fleet.sleep(self.chance.uniform(2, 15))
+
+    async def full_disk(self) -> None:
+        await self.fleet.fill_disk(self.chance.uniform(1, 4))
+
+    async def reset(self) -> None:
+        """Reset a run to one of its workflow tasks."""
+        running = [seen for seen in self.watches if not seen.ended]
+        if not running:
+            return
+        name = self.chance.choice(running).case.name
+        with suppress(RPCError):
+            events = [event async for event in self.client.get_workflow_handle(name).fetch_history_events()]
+            completed = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
+            tasks = [event.event_id for event in events if event.event_type == completed]
+            if tasks:
+                await self.client.workflow_service.reset_workflow_execution(
+                    ResetWorkflowExecutionRequest(
+                        namespace=self.client.namespace,
+                        workflow_execution=WorkflowExecution(workflow_id=name),
+                        reason="chaos",
+                        workflow_task_finish_event_id=self.chance.choice(tasks),
+                        request_id=f"{name}-{time.time()}",
+                    )
+                )
+
+    async def figures(self) -> dict[str, Any]:
+        """Return what happened, with every broken promise."""
+        tasks = [await recoveries(self.client, seen.case.name, self.fleet.killed) for seen in self.watches]
+        calls = {name: len(times) for name, times in self.fleet.called.items()}
+        return {
+            "kills": len(self.fleet.killed),
+            "killed": dict(Counter(role for role, _, _ in self.fleet.killed)),
+            "faults": dict(self.faults),
+            "runs": len(self.watches),
+            "calls": sum(calls.values()),
+            "called again": sum(calls.values()) - len(calls),
+            "payments": sum(len(seen.case.payments) for seen in self.watches),
+            "retried by a person": sum(seen.retries for seen in self.watches),
+            "unknown outcomes": sum(seen.unknown for seen in self.watches),
+            "recovery of calls, s": spread(self.fleet.recoveries()),
+            "recovery of workflow tasks, s": spread([each for found in tasks for each in found]),
+            "broken": [*self._broken(), *await self._left_behind()],
+        }
+
+    def _broken(self) -> Iterator[str]:
+        for seen in self.watches:
+            name = seen.case.name
+            if seen.problem or seen.report.get("status") != "done":
+                ending = seen.problem or seen.report.get("status", "nothing")
+                yield f"{name} ended as {ending}, last blocked on: {seen.blocked or 'nothing'}"
+            elif seen.report["answer"] != seen.case.answer:
+                yield f"{name} answered {seen.report['answer']!r}, not {seen.case.answer!r}"
+            for text in seen.case.payments:
+                paid, allowed = self.ledger.paid(text), 1 + seen.repeats[text]
+                if not (1 if seen.report else 0) <= paid <= allowed:
+                    yield f"{text} was paid {paid} times, at most {allowed} allowed"
+            for node, before in seen.settled.items():
+                after = len(self.fleet.called[f"{seen.run} {node}"])
+                if after > before:
+                    yield f"{name}: {node} had succeeded and was called again"
+
+    async def _left_behind(self) -> list[str]:
+        await asyncio.sleep(2)  # lists lag behind
+        return [f"{run.id} still runs" async for run in self.client.list_workflows("ExecutionStatus = 'Running'")]
+
+
+def spread(seconds: list[float]) -> dict[str, float]:
+    """Return the count, median, 95th percentile and maximum."""
+    ordered = sorted(seconds)
+    if not ordered:
+        return {"count": 0}
+    p95 = ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
+    middle = ordered[len(ordered) // 2]
+    return {"count": len(ordered), "median": round(middle, 2), "p95": round(p95, 2), "max": round(ordered[-1], 2)}
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[bool]:
+    """Mount a small file system on a folder; yield False where that is not allowed."""
+    folder.mkdir()
+    mount = shutil.which("mount")
+    command = [mount or "", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", str(folder)]
+    mounted = mount is not None and os.getuid() == 0 and subprocess.run(command, check=False).returncode == 0
+    try:
+        yield mounted
+    finally:
+        if mounted:
+            subprocess.run(["umount", "-l", str(folder)], check=False)
+
+
+async def storm(kills: int, seed: int, folder: Path) -> dict[str, Any]:
+    """Run the whole; returns its figures."""
+    began = time.monotonic()
+    binary = await obtain(pinned_only=True)
+    server = DevServer(binary, folder / "temporal.db", folder / "server.log", port=0, headless=True)
+    with small_disk(folder / "state") as has_disk, ledger_service() as ledger:
+        async with model_server() as model:
+            await server.start()
+            env = {"OPENAI_BASE_URL": model.openai_url, "PAYMENTS_URL": ledger.url}
+            workers = WorkerProcesses(server.address, folder / "state", **env)
+            chance = Random(seed)
+            fleet = Fleet(server, workers, chance)
+            try:
+                fleet.start()
+                client = await connect(server.address)
+                storm = Storm(client, fleet, ledger, model, chance, kills, has_disk)
+                runs = [asyncio.create_task(storm.keep_starting(seed * 10_000 + first)) for first in range(AT_ONCE)]
+                follower = asyncio.create_task(fleet.follow())
+                await storm.fire()
+                done, late = await asyncio.wait(runs, timeout=LAST_ONES)
+                for task in (follower, *late):
+                    task.cancel()
+                for task in done:
+                    task.result()
+                figures = await storm.figures()
+            finally:
+                workers.kill()
+                await server.stop()
+    return {"seed": seed, "seconds": round(time.monotonic() - began), **figures}
+
+
+def main() -> None:
+    """Parse the command line, run, print."""
+    parser = argparse.ArgumentParser(description="Kill processes under running agents and check every promise.")
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="sennit-chaos-"))
+    figures = asyncio.run(storm(given.kills, given.seed, folder))
+    print(json.dumps(figures))
+    if figures["broken"]:
+        print(f"logs and database: {folder}", file=sys.stderr)
+        os._exit(1)
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
