@@ -273,7 +273,7 @@ def test_the_workflow_shares_with_its_process_only_modules_without_the_sdk() -> 
     assert not wrong, in_order(wrong)
 
 
-PAGES = ("docs/architecture.md", "CONTRIBUTING.md")
+PAGES = ("docs/architecture.md", "docs/guarantees.md", "CONTRIBUTING.md")
 FILE_NAME = re.compile(r"`((?:workflows|activities|workers|starter|tests|docs|examples|deploy|benchmarks)/[\w./-]*)`")
 
 
