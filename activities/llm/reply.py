@@ -1,7 +1,7 @@
 """Reads the reply of a model call. Of a joiner: an answer with evidence, or nodes to add to the plan, in many forms."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from workflows.plan.planner_format.lines import LineError, LineReader
 
 MOST_EVIDENCE = 50
 
-_MARK = re.compile(r"(?P<code>(`+).*?\2)|\s?\[(?P<n>\d{1,3})\]", re.DOTALL)
+_MARK = re.compile(r"(?P<ticks>`+)|\s?\[(?P<n>\d{1,3})\]")
 _NODE = re.compile(r"[\s$\[{(]*(?P<name>[A-Za-z0-9_]{1,40})")
 _PLACES = ("path", "url", "source")
 _DEEPEST = 12
@@ -99,17 +99,38 @@ def _answer(answer: Any, evidence_data: Any, results: Mapping[str, Result]) -> J
             evidence.append({"n": len(evidence) + 1, **piece})
             numbers[number] = str(len(evidence))
     if isinstance(answer, str) and entries:
-        answer = _MARK.sub(lambda mark: _numbered(mark, numbers, len(evidence)), answer)
-        marked = {int(mark["n"]) for mark in _MARK.finditer(answer) if mark["n"]}
+        answer = _renumbered(answer, numbers, len(evidence))
+        marked = {int(mark["n"]) for mark in _marks(answer)}
         unmarked = [f"[{piece['n']}]" for piece in evidence if piece["n"] not in marked]
         answer = " ".join([answer, "".join(unmarked)]) if unmarked else answer
     return JoinerReply(output={"answer": answer, "evidence": evidence}, warnings=tuple(warnings))
 
 
+def _marks(answer: str) -> Iterator[re.Match[str]]:
+    """Yield the marks outside of code, which begins and ends with as many backticks."""
+    found = list(_MARK.finditer(answer))
+    last = {mark["ticks"]: place for place, mark in enumerate(found) if mark["ticks"]}
+    code = None
+    for place, mark in enumerate(found):
+        ticks = mark["ticks"]
+        if code is not None:
+            code = None if ticks == code else code
+        elif not ticks:
+            yield mark
+        elif last[ticks] > place:
+            code = ticks
+
+
+def _renumbered(answer: str, numbers: Mapping[int, str], most: int) -> str:
+    pieces, end = [], 0
+    for mark in _marks(answer):
+        pieces += [answer[end : mark.start()], _numbered(mark, numbers, most)]
+        end = mark.end()
+    return "".join([*pieces, answer[end:]])
+
+
 def _numbered(mark: re.Match[str], numbers: Mapping[int, str], most: int) -> str:
     """Return a mark as its evidence is numbered now. One of no entry is left, unless it would name another's."""
-    if mark["code"]:
-        return mark[0]
     written = int(mark["n"])
     number = numbers.get(written, "" if 0 < written <= most else mark["n"])
     return mark[0].replace(mark["n"], number) if number else ""

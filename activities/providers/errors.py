@@ -19,7 +19,7 @@ QUOTED = 200
 _RETRIED = frozenset({408, 409, 425, 429})
 _TOO_LONG = re.compile(
     r"context[_ ](length|window|size)|prompt is too long|input is too long|too many (input )?tokens|"
-    r"reduce the length|exceed\w* .{0,40}context|maximum .{0,20}tokens .{0,60}(prompt|messages)"
+    r"reduce the length|exceed\w{0,3} .{0,40}context|maximum .{0,20}tokens .{0,60}(prompt|messages)"
 )
 _NO_MODEL = re.compile(
     r"model[_ ]not[_ ]found|model .{0,120}(not found|does not exist|not supported|unknown)|no such model"
@@ -190,8 +190,8 @@ def _code_and_message(body: str) -> tuple[str, str]:
     try:
         data = from_json(body)
     except ValueError:
-        page = re.search(r"<title[^>]*>(.*?)</title>", body, re.IGNORECASE | re.DOTALL)
-        return "", f"a web page, {page[1].strip()!r}" if page else re.sub(r"<[^>]*>", " ", body).strip()
+        page = re.search(r"<title[^<>]*>([^<]+)", body, re.IGNORECASE)
+        return "", f"a web page, {page[1].strip()!r}" if page else re.sub(r"<[^<>]*>", " ", body).strip()
     error = data.get("error", data) if isinstance(data, dict) else data
     if not isinstance(error, dict):
         return "", str(error)

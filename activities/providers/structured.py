@@ -11,7 +11,7 @@ from activities.providers.errors import SchemaMismatch
 Schema = dict[str, Any]
 
 WRAP = "value"
-_FENCE = re.compile(r"\A```\w*\s*\n(?P<inside>.*?)\n?```\s*\Z", re.DOTALL)
+_FENCE = re.compile(r"```\w*\s*")
 
 
 def wrapped(schema: Schema) -> Schema:
@@ -63,8 +63,9 @@ def parse_json(text: str, schema: Schema, *, in_wrap: bool) -> Any:
 
     `in_wrap` says that the server was given `wrapped(schema)`. Raises SchemaMismatch.
     """
-    fence = _FENCE.match(text.strip())
-    tried = [text, fence["inside"] if fence else ""]
+    head, _, inside = text.strip().partition("\n")
+    fenced = inside.endswith("```") and _FENCE.fullmatch(head)
+    tried = [text, inside.removesuffix("```") if fenced else ""]
     starts = [(text.find(opening), closing) for opening, closing in ("{}", "[]") if opening in text]
     tried += [text[start : text.rfind(closing) + 1] for start, closing in sorted(starts)]
     for piece in filter(None, tried):

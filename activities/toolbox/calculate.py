@@ -22,7 +22,7 @@ _SIGNIFICANT_DIGITS: Final = 12
 _ASCII: Final = str.maketrans({"\N{MULTIPLICATION SIGN}": "*", "\N{DIVISION SIGN}": "/", "\N{MINUS SIGN}": "-"})
 _ALLOWED: Final = re.compile(r"[A-Za-z0-9_.,+\-*/%()\[\]<>=! \t\n]*\Z")
 _NUMBER: Final = re.compile(r"(?<![\w.])[\d.][\w.]*")
-_DECIMAL: Final = re.compile(r"(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE]\d*)?\Z")
+_DECIMAL: Final = re.compile(r"(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE]\d*)?\Z")
 
 
 class CalculateArguments(BaseModel):

@@ -21,10 +21,10 @@ _SECRET_NAME = re.compile(
 _LEAST = 6  # shorter values are words like "true" or "test", and masking those would spoil every line
 _LEAST_WORD = 8  # of letters alone, because people give local servers keys like "ollama"
 _LEAST_PIECE = 3
-_COLOUR = r"(?:\x1b\[[0-9;]*m)*"
+_COLOUR = r"(?:\x1b\[[0-9;]*+m)*+"
 _HEADER = re.compile(
     r"(?P<name>authorization|(?<!(?-i:[A-Z0-9])_)api[-_]key)"  # behind OPENAI_API_KEY may stand what is wrong with it
-    rf"(?P<between>{_COLOUR}[\\\"'\s]*{_COLOUR}[:=,]\s*{_COLOUR}(?:b(?=[\\\"']))?[\\\"']*{_COLOUR})"
+    rf"(?P<between>{_COLOUR}[\\\"'\s]*+{_COLOUR}[:=,]\s*+{_COLOUR}(?:b(?=[\\\"']))?[\\\"']*+{_COLOUR})"
     r"(?P<scheme>(?:bearer|basic|digest|token)\s+)?"
     r"[^\s\\\"',;)\]}\x1b]+",
     re.IGNORECASE,

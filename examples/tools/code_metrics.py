@@ -15,7 +15,7 @@ from activities.toolbox import ToolContext, ToolError, documents_root, open_insi
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 LARGEST = 2_000_000
-_OPEN_NOTE = re.compile(rf"#.*\b(?:{'|'.join(word.upper() for word in ('todo', 'fixme', 'xxx', 'hack'))})\b")
+_OPEN_NOTE = re.compile(rf"[^#]*+#.*\b(?:{'|'.join(word.upper() for word in ('todo', 'fixme', 'xxx', 'hack'))})\b")
 _BRANCHES = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.Assert, ast.match_case)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
@@ -64,7 +64,7 @@ def code_metrics(args: CodeMetricsArguments, context: ToolContext) -> CodeMetric
         functions=len(functions),
         classes=sum(isinstance(node, ast.ClassDef) for node in ast.walk(tree)),
         imports=len(set(imported(tree))),
-        todos=sum(bool(_OPEN_NOTE.search(line)) for line in text),
+        todos=sum(bool(_OPEN_NOTE.match(line)) for line in text),
         longest=length(longest) if longest else 0,
         longest_function=longest.name if longest else "",
         complexity=complexity(worst) if worst else 0,

@@ -89,7 +89,7 @@ def version_problem(cli: Path, source: str) -> str:
         version = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout  # noqa: S603
     except (OSError, subprocess.SubprocessError) as error:
         raise _Unusable(f"{source}: {cli} does not run: {error}") from error
-    found = re.search(r"Server v?(\d+)\.(\d+)[^,]*, UI v?(\d+)\.(\d+)", version)
+    found = re.search(r"Server v?(\d{1,9})\.(\d{1,9})[^,]{0,99}, UI v?(\d{1,9})\.(\d{1,9})", version)
     if found is None:
         raise _Unusable(f"{source}: {cli} is not a Temporal CLI")
     server, ui = (int(found[1]), int(found[2])), (int(found[3]), int(found[4]))

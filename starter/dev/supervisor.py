@@ -157,7 +157,7 @@ def _main(state: str, binary: str, *worker_command: str) -> None:
         to_stderr(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}")
 
     idle_stop = os.environ.get("SENNIT_IDLE_STOP") or "900"
-    if not re.fullmatch(r"\d*\.?\d+", idle_stop) or float(idle_stop) == 0:
+    if not re.fullmatch(r"\d+(?:\.\d+)?|\.\d+", idle_stop) or float(idle_stop) == 0:
         raise LocalStackFailed(f"SENNIT_IDLE_STOP={idle_stop} is not a number of seconds above 0")
     asyncio.run(Supervisor(StateDir(Path(state)), Path(binary), worker_command, say, float(idle_stop)).run())
 

@@ -19,7 +19,9 @@ from workflows.plan.language.limits import Usage
 
 _SUMMARISE = re.compile(r"(?is)summari[sz]e\b.*?(?:(?P<count>\d{1,2}|one|two|three) sentences?\b|$)")
 _TAKEN = ("input", "goal", "answer", "lead", "difference", "sum")
-_FIND = re.compile(r"(?s)Find the (?P<what>.+?) in the (?:passages|document)(?:, in (?P<unit>[^\s,.]+))?\.(?=\s|$)")
+_FIND = re.compile(
+    r"(?s)Find the (?P<what>.{1,400}?) in the (?:passages|document)(?:, in (?P<unit>[^\s,.]+))?\.(?=\s|$)"
+)
 _TEXT = {"type": "string"}
 _FIELDS = {"found": {"type": "boolean"}, "value": {"type": ["number", "null"]}, "subject": _TEXT, "unit": _TEXT}
 _FACT = {"type": "object", "properties": {**_FIELDS, "quote": _TEXT, "source": _TEXT}, "required": ["found"]}

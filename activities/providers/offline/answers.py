@@ -12,7 +12,7 @@ from activities.providers.offline.words import written
 
 _CONNECT = "These are rules, no language model. For more, set SENNIT_MODEL and its key: see Models in the README."
 _MARK = re.compile(r"\[\d+\]")
-_WHOLE = re.compile(r"\w+\W+\w+\W+\w+\W+\w.*[.!?][\"'\u201d\u2019)\]]*$", re.DOTALL)
+_FOUR_WORDS = re.compile(r"\W*+(?:\w++\W++){3}\w")
 
 
 class Material:
@@ -140,9 +140,14 @@ def quoted(asked: str, material: Material) -> dict[str, Any]:
     return said.output()
 
 
+def _whole(text: str) -> bool:
+    """Whether a text is a sentence: some words, and a mark at its end."""
+    return _FOUR_WORDS.match(text) is not None and text.rstrip("\"'\u201d\u2019)]").endswith((".", "!", "?"))
+
+
 def summary(passages: Sequence[Passage], count: int) -> list[tuple[Passage, str]]:
     """Return the first `count` whole sentences, the first of each passage before any second."""
     texts = [sentences(passage) for passage in passages]
-    rows = [[text for text in found if _WHOLE.search(text)] or found[:1] for found in texts]
+    rows = [[text for text in found if _whole(text)] or found[:1] for found in texts]
     turns = [zip(passages, turn, strict=True) for turn in zip_longest(*rows)]
     return [(passage, text) for turn in turns for passage, text in turn if text][:count]

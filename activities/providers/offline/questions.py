@@ -10,6 +10,8 @@ from activities.providers.offline.words import Attribute, any_of
 Shape = Literal["lookup", "compare", "difference", "sum"]
 Groups = dict[str, str | None]
 
+LONGEST = 400
+"""Characters of a question that rules may read: some take time in its square."""
 _COUNTING = ("more", "most", "fewer", "fewest")
 _BE, _HAS, _THE, _NAMES = "(?:is|are|was|were)", "(?:has|have)", "(?:the |an? )?", "(?P<names>.+?)"
 _A_AND_B, _A_THAN_B = "(?P<a>.+?) and (?:that of )?(?P<b>.+?)", "(?P<a>.+?)(?: have)? than (?P<b>.+?)"
@@ -74,7 +76,7 @@ def question(goal: str) -> Question | None:
     head, unit, _ = (*_IN_UNIT.split(head, maxsplit=1), "", "")[:3]
     lead = _LEAD.search(head)
     head = head[: lead.start()] if lead else head
-    for shape, pattern in _RULES if len(head) <= 400 else ():
+    for shape, pattern in _RULES if len(head) <= LONGEST else ():
         if (match := pattern.fullmatch(head)) and (read := _attribute(match.groupdict())):
             subjects, symbol = _subjects(match.groupdict()), words.unit_of(unit)
             led = lead is None or (shape == "compare" and (lead["last"] or len(subjects) == 2))

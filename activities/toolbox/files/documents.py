@@ -20,7 +20,7 @@ SEARCHABLE: Final = (*_HTML, *_MARKDOWN, ".txt")
 
 _FRONT_MATTER: Final = re.compile(r"---[ \t]*\n(.*?\n)??---[ \t]*(?:\n|\Z)", re.DOTALL)
 _FRONT_TITLE: Final = re.compile(r"^title:[ \t]*(\S.*)$", re.MULTILINE)
-_HEADING: Final = re.compile(r"(#{1,6})[ \t]+(.*)")
+_HEADING: Final = re.compile(r"(#{1,6})[ \t]++(.*)")
 _FENCE: Final = re.compile(r"\s{0,3}(```|~~~)")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 

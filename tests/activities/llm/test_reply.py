@@ -70,6 +70,7 @@ def test_evidence_of_nothing_is_left_out_with_its_marks_and_the_rest_is_numbered
         ("`m[1]` [1], then [2].", [0, 1], "`m[1]`, then [1]."),
         ("```py\nx[1] = x[2]\n``` [2]", [0, 1], "```py\nx[1] = x[2]\n``` [1]"),
         ("x[0] is 5 [1].", [1], "x[0] is 5 [1]."),
+        ("``a `m[1]` b``, a tick ` and [2].", [0, 1], "``a `m[1]` b``, a tick ` and [1]."),
     ],
 )
 def test_brackets_that_are_no_marks_are_left(answer: str, entries: list[int], expected: str) -> None:

@@ -11,7 +11,7 @@ NAMES_CHARACTERS = 300
 SENTENCE_CHARACTERS = 700
 _COMPARED_NAMES = 1_000
 
-_STRING = r"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
+_STRING = r"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]*(?:\x07|\x1b\\|\x9c)"
 _CONTROL = r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
 _SHORT = r"\x1b[ -/]*[0-~]"
 _ESCAPES = re.compile(f"{_STRING}|{_CONTROL}|{_SHORT}")

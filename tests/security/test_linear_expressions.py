@@ -1,0 +1,63 @@
+"""No regular expression takes more time than its text is long: one that does can be fed until its worker stops.
+
+Every expression of the source is found by itself, so that a new one is held to this too.
+"""
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from doubles.expressions import Expression, expressions, nasty_texts
+
+from activities.providers.offline import facts, words
+from activities.providers.offline.questions import LONGEST
+
+PHRASES = ("length of the Nile", "year in which the tower was built", "person who built the tower")
+NAME = r"(?:the |an? )?nile(?: river)?(?!\w)"
+ATTRIBUTES = [found[0] for phrase in PHRASES if (found := words.read_phrase(phrase))]
+LOCAL: dict[str, list[Any]] = {
+    "args": [SimpleNamespace(find="x")],
+    "longest_first": [["one secret", "other"]],
+    "name": [NAME],
+    "names": ["a|b"],
+    "text": [pattern for attribute in ATTRIBUTES for pattern in facts._patterns(attribute, NAME)],
+    "word": [40],
+}
+"""What the names may be in expressions that functions build."""
+BOUNDED = {
+    "activities/providers/offline/questions.py:_RULES": LONGEST,
+    "activities/providers/offline/questions.py:_AND": LONGEST,
+    "activities/providers/offline/words.py": LONGEST,
+    "activities/providers/offline/facts.py:_facts": 1_000,
+}
+"""Expressions that never see a longer text."""
+SHORT, LONG = 2_000, 20_000
+UNNOTICED = 0.003
+"""Seconds of CPU for a long text; the fastest engine needs more for the square of its length."""
+
+
+def seconds(expression: Expression, text: str) -> float:
+    begun = time.thread_time()
+    expression.run(text)
+    return time.thread_time() - begun
+
+
+FILES: dict[str, list[Expression]] = {}
+for _each in expressions(LOCAL):
+    FILES.setdefault(_each.place.partition(":")[0], []).append(_each)
+
+
+@pytest.mark.parametrize("found", FILES.values(), ids=FILES)
+def test_ten_times_the_text_takes_about_ten_times_the_time(found: list[Expression]) -> None:
+    for expression in found:
+        most = next((most for place, most in BOUNDED.items() if expression.place.startswith(place)), None)
+        long = most or LONG
+        texts = [list(nasty_texts(expression.pattern, length)) for length in (30, long * SHORT // LONG, long)]
+        for tiny, small, large in zip(*texts, strict=True):
+            assert seconds(expression, tiny) < 0.1, (expression, tiny)
+            if most is not None:
+                assert seconds(expression, large) < 0.1, (expression, large)
+            elif seconds(expression, large) > UNNOTICED:
+                few, many = (min(seconds(expression, text) for _ in range(3)) for text in (small, large))
+                assert many < 30 * few or many < UNNOTICED, (expression, large[:60], few, many)
