@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from functools import cache
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import httpx
 
@@ -23,6 +23,10 @@ MOST_BYTES: Final = 4 * 1024 * 1024
 LONGEST_WAIT: Final = 60.0
 """Seconds: no server makes anybody wait longer before the next attempt."""
 
+
+_OVERHEAD: Final = 64 * 1024
+_MOST_MEMBERS: Final = 1_000
+_MAGIC: Final = b"\x1f"
 
 Cause = Literal["unreachable", "certificate", "timeout", "cut", "encoding", "size"]
 
@@ -68,7 +72,8 @@ class Answer:
         self._size = 0
         self._chunks = response.aiter_raw()
         self._encoding = response.headers.get("content-encoding", "")
-        self._unzip: Any = None
+        self._received = 0
+        self._unzip: _Gunzip | None = None
 
     async def chunk(self, deadline: float | None = None, late: str = "the answer does not end") -> bytes:
         """Return the next decoded bytes, nothing at the end. Raises HttpError, for lateness with the words in `late`,
@@ -102,11 +107,14 @@ class Answer:
             if raw and self._encoding:  # only now: status and headers count even where the body cannot be read
                 self._unzip, self._encoding = _unzip_of(self._encoding), ""
             try:
-                piece = raw if self._unzip is None else bytes(self._unzip.decompress(raw, room))
+                piece = raw if self._unzip is None else self._unzip.unpack(raw, room)
             except zlib.error:
                 raise HttpError("encoding", "the answer says gzip and is not") from None
             self._size += len(piece)
-            if not raw and self._unzip and self._size and not self._unzip.eof:
+            self._received += len(raw)
+            if self._unzip and self._received > self._limit + _OVERHEAD:  # what unpacks to nothing has an end too
+                raise HttpError("size", f"sent over {self._limit:,} bytes")
+            if not raw and self._unzip and self._size and not self._unzip.complete:
                 raise HttpError("cut", "the compressed answer ended early")
             if piece or not raw:
                 return piece
@@ -213,13 +221,41 @@ def _http_error(error: httpx.TransportError) -> HttpError:
     return HttpError("cut", text or type(error).__name__)
 
 
-def _unzip_of(encoding: str) -> Any:
+class _Gunzip:
+    """Unpacks gzip, which may have many members; what is none behind the last one is left out."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(wbits=31)
+        self._members = 1
+        self._ended = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether a member has just ended."""
+        return self._ended or self._member.eof
+
+    def unpack(self, raw: bytes, most: int) -> bytes:
+        """Return at most `most` bytes of what is packed in `raw`; more is never in memory. Raises zlib.error."""
+        found = bytearray()
+        while raw and len(found) < most and not self._ended:
+            if not self._member.eof:
+                found += self._member.decompress(raw, most - len(found))
+                raw = self._member.unused_data
+            elif raw := raw.lstrip(b"\0"):
+                self._ended = not raw.startswith(_MAGIC)
+                self._member, self._members = zlib.decompressobj(wbits=31), self._members + 1
+                if self._members > _MOST_MEMBERS:
+                    raise zlib.error("too many members")
+        return bytes(found)
+
+
+def _unzip_of(encoding: str) -> _Gunzip | None:
     encoding = encoding.strip().lower()
     if encoding in ("", "identity"):
         return None
     if encoding not in ("gzip", "x-gzip"):
         raise HttpError("encoding", f"the answer is encoded as {encoding[:40]!r}; only gzip is read")
-    return zlib.decompressobj(wbits=31)
+    return _Gunzip()
 
 
 @cache

@@ -50,6 +50,7 @@ def head(length: int, encoding: str = "") -> bytes:
 
 
 SHORT = gzip.compress(b"word " * 100, mtime=0)[:-8]
+NOTHING = gzip.compress(b"", mtime=0)
 PACKED = gzip.compress(b"word " * 100_000, mtime=0)
 
 
@@ -94,12 +95,22 @@ async def read(client: HttpClient, answer: bytes, limit: int = 1_000, most: int 
         (head(4, "gzip") + b"four", "encoding"),
         (head(4, "br") + b"four", "encoding"),
         (head(len(SHORT), "gzip") + SHORT, "cut"),
+        (head(20 + len(SHORT), "gzip") + NOTHING + SHORT, "cut"),
+        (head(20 + len(PACKED), "gzip") + NOTHING + PACKED, "size"),
+        (head(40_000, "gzip") + NOTHING * 2_000, "encoding"),
+        (head(600_000, "gzip") + NOTHING[:10] + b"\0\0\0\xff\xff" * 118_000, "size"),
     ],
 )
 async def test_each_failure_has_its_cause(client: HttpClient, answer: bytes, cause: str) -> None:
     with pytest.raises(HttpError) as caught:
         await read(client, answer)
     assert (caught.value.cause, caught.value.sent) == (cause, True)
+
+
+@pytest.mark.parametrize("behind", [b"", b"\0" * 9, b"garbage", NOTHING, NOTHING + b"\0garbage"])
+async def test_all_members_of_gzip_are_read(client: HttpClient, behind: bytes) -> None:
+    body = gzip.compress(b"one ", mtime=0) + NOTHING + gzip.compress(b"two", mtime=0) + behind
+    assert await read(client, head(len(body), "gzip") + body) == b"one two"
 
 
 async def test_where_nobody_listens_nothing_was_sent(client: HttpClient, unused_tcp_port: int) -> None:
