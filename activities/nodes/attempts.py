@@ -25,6 +25,7 @@ from activities.providers import ProviderError
 from activities.providers.limiter import ProviderBusy
 from activities.toolbox.redaction import redact
 from workflows.plan.language.limits import NO_USAGE, Usage, dollars
+from workflows.plan.language.text import one_line
 
 BEAT_SECONDS = 0.5
 LONGEST_BACKOFF = 30.0
@@ -69,7 +70,7 @@ class Attempts:
 
     def progress(self, line: str) -> None:
         """Note how far the activity is."""
-        self.status = line[:1000]
+        self.status = one_line(line, 1000)
 
     def beat(self) -> tuple[str, int, Usage, Usage]:
         """Return the details of a heartbeat."""

@@ -15,6 +15,7 @@ from activities.toolbox.redaction import redact
 from workflows.plan.language.facts import FactTooLarge
 from workflows.plan.language.limits import NO_USAGE, Usage
 from workflows.plan.language.references import BindError
+from workflows.plan.language.text import one_line
 
 LONGEST_MESSAGE = 500
 
@@ -59,9 +60,10 @@ def kind_of(error: BaseException) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """Return the sentence, on one line, without this worker's secrets: what a library says may repeat them."""
-    text = " ".join(redact(str(error)).split()) or kind_of(error)
-    return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
+    """Return the sentence, on one line of printable text, without this worker's secrets: what a library says may
+    repeat them.
+    """
+    return one_line(redact(str(error)), LONGEST_MESSAGE) or kind_of(error)
 
 
 def failure(

@@ -12,13 +12,16 @@ from doubles.expressions import Expression, expressions, nasty_texts
 
 from activities.providers.offline import facts, words
 from activities.providers.offline.questions import LONGEST
+from activities.toolbox import redaction
 
 PHRASES = ("length of the Nile", "year in which the tower was built", "person who built the tower")
 NAME = r"(?:the |an? )?nile(?: river)?(?!\w)"
 ATTRIBUTES = [found[0] for phrase in PHRASES if (found := words.read_phrase(phrase))]
+SECRETS = ('p+ss "wo/rd"', "aaaaaaaa1")
+CORES = [core for secret in SECRETS for core in redaction._base64_cores(secret)]
 LOCAL: dict[str, list[Any]] = {
+    "forms": [[*map(redaction._any_spelling, SECRETS), *map(redaction._any_alphabet, CORES)]],
     "args": [SimpleNamespace(find="x")],
-    "longest_first": [["one secret", "other"]],
     "name": [NAME],
     "names": ["a|b"],
     "text": [pattern for attribute in ATTRIBUTES for pattern in facts._patterns(attribute, NAME)],

@@ -93,11 +93,12 @@ async def test_long_outputs_go_to_it_by_reference(client: Client, begin: Start, 
         assert len(text) < 60_000
 
 
-async def test_only_a_sub_agent_is_given_anything(start: Start) -> None:
-    handle = await start(goal="How long is the Nile?", given="some-run/" + "a" * 40)
+@pytest.mark.parametrize(("name", "value"), [("given", "some-run/" + "a" * 40), ("depth", 3)])
+async def test_only_a_sub_agent_is_given_anything(start: Start, name: str, value: Any) -> None:
+    handle = await start(goal="How long is the Nile?", **{name: value})
     with pytest.raises(WorkflowFailureError) as ended:
         await handle.result()
-    assert "given: only a sub-agent has it" in str(ended.value.cause)
+    assert f"{name}: only a sub-agent has it" in str(ended.value.cause)
 
 
 async def test_an_unknown_tool_of_a_sub_agent_is_a_problem_of_the_plan(start: Start) -> None:

@@ -48,7 +48,7 @@ class ContinuedState(BaseModel):
 class RunRequest(BaseModel):
     """Starts a run: a `goal` for the planner, or a `plan`. Everything else has a default.
 
-    `given` comes with the goal of a sub-agent, from the run above it; nobody else may set it.
+    `given` and `depth` come with the goal of a sub-agent, from the run above it; nobody else may set them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

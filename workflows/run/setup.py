@@ -61,8 +61,9 @@ class RunSetup:
     async def prepare(self, request: RunRequest) -> PreparedRun:
         """Open the run; the request's own plan comes back checked. Raises ApplicationError."""
         self.attributes.tenant = request.tenant
-        if request.given and workflow.info().parent is None:
-            raise ApplicationError("given: only a sub-agent has it", type="InvalidRequest", non_retryable=True)
+        for name in ("given", "depth"):
+            if getattr(request, name) and workflow.info().parent is None:
+                raise ApplicationError(f"{name}: only a sub-agent has it", type="InvalidRequest", non_retryable=True)
         call = PrepareCall(run=self.run_prefix, **_given(request))
         if request.approval != "writes":
             info = workflow.info()

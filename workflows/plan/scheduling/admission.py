@@ -75,22 +75,23 @@ def consider(state: RunState, join: int) -> None:
     if state.status[join] != PENDING or state.queued[join]:
         return
     spec = state.graph.specs[join]
-    ruling = joins.outcome(spec, state.open_inputs[join], state.ok_inputs[join], state.past_deadline.get(join))
+    late = state.past_deadline.get(join)
+    ruling = joins.outcome(spec, state.open_inputs[join], state.ok_inputs[join], late)
     if ruling == joins.WAIT:
         return
     state.deadlines.pop(join, None)
-    if join in state.past_deadline:
+    if late:
         state.past_deadline[join] = False
     if ruling == joins.CLOSE:
         state.chosen[join] = joins.winners(state, join)
         ready.queue(state, join)
         if state.open_inputs[join]:
-            cancellation.cancel_unneeded(state, join)
+            cancellation.cancel_unneeded(state, join, late=late is True)
     elif ruling == joins.FAIL:
         fail(state, join, "JoinFailed", joins.reason(state, join), derived=True)
     else:
         fail(state, join, "JoinDeadline", f"{state.ok_inputs[join]} of {len(spec.inputs)} inputs were there in time")
-        cancellation.cancel_unneeded(state, join)
+        cancellation.cancel_unneeded(state, join, late=True)
 
 
 def _open(state: RunState, node: int) -> None:

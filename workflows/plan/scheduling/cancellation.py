@@ -7,12 +7,15 @@ from workflows.plan.scheduling.completion import cancel, live
 from workflows.plan.scheduling.state import AWAITING_FALLBACK, BLOCKED, CANCELLED, FAILED, PENDING, SKIPPED, RunState
 
 _DECIDED = ("NotNeeded", "the join it feeds is already decided")
+_LATE = ("NotNeeded", "the join it feeds waits no longer: its deadline has passed")
 _CONSUMER_SKIPPED = ("NotNeeded", "the node that needed it was skipped")
 
 
-def cancel_unneeded(state: RunState, join: int) -> None:
-    """Cancel the live inputs of a decided join that nobody else needs, and what only they needed."""
-    _cancel(state, {join: True}, state.graph.specs[join].inputs, _DECIDED)
+def cancel_unneeded(state: RunState, join: int, *, late: bool) -> None:
+    """Cancel the live inputs of a decided join that nobody else needs, and what only they needed. `late` says that it
+    was its deadline that decided.
+    """
+    _cancel(state, {join: True}, state.graph.specs[join].inputs, _LATE if late else _DECIDED)
 
 
 def cancel_calls(state: RunState, skipped: list[int]) -> None:

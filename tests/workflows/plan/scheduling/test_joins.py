@@ -46,6 +46,15 @@ def test_first_takes_the_first_value_and_cancels_the_others() -> None:
     assert (run.status("b"), run.note("b")[0]) == ("cancelled", "NotNeeded")
 
 
+@pytest.mark.parametrize(("policy", "status"), [("settled", "running"), ("all", "failed")])
+def test_those_that_a_deadline_has_cancelled_are_told_of_it(policy: str, status: str) -> None:
+    run = three(policy, deadline=1_000)
+    run.ok("a")
+    run.tick(1_000)
+    assert run.status("j") == status
+    assert run.note("b") == ("NotNeeded", "the join it feeds waits no longer: its deadline has passed")
+
+
 def test_first_fails_when_no_input_has_a_value() -> None:
     run = three("first")
     run.fail("a")
