@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 
 from starter.dev.messages import LocalStackFailed, Say, last_lines, to_stderr
@@ -37,26 +37,26 @@ class _Unusable(Exception):
 async def obtain(say: Say = to_stderr, *, pinned_only: bool = False) -> Path:
     """Return the Temporal CLI to run, downloaded or built if need be; LocalStackFailed when there is no way.
 
-    In this order: SENNIT_TEMPORAL_CLI, the binary made before, `temporal` on PATH when its versions fit (not with
-    `pinned_only`), the SDK's download, a build with Go. A build takes minutes; cancelling it ends all its processes.
-    Two processes never make the binary at once, and a killed one leaves no half binary.
+    In this order: SENNIT_TEMPORAL_CLI, the binary made before if it is still what was made, `temporal` on PATH when its
+    versions fit (not with `pinned_only`), the SDK's download, a build with Go. A build takes minutes; cancelling ends
+    all its processes. Two clients never make the binary at once, and a killed one leaves no half binary.
     """
     failures: list[str] = []
     made = cache_dir() / f"temporal-{cache_key(MODULES, f'{sys.platform} {platform.machine()}')}"
     try:
         if named := os.environ.get("SENNIT_TEMPORAL_CLI"):
             return _named(Path(named), say)
-        if not made.is_file():
-            failures.append(f"made before: nothing in {made.parent}")
+        if not await asyncio.to_thread(_is_as_made, made):
+            failures.append(f"made before: nothing in {made.parent} that is as it was made")
             if not pinned_only:
                 try:
                     return _on_path(say)
                 except _Unusable as failure:
                     failures.append(str(failure))
-            made.parent.mkdir(parents=True, exist_ok=True)
+            made.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             lock, waiting = made.with_suffix(".lock"), "waiting for another process that makes the Temporal dev server"
             async with hold(lock, say, waiting):
-                if not made.is_file():
+                if not await asyncio.to_thread(_is_as_made, made):
                     await _make(made, failures, say)
         return made
     except _Unusable as failure:
@@ -116,6 +116,29 @@ def _on_path(say: Say) -> Path:
     return Path(found).absolute()
 
 
+def _is_as_made(made: Path) -> bool:
+    """Whether the binary is there, as it was made. Raises _Unusable if another user could have changed it."""
+    if not made.is_file():
+        return False
+    for path in (made.parent, made):
+        status = path.stat()
+        if status.st_uid not in (0, os.getuid()) or status.st_mode & 0o022:
+            raise _Unusable(f"made before: other users can change {path}; remove it, or set XDG_CACHE_HOME")
+    digest, recorded = _digest(made), _digest_file(made)
+    if not recorded.exists():  # made before digests were kept
+        recorded.write_text(digest)
+    return recorded.read_text() == digest
+
+
+def _digest_file(made: Path) -> Path:
+    return made.with_suffix(".sha256")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
 async def _make(made: Path, failures: list[str], say: Say) -> None:
     part = made.with_suffix(".part")
     part.unlink(missing_ok=True)  # of a process that was killed
@@ -131,6 +154,7 @@ async def _make(made: Path, failures: list[str], say: Say) -> None:
             label = "building the Temporal dev server (about 3 minutes the first time) ..."
             await _run("build", ["sh", str(MODULES / "build.sh"), RELEASE, str(part)], label, BUILD_LIMIT, say)
         version_problem(part, "the new binary")
+        _digest_file(made).write_text(await asyncio.to_thread(_digest, part))
         part.replace(made)
     finally:
         part.unlink(missing_ok=True)

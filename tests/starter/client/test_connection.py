@@ -62,6 +62,8 @@ def test_only_a_server_here_shares_our_files_and_only_its_usual_port_has_a_known
 
 
 def test_a_named_ui_wins_and_links_are_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SENNIT_UI", "off")
+    assert local_server("127.0.0.1:7233", "http://127.0.0.1:8233").link("a", "b") is None
     monkeypatch.setenv("SENNIT_UI", "https://ui.example.com/")
     place = configured_server("temporal.example.com:7233", "a b")
     assert place is not None

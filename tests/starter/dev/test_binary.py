@@ -115,6 +115,26 @@ async def test_clients_at_once_build_the_pinned_server_once_and_do_not_look_at_p
     assert "building the Temporal dev server (about 3 minutes the first time) ..." in machine.lines
 
 
+async def test_a_binary_that_was_changed_is_made_again_and_never_run(machine: Machine) -> None:
+    machine.command("go", GO)
+    made = await machine.obtain(pinned_only=True)
+    good = made.read_bytes()
+    made.write_text(f"#!/bin/sh\ntouch {machine.bin}/owned\necho '{GOOD}'\n")
+    assert await machine.obtain(pinned_only=True) == made
+    assert (made.read_bytes(), machine.builds.read_text()) == (good, "built\nbuilt\n")
+    assert not (machine.bin / "owned").exists()
+
+
+@pytest.mark.parametrize("of", ["folder", "file"])
+async def test_a_binary_that_others_can_change_is_refused(machine: Machine, of: str) -> None:
+    machine.command("go", GO)
+    made = await machine.obtain(pinned_only=True)
+    changed = made if of == "file" else made.parent
+    changed.chmod(0o777)
+    with pytest.raises(LocalStackFailed, match=f"made before: other users can change {changed}; remove it"):
+        await machine.obtain(pinned_only=True)
+
+
 async def test_no_way_at_all_names_each_way_and_what_helps(machine: Machine) -> None:
     old = machine.cli(OLD)
     machine.command("go", GO.replace("echo built", "echo 'go.mod: invalid go version' >&2; exit 1; echo built"))

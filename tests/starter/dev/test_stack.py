@@ -106,7 +106,9 @@ async def test_an_idle_stack_stops_by_itself_but_not_while_a_run_is_open(
     with pytest.raises(LocalStackFailed, match="SENNIT_IDLE_STOP=soon is not a number of seconds above 0"):
         await local.join()
     monkeypatch.setenv("SENNIT_IDLE_STOP", "1")
+    monkeypatch.setenv("SENNIT_UI", "off")
     record = await local.join()
+    assert record.ui_url == ""
     children = processes(state)[1:]
     run = await a_run(record.address)
     os.utime(state.last_used, (0, 0))
