@@ -64,7 +64,9 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
     except OSError as problem:
         where = f"SENNIT_ARTIFACTS='{settings.artifacts}' or SENNIT_INDEX='{settings.index}'"
         raise WrongSetting(f"{where} cannot be used: {problem.strerror}: {problem.filename}") from None
-    sandboxed = any(tool.queue == queues.SANDBOX for tool in registry)
+    sandboxed = [f"{tool.name} {tool.hint}" for tool in registry if tool.queue == queues.SANDBOX]
+    if sandboxed:
+        log.info("sandbox", tools=sandboxed)
     activities: dict[QueueKind, Sequence[Callable[..., Any]]] = {
         "tools": host.tools(),
         "llm": host.llm(),

@@ -2,4 +2,4 @@
 
 from typing import Literal
 
-SandboxChoice = Literal["auto", "bwrap", "landlock", "off"]
+SandboxChoice = Literal["auto", "bwrap", "landlock", "strict", "off"]

@@ -14,8 +14,8 @@ PYTHON: Final = "/python"
 _LINKER_FILES: Final = ("/etc/alternatives", "/etc/ld.so.cache")
 
 
-def command(user: int | None) -> list[str]:
-    """Return the prefix of a command that is to run in the container; `{folder}` stands for the private folder.
+def command(user: int | None, disk: int) -> list[str]:
+    """Return the prefix of a command that is to run in the container, whose private folder holds `disk` bytes.
 
     With `user`, which the code will run as, this process must be root, and the container keeps the right to change to
     that user. Without it the container has its own user namespace and the code runs as nobody.
@@ -35,7 +35,7 @@ def command(user: int | None) -> list[str]:
         mounts += ["--ro-bind-try", str(path), str(path)]
     mounts += ["--ro-bind", sys.base_prefix, PYTHON]
     mounts += ["--ro-bind", str(Path(__file__).parent), f"{ROOT}/activities/sandbox"]
-    mounts += ["--proc", "/proc", "--dev", "/dev", "--bind", "{folder}", WORK]
+    mounts += ["--proc", "/proc", "--dev", "/dev", "--perms", "0777", "--size", str(disk), "--tmpfs", WORK]
     read_only = ["--remount-ro", "/dev", "--remount-ro", "/"]
     lifetime = ["--die-with-parent", "--new-session", "--hostname", "sandbox"]
     return [str(shutil.which("bwrap")), *private, *lifetime, *mounts, *read_only, "--"]

@@ -1,114 +1,118 @@
-"""What a command left in its folder: how much, which files are kept, and how all of it is removed. Standard library
-only. The command may have made anything: links, pipes, folders a thousand deep or closed to their owner."""
+"""What a command left in its folder: which files are kept, and how all of it is removed. Standard library only.
+
+The command may have made anything: links, pipes, folders a thousand deep or closed to their owner. So nothing here
+follows a link or a path: each name is opened in the open folder that holds it.
+"""
 
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import NamedTuple
 
 MOST_ENTRIES = 10_000
-_DEEPEST = 40
+DEEPEST = 40
 _MOST_FILES = 50
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def too_large(folder: Path, most: int, processes: Iterable[int]) -> bool:
-    """Whether the folder holds more than `most` bytes, with the unlinked files that `processes` keep open, or more
-    than 10,000 entries."""
-    total = _unlinked_bytes(processes)
-    for count, entry in enumerate(_entries(folder)):
-        with suppress(OSError):
-            total += entry.stat(follow_symlinks=False).st_blocks * 512
-        if total > most or count > MOST_ENTRIES:
-            return True
-    return total > most
+class Entry(NamedTuple):
+    """Something in an open folder, and its path from the root."""
+
+    folder: int
+    path: str
+    found: "os.DirEntry[str]"
 
 
-def collect(folder: Path, given: dict[str, str], most: int) -> tuple[dict[str, str], list[str]]:
+def entries(folder: int, on_closed: Callable[[str], None], path: str = "", depth: int = 0) -> Iterator[Entry]:
+    """Yield what is below, sorted, and of a folder with more than 10,000 entries some.
+
+    `on_closed` is called with the path of a folder that cannot be opened or is more than 40 deep.
+    """
+    with os.scandir(folder) as scan:
+        inside = sorted(islice(scan, MOST_ENTRIES + 2), key=lambda entry: entry.name)
+    for entry in inside:
+        yield Entry(folder, path + entry.name, entry)
+        if not entry.is_dir(follow_symlinks=False):
+            continue
+        try:
+            if depth == DEEPEST:
+                raise PermissionError
+            inner = os.open(entry.name, _FOLDER, dir_fd=folder)
+        except PermissionError:
+            on_closed(path + entry.name)
+        except OSError:
+            continue  # it is gone, or something else by now
+        else:
+            try:
+                yield from entries(inner, on_closed, f"{path}{entry.name}/", depth + 1)
+            finally:
+                os.close(inner)
+
+
+def collect(folder: int, given: dict[str, str], most: int) -> tuple[dict[str, str], list[str]]:
     """Return the text files that are new or changed, `most` bytes in all, and the names of the files left out.
 
-    Only regular files with one name are read: a link could lead out. Hidden names are ignored.
+    Only regular files with one name are read, and only under names that can be printed. Hidden names are ignored.
     """
     files: dict[str, str] = {}
     left_out: list[str] = []
-    for entry in sorted(_entries(folder), key=lambda entry: entry.path):
-        name = os.path.relpath(entry.path, folder)
-        if entry.is_dir(follow_symlinks=False) or any(part.startswith(".") for part in Path(name).parts):
+    for entry in entries(folder, left_out.append):
+        name = entry.path
+        if entry.found.is_dir(follow_symlinks=False) or any(part.startswith(".") for part in name.split("/")):
             continue
-        printable = os.fsencode(name).decode("utf-8", "replace")
-        text = _text(entry, most) if printable == name and len(files) < _MOST_FILES else None
+        text = _text(entry, most) if name.isprintable() and len(files) < _MOST_FILES else None
         if text is None:
-            left_out.append(printable)
+            left_out.append(name)
         elif given.get(name) != text:
             most -= len(text.encode())
             files[name] = text
-    return files, left_out[:_MOST_FILES]
+    return files, [
+        "".join(each if each.isprintable() else "\ufffd" for each in name) for name in left_out[:_MOST_FILES]
+    ]
 
 
-def clear(folder: Path) -> None:
-    """Remove the folder and everything in it. Nested folders are moved up first, so depth does not matter."""
-    pending, prefix, count = [folder], secrets.token_hex(8), 0
+def clear(folder: int) -> None:
+    """Remove everything in the folder. Nested folders are moved up first, so depth does not matter."""
+    pending, prefix, count = ["."], secrets.token_hex(8), 0
     while pending:
-        current = pending.pop()
-        with suppress(OSError):
-            current.chmod(0o700)
-        with os.scandir(current) as entries:
-            inside = list(entries)
+        name = pending.pop()
+        current = os.open(name, _FOLDER, dir_fd=folder)
+        with os.scandir(current) as scan:
+            inside = list(scan)
         for entry in inside:
             if entry.is_dir(follow_symlinks=False):
                 count += 1
-                moved = folder / f"{prefix}.{count}"
-                os.chmod(entry.path, 0o700)  # noqa: PTH101 - of a DirEntry
-                os.rename(entry.path, moved)  # noqa: PTH104
-                pending.append(moved)
+                _open_to_owner(entry.name, current)
+                os.rename(entry.name, f"{prefix}.{count}", src_dir_fd=current, dst_dir_fd=folder)
+                pending.append(f"{prefix}.{count}")
             else:
-                os.unlink(entry.path)  # noqa: PTH108
-        if current != folder:
-            current.rmdir()
-    folder.rmdir()
+                os.unlink(entry.name, dir_fd=current)
+        os.close(current)
+        if name != ".":
+            os.rmdir(name, dir_fd=folder)
 
 
-def _entries(folder: Path) -> Iterator["os.DirEntry[str]"]:
-    """Yield what is below, to a bounded depth and number."""
-    pending = [(str(folder), 0)]
-    count = 0
-    while pending:
-        path, depth = pending.pop()
-        try:
-            entries = os.scandir(path)
-        except OSError:
-            continue
-        with entries:
-            for entry in entries:
-                count += 1
-                if count > MOST_ENTRIES + 2:
-                    return
-                yield entry
-                if depth < _DEEPEST and entry.is_dir(follow_symlinks=False):
-                    pending.append((entry.path, depth + 1))
+def _printable(name: str) -> str:
+    return "".join(each if each.isprintable() else "\ufffd" for each in name)
 
 
-def _unlinked_bytes(processes: Iterable[int]) -> int:
-    """Return the bytes of open files that have been unlinked: they fill the disk and are in no folder."""
-    sizes: dict[tuple[int, int], int] = {}
-    for process in processes:
-        with suppress(OSError), os.scandir(f"/proc/{process}/fd") as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    status = entry.stat()
-                    if status.st_nlink == 0:
-                        sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
-    return sum(sizes.values())
+def _open_to_owner(name: str, folder: int) -> None:
+    """Make a folder readable and writable, whatever its mode."""
+    descriptor = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    os.chmod(f"/proc/self/fd/{descriptor}", 0o700)  # noqa: PTH101 - of a descriptor
+    os.close(descriptor)
 
 
-def _text(entry: "os.DirEntry[str]", most: int) -> str | None:
+def _text(entry: Entry, most: int) -> str | None:
     """Return the text of a regular file with one name; None for anything else or more than `most` bytes."""
     try:
-        status = entry.stat(follow_symlinks=False)
-        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
-            return None
-        with open(os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:  # noqa: PTH123
+        with open(os.open(entry.found.name, _FILE, dir_fd=entry.folder), "rb") as file:  # noqa: PTH123
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+                return None
             body = file.read(most + 1)
         return body.decode() if len(body) <= most and b"\0" not in body else None
     except (OSError, ValueError):

@@ -1,59 +1,120 @@
 """Restricts its own process, then executes the command. Standard library only; arguments: POLICY_JSON COMMAND...
 
-The last step before untrusted code runs: resource limits, another user if this one is root, no new privileges,
-Landlock where no container guards the files, and the seccomp program. If one of them cannot be applied, the process
-ends with status 125 and a one-line error; the command never runs with less.
+The last step before untrusted code runs: namespaces where root can make them, resource limits, another user if this one
+is root, no new privileges, Landlock where no container guards the files, and the seccomp program. Then it writes the
+given files, which come through the socket that is its stdin, and sends back `READY` with a descriptor of the private
+folder. If a step fails, it ends with the reason on stderr and without `READY`; the command never runs with less.
 """
 
 import ctypes
 import json
 import os
 import resource
-import struct
+import signal
+import socket
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from activities.sandbox import seccomp
+from activities.sandbox import landlock, seccomp
 
+READY = b"ready"
 _REFUSED = 125
-LEAST_ABI = 3
-"""Linux 6.2. Older versions do not guard against truncating a file outside."""
-
-_RESTRICT_FILES, _RESTRICT_NET, _RESTRICT_SCOPES = (1 << 13) - 1, 3, 3
-_READ_FOLDER, _READ_FILE, _WRITE_DEVICE = 0b1101, 0b101, 0b110
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
+_NOT_FOUND = 127
+_NEW_MOUNTS_AND_PROCESSES = 0x20020000
+_PRIVATE_MOUNTS, _NO_SETUID_NO_DEVICES = 0x44000, 0b110
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
     """Apply the policy and execute the command."""
+    policy, command = json.loads(sys.argv[1]), sys.argv[2:]
     try:
-        restrict(json.loads(sys.argv[1]))
-        os.execve(sys.argv[2], sys.argv[2:], dict(os.environ))  # noqa: S606 - that is the point
+        restrict(policy)
+        _receive_files()
     except (OSError, ValueError) as error:
-        sys.stderr.write(f"sandbox: {error}\n")
+        sys.stderr.write(f"{error}\n")
         sys.exit(_REFUSED)
+    if policy["namespaces"]:
+        _enter_process_namespace()
+    try:
+        os.execve(command[0], command, dict(os.environ))  # noqa: S606 - that is the point
+    except OSError as error:
+        sys.stderr.write(f"{error}\n")
+        os._exit(_NOT_FOUND)
 
 
 def restrict(policy: dict[str, Any]) -> None:
-    """Restrict this process to `policy`: user, limits, read, write, landlock. Raises OSError, ValueError."""
-    user, landlock = policy["user"], policy["landlock"]
-    _limit(policy["limits"], others=_threads(os.getuid()) if user is None and landlock else 0)
+    """Restrict this process to `policy`. Raises OSError, ValueError."""
+    user, limits, version = policy["user"], policy["limits"], policy["landlock"]
+    if policy["namespaces"]:
+        _make_namespaces(policy["write"], user, limits)
+    Path("/proc/self/oom_score_adj").write_text("1000")  # when memory runs out, this goes first
+    _limit(limits, others=_threads(os.getuid()) if user is None and version else 0)
+    give_up_rights(user)
+    os.chdir(policy["write"])
+    _prctl(1, signal.SIGKILL)  # die with the parent
+    if version:
+        folder = os.open(".", os.O_PATH | os.O_CLOEXEC)
+        landlock.confine(folder, policy["read"], version)
+        os.close(folder)
+    allow_signals = version >= landlock.SCOPES_VERSION or not version
+    seccomp.install(seccomp.program(allow_signals=allow_signals, allow_metadata=not version))
+
+
+def give_up_rights(user: int | None) -> None:
+    """Become `user` if that is not None, and give up new privileges. Raises OSError."""
     if user is not None:
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
-    os.chdir(policy["write"])
-    _prctl(1, 9)  # die by SIGKILL with the parent
-    _prctl(38, 1)  # no new privileges
-    abi = _landlock(policy["read"], policy["write"]) if landlock else 0
-    seccomp.install(seccomp.program(allow_signals=abi >= 6 or not landlock, allow_metadata=not landlock))
+    _prctl(38, 1)
 
 
-def landlock_abi() -> int:
-    """Return the version of Landlock that this kernel offers, 0 for none."""
-    return max(0, int(_LIBC.syscall(444, None, 0, 1)))
+def _make_namespaces(folder: str, user: int, limits: dict[str, int]) -> None:
+    """Put a tmpfs of limited size on `folder`, for this process alone; its children get a PID namespace."""
+    _checked(_LIBC.unshare(_NEW_MOUNTS_AND_PROCESSES), "unshare")
+    _checked(_LIBC.mount(None, b"/", None, _PRIVATE_MOUNTS, None), "mount")
+    options = f"size={limits['disk']},nr_inodes={limits['entries'] + 100},mode=700,uid={user},gid={user}"
+    mounted = _LIBC.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", _NO_SETUID_NO_DEVICES, options.encode())
+    _checked(mounted, "mount")
+
+
+def _enter_process_namespace() -> None:
+    """Return as the second process of the new namespace, in a session of its own.
+
+    The first one reaps orphans; when it ends, with the command, the kernel ends all others. This process waits for it.
+    """
+    for _ in range(2):
+        child = os.fork()
+        if child:
+            _end_like(child)
+        _prctl(1, signal.SIGKILL)
+    os.setsid()
+
+
+def _end_like(child: int) -> NoReturn:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a handler would make it a signal that the first process takes
+    while True:
+        pid, status = os.wait()
+        if pid == child:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)
+
+
+def _receive_files() -> None:
+    """Write the files that come through the socket at stdin, answer, and put /dev/null in its place."""
+    with socket.socket(fileno=0) as channel, channel.makefile("rb") as incoming:
+        files = json.load(incoming)
+        Path(".tmp").mkdir()
+        for name, text in files.items():
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
+            Path(name).write_text(text, encoding="utf-8")
+        folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        socket.send_fds(channel, [READY], [folder])
+        os.close(folder)
+    os.open("/dev/null", os.O_RDONLY)
+    os.set_inheritable(0, True)
 
 
 def _limit(limits: dict[str, int], others: int) -> None:
@@ -63,7 +124,7 @@ def _limit(limits: dict[str, int], others: int) -> None:
         (resource.RLIMIT_AS, limits["memory"]),
         (resource.RLIMIT_FSIZE, limits["file"]),
         (resource.RLIMIT_NPROC, limits["processes"] + others),
-        (resource.RLIMIT_NOFILE, 256),
+        (resource.RLIMIT_NOFILE, limits["open_files"]),
         (resource.RLIMIT_CORE, 0),
     ):
         resource.setrlimit(name, (value, value))
@@ -80,39 +141,10 @@ def _threads(user: int) -> int:
     return count
 
 
-def _landlock(read: list[str], write: str) -> int:
-    abi = landlock_abi()
-    if abi < LEAST_ABI:
-        raise OSError(38, f"Landlock is version {abi} here, {LEAST_ABI} is needed (Linux 6.2)")
-    files = _RESTRICT_FILES | 1 << 13 | 1 << 14 | (1 << 15 if abi >= 5 else 0)
-    net, scopes = _RESTRICT_NET if abi >= 4 else 0, _RESTRICT_SCOPES if abi >= 6 else 0
-    size = 24 if abi >= 6 else 16 if abi >= 4 else 8
-    ruleset = _call(444, struct.pack("QQQ", files, net, scopes)[:size], size, 0)
-    for path in read:
-        _allow(ruleset, path, _READ_FOLDER if Path(path).is_dir() else _READ_FILE)
-    for path in _DEVICES:
-        _allow(ruleset, path, _WRITE_DEVICE)
-    _allow(ruleset, write, files)
-    _call(446, ruleset, 0)
-    os.close(ruleset)
-    return abi
-
-
-def _allow(ruleset: int, path: str, access: int) -> None:
-    if not Path(path).exists():
-        return
-    descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    _call(445, ruleset, 1, struct.pack("=Qi", access, descriptor), 0)
-    os.close(descriptor)
-
-
-def _call(*arguments: Any) -> int:
-    result = int(_LIBC.syscall(*arguments))
-    if result < 0:
-        raise OSError(ctypes.get_errno(), f"Landlock: {os.strerror(ctypes.get_errno())}")
-    return result
-
-
 def _prctl(option: int, value: int) -> None:
-    if _LIBC.prctl(option, value, 0, 0, 0):
-        raise OSError(ctypes.get_errno(), f"prctl: {os.strerror(ctypes.get_errno())}")
+    _checked(_LIBC.prctl(option, value, 0, 0, 0), "prctl")
+
+
+def _checked(result: int, call: str) -> None:
+    if result:
+        raise OSError(ctypes.get_errno(), f"{call}: {os.strerror(ctypes.get_errno())}")

@@ -8,26 +8,29 @@ import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel
 
-from activities.sandbox import SandboxChoice, bubblewrap
-from activities.sandbox.restrict import landlock_abi
+from activities.sandbox import SandboxChoice, bubblewrap, landlock, memory_group
+from activities.sandbox.output_files import DEEPEST, MOST_ENTRIES
 from activities.toolbox.errors import SandboxFailed, SandboxLimit
 
 LONGEST_SECONDS: Final = 120
 LIMITS: Final = {
     "memory": 512 << 20,
+    "memory_in_all": 1 << 30,
     "processes": 64,
+    "open_files": 256,
     "file": 64 << 20,
     "disk": 128 << 20,
+    "entries": MOST_ENTRIES,
     "output": 100_000,
     "files": 1_000_000,
 }
-"""In bytes, except `processes`. `memory` is the address space of one process; all together may use twice that."""
+"""Bytes and counts. `memory` is the address space of one process, `open_files` are of one process, too."""
 
 _ROOT: Final = str(Path(__file__).parents[2])
 _MAIN: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from activities.sandbox.{0} import main; main()"
@@ -44,6 +47,9 @@ outside = [lambda: open("/etc/passwd"), lambda: open("/proc/%d/environ"), lambda
 open("inside", "w").write("x")
 print("confined" if all(map(denied, outside)) and os.listdir(".") else "leaks")
 """
+
+
+Bound = Literal["enforced", "approximate", "absent"]
 
 
 class NoSandbox(Exception):
@@ -66,11 +72,31 @@ class Report(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """A sandbox that works here. `python` is an interpreter that code inside can see."""
+    """A sandbox that works here.
+
+    `python` is an interpreter that code inside can see. With `namespaces`, code sees only its own processes, and its
+    folder is a file system of limited size. `groups` is the cgroup in which each call gets its own, with its own limit
+    of memory. `measured` says whether the memory of processes can be seen from outside.
+    """
 
     method: Literal["bwrap", "landlock"]
     python: str
     folder: Path
+    namespaces: bool
+    groups: Path | None
+    measured: bool = True
+
+    @property
+    def bounds(self) -> dict[str, Bound]:
+        """How the limits of memory and disk are held: by the kernel, by looking every 0.1 s, or not at all."""
+        without_group: Bound = "approximate" if self.measured else "absent"
+        return {
+            "memory": "enforced" if self.groups else without_group,
+            "disk": "enforced" if self.namespaces else "approximate",
+        }
+
+    def __str__(self) -> str:
+        return f"runs in {self.method}; bounds: " + ", ".join(f"{name} {bound}" for name, bound in self.bounds.items())
 
     async def run(self, command: Sequence[str], files: dict[str, str], seconds: int) -> Report:
         """Run `command` in a private folder that holds `files`, for `seconds` at most.
@@ -78,29 +104,27 @@ class Sandbox:
         When this returns or raises, also on cancellation, no process of the command is left and its folder is gone.
         If this process is killed, both are gone shortly after. Raises SandboxLimit, SandboxFailed.
         """
-        supervisor = await asyncio.create_subprocess_exec(
-            *_start("supervisor"),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env={},
-            start_new_session=True,
-        )
-        assert supervisor.stdin is not None
-        assert supervisor.stdout is not None
-        reply = b""
-        try:
-            supervisor.stdin.write(self.job(command, files, seconds))
-            await supervisor.stdin.drain()
-            reply = await supervisor.stdout.read()
-        except ConnectionError:
-            pass  # it died: there is no report
-        finally:
-            supervisor.stdin.close()
-            await asyncio.shield(_wait_or_kill(supervisor))
-        return _parse_report(reply, seconds)
+        return _report(await self.supervise(command, files, seconds), seconds)
 
-    def job(self, command: Sequence[str], files: dict[str, str], seconds: int) -> bytes:
+    async def supervise(self, command: Sequence[str], files: dict[str, str], seconds: int) -> dict[str, Any]:
+        """Run `command` likewise and return the supervisor's report. Raises SandboxFailed if there is none."""
+        try:
+            group = memory_group.create(self.groups, LIMITS["memory_in_all"]) if self.groups else None
+        except OSError as error:
+            raise SandboxFailed(f"no memory group can be made: {error}", retryable=True) from None
+        try:
+            reply = await _reply(self.job(command, files, seconds, group))
+        finally:
+            if group:
+                memory_group.remove(group)
+        try:
+            report: dict[str, Any] = json.loads(reply)
+        except ValueError:
+            message = "the sandbox ended without a report; the machine may be out of memory"
+            raise SandboxFailed(message, retryable=True) from None
+        return report
+
+    def job(self, command: Sequence[str], files: dict[str, str], seconds: int, group: Path | None) -> bytes:
         """Return the line that tells a supervisor what to run and how."""
         user = _FIRST_USER + secrets.randbelow(_FIRST_USER) if os.getuid() == 0 else None
         container = self.method == "bwrap"
@@ -108,17 +132,20 @@ class Sandbox:
         policy = {
             "user": user,
             "limits": {**LIMITS, "seconds": seconds + 1},
-            "landlock": not container,
+            "landlock": 0 if container else landlock.version(),
+            "namespaces": self.namespaces and not container,
             "read": [*bubblewrap.SYSTEM, "/etc/ld.so.cache", str(Path(self.python).parents[1])],
             "write": write,
         }
         restrict = [self.python if container else sys.executable, *_start("restrict", root)[1:], json.dumps(policy)]
         job = {
-            "command": [*(bubblewrap.command(user) if container else ()), *restrict, *command],
+            "command": [*(bubblewrap.command(user, LIMITS["disk"]) if container else ()), *restrict, *command],
             "files": files,
             "user": user,
             "limits": {**LIMITS, "seconds": seconds},
-            "folder": str(self.folder),
+            "folder": None if container else str(self.folder),
+            "namespaces": self.namespaces,
+            "group": group and str(group),
             "env": {"PATH": _PATH, "HOME": write, "TMPDIR": f"{write}/.tmp", "LANG": "C.UTF-8"},
         }
         return json.dumps(job).encode() + b"\n"
@@ -127,16 +154,24 @@ class Sandbox:
 def find_sandbox(choice: SandboxChoice, folder: Path) -> Sandbox:
     """Return a sandbox that has just withstood an escape attempt; `auto` tries bubblewrap first.
 
-    `folder` is where private folders are made. Not to be called in an event loop. Raises NoSandbox.
+    `strict` is `auto`, but refuses a sandbox that cannot bound memory. `folder` is where private folders are made. Not
+    to be called in an event loop. Raises NoSandbox.
     """
     if choice == "off":
         raise NoSandbox("it is turned off")
     problems = []
-    methods: tuple[Literal["bwrap", "landlock"], ...] = ("bwrap", "landlock")
-    for method in methods:
-        if choice in ("auto", method):
-            sandbox = Sandbox(method, _interpreter(method), folder)
-            problem = _missing(sandbox) or _escape_problem(sandbox)
+    methods: tuple[tuple[Literal["bwrap", "landlock"], bool], ...] = (("bwrap", True), ("landlock", False))
+    if os.getuid() == 0:  # others may not make namespaces by themselves
+        methods = (("bwrap", True), ("landlock", True), ("landlock", False))
+    for method, namespaces in methods:
+        if choice in ("auto", "strict", method):
+            sandbox = Sandbox(method, _interpreter(method), folder, namespaces, memory_group.find_parent())
+            problem = _missing(sandbox)
+            if not problem:
+                problem, measured = _escape_problem(sandbox)
+                sandbox = replace(sandbox, measured=measured)
+            if choice == "strict" and not problem and "absent" in sandbox.bounds.values():
+                problem = str(sandbox)
             if not problem:
                 return sandbox
             problems.append(f"{method}: {problem}")
@@ -147,20 +182,22 @@ def _missing(sandbox: Sandbox) -> str:
     """Return what this machine lacks for the sandbox, or nothing."""
     if sandbox.method == "bwrap" and not shutil.which("bwrap"):
         return "is not installed"
-    if sandbox.method == "landlock" and not (sys.platform == "linux" and landlock_abi()):
+    if sandbox.method == "landlock" and not (sys.platform == "linux" and landlock.version()):
         return "not in this kernel"
     if not sandbox.python:
         return "this interpreter is in a folder that others may not read, and there is no /usr/bin/python3"
     return ""
 
 
-def _escape_problem(sandbox: Sandbox) -> str:
-    """Try to break out of the sandbox; return what went wrong, or nothing if it held."""
+def _escape_problem(sandbox: Sandbox) -> tuple[str, bool]:
+    """Try to break out of the sandbox; return what went wrong, or nothing if it held, and whether memory was seen."""
     try:
-        report = asyncio.run(sandbox.run([sandbox.python, "-I", "-S", "-c", _PROBE % os.getpid()], {}, 10))
+        fields = asyncio.run(sandbox.supervise([sandbox.python, "-I", "-S", "-c", _PROBE % os.getpid()], {}, 10))
+        report = _report(fields, 10)
     except (SandboxFailed, SandboxLimit) as problem:
-        return str(problem)
-    return "" if report.stdout == "confined\n" else f"{report.stdout}{report.stderr}".strip()[-200:] or "no answer"
+        return str(problem), False
+    held = report.stdout == "confined\n"
+    return "" if held else f"{report.stdout}{report.stderr}".strip()[-200:] or "no answer", fields["measured"]
 
 
 def _start(module: str, root: str = _ROOT) -> list[str]:
@@ -178,6 +215,31 @@ def _interpreter(method: str) -> str:
     return "/usr/bin/python3" if Path("/usr/bin/python3").exists() else ""
 
 
+async def _reply(job: bytes) -> bytes:
+    """Have a supervisor do the job and return what it answers, nothing if it died."""
+    supervisor = await asyncio.create_subprocess_exec(
+        *_start("supervisor"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={},
+        start_new_session=True,
+    )
+    assert supervisor.stdin is not None
+    assert supervisor.stdout is not None
+    reply = b""
+    try:
+        supervisor.stdin.write(job)
+        await supervisor.stdin.drain()
+        reply = await supervisor.stdout.read()
+    except ConnectionError:
+        pass
+    finally:
+        supervisor.stdin.close()
+        await asyncio.shield(_wait_or_kill(supervisor))
+    return reply
+
+
 async def _wait_or_kill(supervisor: asyncio.subprocess.Process) -> None:
     """Wait until the supervisor has cleaned up; kill it if it does not."""
     try:
@@ -188,22 +250,21 @@ async def _wait_or_kill(supervisor: asyncio.subprocess.Process) -> None:
             supervisor.kill()
 
 
-def _parse_report(reply: bytes, seconds: int) -> Report:
-    try:
-        fields: dict[str, Any] = json.loads(reply)
-    except ValueError:
-        message = "the sandbox ended without a report; the machine may be out of memory"
-        raise SandboxFailed(message, retryable=True) from None
-    limit = fields.pop("stopped")
-    if limit:
+def _report(fields: dict[str, Any], seconds: int) -> Report:
+    """Return the report of a command that ended by itself; raises SandboxLimit or SandboxFailed for another one."""
+    stopped = fields["stopped"]
+    if stopped == "failed":
+        raise SandboxFailed(fields["stderr"] or "the command could not be started", retryable=not fields["stderr"])
+    if stopped == "unkillable":
+        raise SandboxFailed("a process of the command could not be ended")
+    if stopped:
+        disk = f"{LIMITS['disk'] >> 20} MB, {MOST_ENTRIES:,} files or {DEEPEST} nested folders"
         reason = {
             "seconds": f"stopped after {seconds} s",
-            "memory": f"stopped for using more than {2 * LIMITS['memory'] >> 20} MB of memory",
-            "disk": f"stopped for writing more than {LIMITS['disk'] >> 20} MB or 10,000 files",
+            "memory": f"stopped for using more than {LIMITS['memory_in_all'] >> 20} MB of memory",
+            "disk": f"stopped for writing more than {disk}",
             "processes": "stopped for starting too many processes",
             "output": "stopped for writing without end",
-        }.get(limit, "cancelled")
+        }.get(stopped, "cancelled")
         raise SandboxLimit(f"{reason}; it had written: {fields['stderr'] or fields['stdout']}")
-    if fields["exit_code"] and fields["stderr"].startswith(("sandbox: ", "bwrap: ")):
-        raise SandboxFailed(fields["stderr"])
-    return Report(**fields)
+    return Report(**{name: fields[name] for name in Report.model_fields})

@@ -11,8 +11,9 @@ import platform
 import struct
 
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-_DENIED = {
+DENIED = {
     "socket": (41, 198),
+    "socketpair": (53, 199),
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
@@ -33,9 +34,21 @@ _DENIED = {
     "keyctl": (250, 219),
     "personality": (135, 92),
     "shmget": (29, 194),
+    "shmctl": (31, 195),
+    "shmat": (30, 196),
     "msgget": (68, 186),
+    "msgctl": (71, 187),
+    "msgsnd": (69, 189),
+    "msgrcv": (70, 188),
     "semget": (64, 190),
+    "semctl": (66, 191),
+    "semop": (65, 193),
+    "semtimedop": (220, 192),
     "mq_open": (240, 180),
+    "mq_unlink": (241, 181),
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
+    "fanotify_init": (300, 262),
     "setpriority": (141, 140),
     "sched_setparam": (142, 118),
     "sched_setscheduler": (144, 119),
@@ -74,8 +87,10 @@ _METADATA = {
     "fremovexattr": (199, 16),
 }
 _UNAVAILABLE = {"clone3": (435, 435), "memfd_create": (319, 279), "memfd_secret": (447, 447)}
-_CLONE, _PRLIMIT = (56, 220), (302, 261)
+_CLONE, _PRLIMIT, _FCNTL = (56, 220), (302, 261), (72, 25)
 _NEW_NAMESPACES = 0x7E020080
+_OWNER_COMMANDS = (8, 10, 15)
+"""F_SETOWN, F_SETSIG, F_SETOWN_EX: with them the kernel sends a signal to any process of the same user."""
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _EPERM, _ENOSYS = 1, 38
@@ -92,7 +107,7 @@ def program(*, allow_signals: bool, allow_metadata: bool) -> bytes:
     code = [_op(_LOAD, _ARCHITECTURE), _op(_EQUAL, architecture, 1, 0), _op(_RETURN, _KILL), _op(_LOAD, _NUMBER)]
     if column == 0:
         code += [_op(_AT_LEAST, _X32, 0, 1), _op(_RETURN, _ERRNO | _EPERM)]
-    answers = dict.fromkeys([*_DENIED.values(), *(() if allow_signals else _SIGNALS.values())], _EPERM)
+    answers = dict.fromkeys([*DENIED.values(), *(() if allow_signals else _SIGNALS.values())], _EPERM)
     answers |= dict.fromkeys(_UNAVAILABLE.values(), _ENOSYS) | (
         {} if allow_metadata else dict.fromkeys(_METADATA.values(), 0)
     )
@@ -100,8 +115,10 @@ def program(*, allow_signals: bool, allow_metadata: bool) -> bytes:
         number = numbers[column]
         if number is not None:
             code += [_op(_EQUAL, number, 0, 1), _op(_RETURN, _ERRNO | answer)]
-    code += _on_argument(_CLONE[column] or 0, _op(_ANY_BIT, _NEW_NAMESPACES, 0, 1), _op(_RETURN, _ERRNO | _EPERM))
-    code += _on_argument(_PRLIMIT[column] or 0, _op(_EQUAL, 0, 1, 0), _op(_RETURN, _ERRNO | _EPERM))
+    code += _deny_if(_CLONE[column], 0, [_op(_ANY_BIT, _NEW_NAMESPACES, 0, 1)])
+    code += _deny_if(_PRLIMIT[column], 0, [_op(_EQUAL, 0, 1, 0)])
+    if not allow_signals:
+        code += _deny_if(_FCNTL[column], 1, [_op(_EQUAL, command, 0, 1) for command in _OWNER_COMMANDS])
     return b"".join([*code, _op(_RETURN, _ALLOW)])
 
 
@@ -114,9 +131,11 @@ def install(code: bytes) -> None:
         raise OSError(ctypes.get_errno(), f"seccomp: {os.strerror(ctypes.get_errno())}")
 
 
-def _on_argument(number: int, test: bytes, then: bytes) -> list[bytes]:
-    """On that call, load its first argument and answer by `test`."""
-    return [_op(_EQUAL, number, 0, 4), _op(_LOAD, _ARGUMENT), test, then, _op(_RETURN, _ALLOW)]
+def _deny_if(number: int, position: int, tests: list[bytes]) -> list[bytes]:
+    """Deny that call if the argument at `position` passes a test; a test that is not passed skips one step."""
+    denials = [step for test in tests for step in (test, _op(_RETURN, _ERRNO | _EPERM))]
+    load = _op(_LOAD, _ARGUMENT + 8 * position)
+    return [_op(_EQUAL, number, 0, len(denials) + 2), load, *denials, _op(_RETURN, _ALLOW)]
 
 
 def _op(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:

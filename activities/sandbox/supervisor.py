@@ -4,103 +4,128 @@ its output.
 Runs as a process of its own, on the standard library alone and without the worker's environment. It reads the job as
 one JSON line from stdin and writes the report to stdout. When stdin closes early, because the call was cancelled or the
 worker was killed, it ends everything at once. Either way no process stays, not even one in a session of its own, and no
-file.
+file. The folder is looked into only when every process has ended, and with no more rights than they had.
 """
 
 import ctypes
 import json
 import os
 import selectors
-import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from activities.sandbox import output_files
+from activities.sandbox import disk, landlock, memory_group, output_files, processes
+from activities.sandbox.restrict import READY, give_up_rights
 
 _CHECK_INTERVAL = 0.1
 _DRAIN_SECONDS = 2.0
+_START_SECONDS = 10.0
 _KILL_SECONDS = 10.0
 _CHUNK = 65_536
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 _MOST_OUTPUT = 1_000
 """A command that writes this many times the kept output is stopped."""
+_SMALL = 16 << 20
+"""Address space of each process that is not counted: about that of an interpreter that does nothing."""
 
 
 def main() -> None:
     """Read the job, run it, write the report."""
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # orphaned processes become children of this one
     job = json.loads(sys.stdin.buffer.readline())
-    folder = Path(tempfile.mkdtemp(prefix="sennit-sandbox-", dir=job["folder"]))
+    if job["group"]:
+        memory_group.join(Path(job["group"]))
+    folder = _make_folder(job) if job["folder"] else None
     try:
         report = Supervisor(job, folder).run()
     finally:
-        output_files.clear(folder)
+        if folder is not None:
+            with suppress(OSError):  # what a process that could not be ended still has
+                Path(folder).rmdir()
     sys.stdout.write(json.dumps(report))
 
 
-class Supervisor:
-    """One command in its folder."""
+def _make_folder(job: dict[str, Any]) -> str:
+    """Make the private folder; the command's user owns it."""
+    folder = tempfile.mkdtemp(prefix="sennit-sandbox-", dir=job["folder"])
+    if job["user"] is not None:
+        os.chown(folder, job["user"], job["user"])
+    return folder
 
-    def __init__(self, job: dict[str, Any], folder: Path) -> None:
+
+class Supervisor:
+    """One command in its folder, which is inside the container if `folder` is None."""
+
+    def __init__(self, job: dict[str, Any], folder: str | None) -> None:
         self._job = job
         self._limits: dict[str, int] = job["limits"]
-        self._folder = folder
+        self._place = folder
         self._output: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
         self._bytes_read = 0
         self._status: int | None = None
+        self._measured = False
         self._pipes = selectors.DefaultSelector()
 
     def run(self) -> dict[str, Any]:
         """Return the report once no process of the command is left."""
-        self._write_files()
-        command = [part.replace("{folder}", str(self._folder)) for part in self._job["command"]]
-        child = subprocess.Popen(  # noqa: S603 - it runs in the sandbox
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=self._folder,
-            env={name: value.replace("{folder}", str(self._folder)) for name, value in self._job["env"].items()},
-            start_new_session=True,
-        )
+        ours, theirs = socket.socketpair()
+        command = [self._placed(part) for part in self._job["command"]]
+        with theirs:
+            child = subprocess.Popen(  # noqa: S603 - it runs in the sandbox
+                command,
+                stdin=theirs.fileno(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=self._place or "/",
+                env={name: self._placed(value) for name, value in self._job["env"].items()},
+                start_new_session=True,
+            )
         self._pipes.register(0, selectors.EVENT_READ, "job")
         for name, pipe in (("stdout", child.stdout), ("stderr", child.stderr)):
             self._pipes.register(pipe, selectors.EVENT_READ, name)  # type: ignore[arg-type]
+        folder: int | None = None
         try:
-            limit = self._watch(child.pid)
+            with ours:
+                folder = self._hand_over_files(ours)
+            stopped = "failed" if folder is None else self._watch(child.pid, folder)
         finally:
-            self._kill_all()
-        self._drain()
-        self._reap(child.pid)
+            noting = partial(self._note_end, child.pid)
+            ended = processes.end_all(self._job["user"], _KILL_SECONDS, noting)
         child.returncode = self._status
-        return self._report(limit)
+        self._drain()
+        if folder is None or not ended:
+            return self._report("failed" if ended else "unkillable", {}, [])
+        stopped = stopped or self._broken_limit(folder)
+        return self._report(stopped, *_as_the_command(self._job, folder))
 
-    def _write_files(self) -> None:
-        """Write the given files and make the command's user their owner."""
-        (self._folder / ".tmp").mkdir()
-        for name, text in self._job["files"].items():
-            path = self._folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        user = self._job["user"]
-        if user is not None:
-            for parent, _, files in os.walk(self._folder):
-                for name in (".", *files):
-                    os.chown(os.path.join(parent, name), user, user)  # noqa: PTH118 - os.walk gives text
+    def _placed(self, text: str) -> str:
+        return text.replace("{folder}", self._place or "")
 
-    def _watch(self, pid: int) -> str:
+    def _hand_over_files(self, channel: socket.socket) -> int | None:
+        """Send the files; return the folder, open, once the command is about to run there; None if it could not."""
+        channel.settimeout(_START_SECONDS)
+        try:
+            channel.sendall(json.dumps(self._job["files"]).encode())
+            channel.shutdown(socket.SHUT_WR)
+            word, folders, _, _ = socket.recv_fds(channel, len(READY), 1)
+        except OSError:
+            return None
+        return folders[0] if word == READY else None
+
+    def _watch(self, pid: int, folder: int) -> str:
         """Wait until the command ends or must be stopped; return the limit that it broke, or nothing."""
         deadline = time.monotonic() + self._limits["seconds"]
         next_check = 0.0
         while True:
             if not self._read(_CHECK_INTERVAL / 2):
                 return "cancelled"
-            self._reap(pid)
+            processes.reap(partial(self._note_end, pid))
             if self._status is not None:
                 return ""
             now = time.monotonic()
@@ -108,18 +133,26 @@ class Supervisor:
                 return "seconds"
             if now > next_check:
                 next_check = now + _CHECK_INTERVAL
-                if limit := self._broken_limit():
+                if limit := self._broken_limit(folder):
                     return limit
 
-    def _broken_limit(self) -> str:
-        memory = live_descendants()
-        if len(memory) > 2 * self._limits["processes"]:
+    def _broken_limit(self, folder: int) -> str:
+        """Return the limit that the command has broken, also when it has ended, or nothing."""
+        sizes, limits = processes.address_spaces(), self._limits
+        self._measured |= any(sizes.values())
+        if len(sizes) > 2 * limits["processes"]:
             return "processes"
-        if sum(memory.values()) > 2 * self._limits["memory"]:
+        if self._job["group"]:
+            memory_is_exceeded = memory_group.kills(Path(self._job["group"])) > 0
+        else:
+            memory_is_exceeded = sum(max(0, size - _SMALL) for size in sizes.values()) > limits["memory_in_all"]
+        if memory_is_exceeded:
             return "memory"
-        if self._bytes_read > _MOST_OUTPUT * self._limits["output"]:
+        if self._bytes_read > _MOST_OUTPUT * limits["output"]:
             return "output"
-        return "disk" if output_files.too_large(self._folder, self._limits["disk"], memory) else ""
+        if self._job["namespaces"]:
+            return "disk" if disk.is_full(folder) else ""
+        return "disk" if disk.is_exceeded(folder, limits["disk"], limits["file"], sizes) else ""
 
     def _read(self, seconds: float) -> bool:
         """Read what is available; False once the job is cancelled."""
@@ -142,51 +175,39 @@ class Supervisor:
         while self._pipes.get_map() and time.monotonic() < deadline:
             self._read(_CHECK_INTERVAL)
 
-    def _reap(self, pid: int) -> None:
-        with suppress(ChildProcessError):
-            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-                if ended[0] == pid:
-                    self._status = os.waitstatus_to_exitcode(ended[1])
+    def _note_end(self, command: int, pid: int, status: int) -> None:
+        if pid == command:
+            self._status = os.waitstatus_to_exitcode(status)
 
-    def _kill_all(self) -> None:
-        """Stop all processes before killing them, so that none can start another meanwhile."""
-        before: set[int] = set()
-        deadline = time.monotonic() + _KILL_SECONDS
-        while (alive := set(live_descendants())) and time.monotonic() < deadline:
-            number = signal.SIGKILL if alive == before else signal.SIGSTOP
-            for pid in alive:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, number)
-            before = alive
-            if number == signal.SIGKILL:
-                time.sleep(0.002)
-
-    def _report(self, limit: str) -> dict[str, Any]:
+    def _report(self, stopped: str, files: dict[str, str], left_out: list[str]) -> dict[str, Any]:
         texts = {name: output.decode("utf-8", "replace") for name, output in self._output.items()}
         truncated = self._bytes_read > sum(map(len, self._output.values()))
-        files, left_out = output_files.collect(self._folder, self._job["files"], self._limits["files"])
         code = self._status if self._status is None or self._status >= 0 else 128 - self._status
-        return {**texts, "exit_code": code, "stopped": limit, "truncated": truncated, "files": files,
-                "left_out": left_out}  # fmt: skip
+        return {**texts, "exit_code": code, "stopped": stopped, "measured": self._measured, "truncated": truncated,
+                "files": files, "left_out": left_out}  # fmt: skip
 
 
-def live_descendants() -> dict[int, int]:
-    """Return every running process below this one, by pid, with its memory in bytes."""
-    parents: dict[int, int] = {}
-    sizes: dict[int, int] = {}
-    for entry in os.listdir("/proc"):  # noqa: PTH208 - hot
-        if entry.isdigit():
-            with suppress(OSError, ValueError, IndexError):
-                fields = Path(f"/proc/{entry}/stat").read_bytes().rpartition(b")")[2].split()
-                parents[int(entry)] = int(fields[1])
-                if fields[0] not in b"ZX":
-                    sizes[int(entry)] = int(fields[21]) * _PAGE
-    return {pid: size for pid, size in sizes.items() if _is_descendant(pid, parents)}
-
-
-def _is_descendant(pid: int, parents: dict[int, int]) -> bool:
-    own = os.getpid()
-    while pid := parents.get(pid, 0):
-        if pid == own:
-            return True
-    return False
+def _as_the_command(job: dict[str, Any], folder: int) -> tuple[dict[str, str], list[str]]:
+    """Collect the files and clear the folder in a child that may touch nothing else. Raises OSError, ValueError."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            give_up_rights(job["user"])
+            if (version := landlock.version()) >= landlock.LEAST_VERSION:
+                landlock.confine(folder, (), version)
+            try:
+                found = json.dumps(output_files.collect(folder, job["files"], job["limits"]["files"]))
+            finally:
+                if not job["namespaces"]:  # else all goes with its file system
+                    output_files.clear(folder)
+            with open(writing, "w") as pipe:  # noqa: PTH123
+                pipe.write(found)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with open(reading) as pipe:  # noqa: PTH123
+        found = pipe.read()
+    os.waitpid(child, 0)
+    files, left_out = json.loads(found)
+    return files, left_out

@@ -1,6 +1,7 @@
 """`python` and `shell`: run code of a plan in the sandbox."""
 
 import json
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Final
 
@@ -49,8 +50,8 @@ class CodeArguments(BaseModel):
     def _inside(cls, files: dict[str, str]) -> dict[str, str]:
         for name in files:
             path = PurePosixPath(name)
-            if not name or len(name) > 200 or "\0" in name or path.is_absolute() or ".." in path.parts:
-                raise ValueError(f"{name[:80]!r} is not a relative path inside the folder")
+            if not name or len(name) > 200 or not name.isprintable() or path.is_absolute() or ".." in path.parts:
+                raise ValueError(f"{name[:80]!r} is not a relative path inside the folder that can be printed")
             if str(path) != name or any(str(above) in files for above in path.parents):
                 raise ValueError(f"{name[:80]!r} is not a plain path, or is below another file")
         if sum(map(len, files.values())) > _MOST_CHARACTERS:
@@ -77,7 +78,7 @@ class PythonResult(Report):
 
 
 def code_tools(sandbox: Sandbox) -> list[Tool]:
-    """Return `python` and `shell`, which run in that sandbox."""
+    """Return `python` and `shell`, which run in that sandbox; their hint says how its limits are held."""
     registry = Registry()
 
     @tool(effect="read", timeout="150s", queue=queues.SANDBOX, registry=registry)
@@ -103,7 +104,7 @@ def code_tools(sandbox: Sandbox) -> list[Tool]:
         files = {**args.files, "data.json": json.dumps(args.data)}
         return await sandbox.run(["/bin/sh", "-c", args.command], files, args.timeout_s)
 
-    return list(registry)
+    return [replace(each, hint=str(sandbox)) for each in registry]
 
 
 def _result(report: Report) -> Any:

@@ -81,7 +81,7 @@ BROKEN = {"SENNIT_TOOLS": "broken", "SENNIT_TOOLS_PATH": "{tmp}"}
         ("catalogue", {**BROKEN, "APP_TOKEN": "hunter2222"}, "no such luck [redacted]"),
         ("catalogue", {"SENNIT_TOOLS_PATH": "{tmp}:/nope"}, "SENNIT_TOOLS_PATH: there is no folder /nope"),
         ("sandbox", {}, "SENNIT_SANDBOX='off': no sandbox works here: it is turned off\n"),
-        ("sandbox", {"SENNIT_SANDBOX": "docker"}, "must be one of auto, bwrap, landlock, off"),
+        ("sandbox", {"SENNIT_SANDBOX": "docker"}, "must be one of auto, bwrap, landlock, strict, off"),
         ("catalogue", {"SENNIT_MCP": "{tmp}/mcp.json"}, "SENNIT_MCP: {tmp}/mcp.json: mcpServers: is missing"),
         ("catalogue", {"SENNIT_MCP": "{tmp}/no.json"}, "no.json cannot be read"),
         ("catalogue", {"SENNIT_WRITE_ROOT": "{tmp}/no"}, "SENNIT_WRITE_ROOT: '{tmp}/no' is "),

@@ -82,7 +82,7 @@ async def test_what_is_no_answer_is_an_error(tools: dict[str, Tool], context: To
         await python(tools, context, "open('result.json', 'w').write('[' * 100_000)")
 
 
-@pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x", "", "a//b", "x\0", "./a"])
+@pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x", "", "a//b", "x\0", "./a", "a\nb", "a\x1b"])
 async def test_a_file_cannot_be_put_elsewhere(tools: dict[str, Tool], context: ToolContext, name: str) -> None:
     with pytest.raises(ToolArgumentError, match="is not a "):
         await python(tools, context, "1", files={name: "x"})

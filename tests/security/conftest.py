@@ -1,0 +1,34 @@
+"""The sandboxes of this machine, each with a folder of its own in which nothing may stay."""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from doubles.sandboxes import found, marked_processes
+
+from activities.sandbox.runner import Sandbox
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that the confined user can get to, as a worker's is."""
+    with tempfile.TemporaryDirectory(prefix="escapes-", dir="/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture(params=["bwrap", "landlock", "pod"])
+def sandbox(request: pytest.FixtureRequest, folder: Path) -> Iterator[Sandbox]:
+    """Each sandbox; `pod` is Landlock as in a restricted pod: no namespaces, no cgroup. No process and no private
+    folder of a test may outlive its call."""
+    sandbox = found("bwrap" if request.param == "bwrap" else "landlock")
+    if request.param == "pod":
+        without = replace(sandbox, namespaces=False, groups=None)
+        if without == sandbox:
+            pytest.skip("the same as landlock here")
+        sandbox = without
+    yield replace(sandbox, folder=folder)
+    assert [path.name for path in folder.glob("sennit-sandbox-*")] == []
+    assert marked_processes(folder) == []
