@@ -62,6 +62,13 @@ def failed_map(effect: str) -> Play:
     return play
 
 
+def writes_of_a_map() -> Play:
+    play = Play(node("a"), each("m", "a", effect="write", approval=True), answer="m")
+    play.begin()
+    play.ok("a", length=3)
+    return play
+
+
 def failed_before_a_write() -> Play:
     """A write that has gone on without `a`, which runs again before it."""
     play = Play(node("a"), node("w", effect="write", needs=["a"]), node("b", "w"), answer="b")
@@ -84,6 +91,7 @@ def out_of_budget() -> Play:
     [
         *(asked(schema) for schema in SCHEMAS),
         one_node(approval=True, effect="write"),
+        writes_of_a_map(),
         replan(),
         failed("Boom"),
         failed("UnknownOutcome", effect="write"),

@@ -38,6 +38,14 @@ class NodeContext:
         """What the scheduler knows of the node."""
         return self.checked.spec(self.address.id)
 
+    def arguments(self, work: ToolCall) -> dict[str, Any]:
+        """Return what a tool is called with: its arguments bound, some of them as a person has changed them.
+
+        Raises BindError.
+        """
+        approved = self.call.approved
+        return {**self.binder.bound(work.args), **(approved.args if approved is not None else {})}
+
     @property
     def seconds(self) -> float:
         """How long one attempt may take."""

@@ -98,6 +98,10 @@ class EffectLedger:
                 raise UnknownOutcome(f"{write.tool}: an earlier attempt to write {known.text} was cut off; {UNSURE}")
             await asyncio.sleep(_POLL_SECONDS)
 
+    async def knows(self, write: Write) -> bool:
+        """Whether an attempt at this write has begun and may have had its effect."""
+        return await self.store.marked(self.run_prefix, f"{write.marker}.intent") is not None
+
     async def _call(self, write: Write, call: Callable[[], Awaitable[NodeReply]], intent: str = "") -> NodeReply:
         """Make the call. A ToolError says that there was no effect: the call's own `intent` is taken back, and another
         attempt may try. After any other error the intent stays, and it does when this process dies or is stopped.

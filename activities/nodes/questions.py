@@ -1,13 +1,27 @@
 """What a node asks a person, with every value in place, bound before it asks."""
 
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from activities.nodes.arguments import arguments_digest
 from activities.nodes.context import NodeContext
 from activities.storage.artifacts import ArtifactStore
-from workflows.messages.contracts import NodeQuestion
-from workflows.plan.language.nodes import GateNode
+from activities.toolbox import Preview, Tool
+from activities.toolbox.errors import ToolArgumentError
+from activities.toolbox.redaction import redact
+from activities.toolbox.threads import tool_threads
+from workflows.messages.contracts import NodeQuestion, WriteApproval
+from workflows.plan.language.nodes import GateNode, ToolCall
 from workflows.plan.language.references import as_text
-from workflows.plan.language.text import clean
+from workflows.plan.language.text import clean, one_line
+from workflows.plan.scheduling.events import Approval, Question
 
 MOST_CHARACTERS = 4_000
+_SHORT = 200
+_NAMED = 20
+"""Arguments that are shown; of more than that, the rest is in the whole text."""
 
 
 async def question_of(context: NodeContext, store: ArtifactStore) -> NodeQuestion:
@@ -18,13 +32,75 @@ async def question_of(context: NodeContext, store: ArtifactStore) -> NodeQuestio
     node = context.node
     assert isinstance(node, GateNode)
     await context.binder.load(node, context.address)
-    text = clean(as_text(context.binder.bound(node.question)))
-    return NodeQuestion(text=await beginning(text, store, context.run_prefix))
+    text = clean(redact(as_text(context.binder.bound(node.question))))
+    return NodeQuestion(text=await _beginning(text, store, context))
 
 
-async def beginning(text: str, store: ArtifactStore, run_prefix: str) -> str:
+async def unapproved(context: NodeContext, store: ArtifactStore, tool: Tool, work: ToolCall) -> NodeQuestion | None:
+    """Return what a person is to be asked about a write, or None if it is what they have approved. Safe to repeat.
+
+    Arguments as a person has changed them must fit the tool, or the person is asked again. Raises ToolArgumentError for
+    the write's own.
+    """
+    own, approved = context.binder.bound(work.args), context.call.approved
+    checked = tool.check(own)
+    preview = await tool_threads.run(partial(tool.preview, checked), tool.name) if tool.preview else Preview("")
+    asked = Question("", arguments_digest(tool.name, own), preview.target)
+    problem = ""
+    if approved is not None and _approval(approved).covers(asked):
+        try:
+            tool.check(context.arguments(work))
+        except ToolArgumentError as error:
+            problem = f"These changes do not fit: {error}\n\n"
+        else:
+            return None
+    if tool.preview:
+        shown = await _beginning(clean(redact(preview.text)), store, context)
+    else:
+        shown = await _arguments(own, store, context)
+    return NodeQuestion(text=problem + shown, digest=asked.digest, target=asked.target)
+
+
+def _approval(approved: WriteApproval) -> Approval:
+    return Approval(approved.digest, approved.target, approved.args)
+
+
+async def _arguments(arguments: Mapping[str, Any], store: ArtifactStore, context: NodeContext) -> str:
+    """Return arguments by name. None is crowded out by a longer one: the short ones are whole, the others begin."""
+    texts = {name: _value(value) for name, value in arguments.items()}
+    short = [len(text) for text in texts.values() if len(text) <= _SHORT]
+    left = (context.call.room or MOST_CHARACTERS) - sum(short)
+    share = max(_SHORT, left // max(1, len(texts) - len(short)))
+    parts = [_named(name, text, share) for name, text in list(texts.items())[:_NAMED]]
+    if any("\n  … the beginning" in part for part in parts) or len(texts) > _NAMED:
+        whole = "\n".join(_named(name, text, len(text)) for name, text in texts.items())
+        parts.append(f"… the whole: {await _place(whole, store, context)}")
+    return "\n".join(parts)
+
+
+def _value(value: Any) -> str:
+    """Return a value as people read it: text of several lines as it is, anything else as JSON."""
+    if isinstance(value, str) and "\n" in value:
+        return clean(redact(value))
+    return clean(redact(json.dumps(value, ensure_ascii=False)))
+
+
+def _named(name: str, text: str, most: int) -> str:
+    """Return a value behind its name; further lines are indented, so that none passes for another argument."""
+    body = text.replace("\n", "\n  ")
+    if len(body) > most:
+        body = f"{body[:most]}\n  … the beginning of {len(text):,} characters"
+    return f"{one_line(name)}:\n  {body}" if "\n" in body else f"{one_line(name)}: {body}"
+
+
+async def _beginning(text: str, store: ArtifactStore, context: NodeContext) -> str:
     """Return a text as a person is shown it: whole, or its beginning, how long it is, and where the whole is."""
-    if len(text) <= MOST_CHARACTERS:
+    most = context.call.room or MOST_CHARACTERS
+    if len(text) <= most:
         return text
-    place = store.place(run_prefix, await store.put(run_prefix, text.encode()))
-    return f"{text[:MOST_CHARACTERS]}\n… the first {MOST_CHARACTERS:,} of {len(text):,} characters; the whole: {place}"
+    place = await _place(text, store, context)
+    return f"{text[:most]}\n… the first {most:,} of {len(text):,} characters; the whole: {place}"
+
+
+async def _place(text: str, store: ArtifactStore, context: NodeContext) -> str:
+    return store.place(context.run_prefix, await store.put(context.run_prefix, text.encode(errors="replace")))

@@ -17,7 +17,7 @@ from activities.nodes.context import NodeContext, NodeOutput
 from activities.nodes.documents import DocumentRule
 from activities.nodes.effect_ledger import EffectLedger, Write
 from activities.nodes.error_mapping import NodeTimeout, SubAgentFailed, WorkerLost
-from activities.nodes.questions import question_of
+from activities.nodes.questions import question_of, unapproved
 from activities.nodes.replies import keep, preview_of
 from activities.prompts.outputs import bind_goal, refers_to_goal
 from activities.storage.artifacts import ArtifactStore, encode
@@ -71,13 +71,13 @@ class NodeRunner:
         `activities.nodes.error_mapping`.
         """
         context = await self._context(call, path, refs, run_prefix, attempts)
-        if call.asks:
-            return NodeReply(question=await question_of(context, self.store))
         work = context.work
+        if call.asks and work is None:
+            return NodeReply(question=await question_of(context, self.store))
         tool = self.registry.get(work.tool) if isinstance(work, ToolCall) else None
         # a wait for a thread comes before a write's intent, and is not part of the node's time
         async with nullcontext() if tool is None or tool.is_async else self.threads:
-            if isinstance(work, ToolCall) and tool is not None and tool.effect == "write":
+            if isinstance(work, ToolCall) and tool is not None and (tool.effect == "write" or context.spec.approval):
                 return await self._write(context, tool, work)
             key = content_key(context.checked, context.address, refs, call, tool.version if tool else "")
             done = await self._marked(context, key)
@@ -94,9 +94,12 @@ class NodeRunner:
         return kept.reply if kept.epoch == epoch else reply
 
     async def _write(self, context: NodeContext, tool: Tool, work: ToolCall) -> NodeReply:
-        """Return what a write returns, or has returned; `activities.nodes.effect_ledger` says when it is made."""
+        """Return what a write returns, or has returned; `activities.nodes.effect_ledger` says when it is made.
+
+        One that needs approval and has none for these values asks instead. One that the ledger knows was approved.
+        """
         await context.binder.load(context.node, context.address)
-        arguments = context.binder.bound(work.args)
+        arguments = context.arguments(work)
         write = Write(
             key=context.idempotency_key,
             tool=tool.name,
@@ -106,7 +109,14 @@ class NodeRunner:
             idempotent=tool.idempotent,
         )
         ledger = EffectLedger(self.store, context.run_prefix, partial(self._marked, context))
-        return await ledger.enter(write, partial(self._run, context, write.marker))
+        if context.spec.approval and not await ledger.knows(write):
+            question = await unapproved(context, self.store, tool, work)
+            if question is not None:
+                return NodeReply(question=question)
+        reply = await ledger.enter(write, partial(self._run, context, write.marker))
+        approved = context.call.approved
+        changed = {"written": write.digest} if approved is not None and approved.args else {}
+        return reply.model_copy(update=changed)
 
     async def subagent_request(self, call: NodeCall, *, run_prefix: str) -> SubagentRequest:
         """Return what a node's sub-agent is started with: outputs that its goal refers to are named in it, and given
@@ -203,8 +213,7 @@ class NodeRunner:
             idempotency_key=context.idempotency_key,
             progress=context.attempts.progress,
         )
-        arguments = context.binder.bound(work.args)
-        return NodeOutput(await self.registry.get(work.tool).call(arguments, tool_context, limit))
+        return NodeOutput(await self.registry.get(work.tool).call(context.arguments(work), tool_context, limit))
 
     async def _keep(self, context: NodeContext, output: NodeOutput) -> NodeReply:
         wanted, inline = _wanted_of(context) if not output.more else ([], False)

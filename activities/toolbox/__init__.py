@@ -3,7 +3,7 @@
 from activities.toolbox import tool, ToolContext, ToolError
 """
 
-from activities.toolbox.definition import Effect, Tool, ToolContext
+from activities.toolbox.definition import Effect, Preview, Tool, ToolContext
 from activities.toolbox.errors import (
     ToolArgumentError,
     ToolDefinitionError,
@@ -18,6 +18,7 @@ from activities.toolbox.registry import Registry, tool
 
 __all__ = [
     "Effect",
+    "Preview",
     "Registry",
     "Tool",
     "ToolArgumentError",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -52,6 +52,16 @@ class ToolContext:
     """Reports one line of progress; cheap, may be called often and from any thread."""
 
 
+class Preview(NamedTuple):
+    """What a write would do, for the person who approves it: `text` to read, and the digest of what it would replace.
+
+    If that has another digest when the write is to run, the person is asked again.
+    """
+
+    text: str
+    target: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """A typed function that a plan can call by name."""
@@ -76,6 +86,8 @@ class Tool:
     arguments_model: type[BaseModel] | None = field(default=None, repr=False)
     """The type of the arguments; None if they stay an object that fits the schema."""
     wants_context: bool = field(default=True, repr=False)
+    preview: Callable[[Any], Preview] | None = field(default=None, repr=False)
+    """Says what a write with these arguments would do. Without it a person is shown the arguments."""
     hint: str = ""
     """What the operator may want to change about it."""
     in_catalogue: bool = True
@@ -110,7 +122,7 @@ class Tool:
         return self._value(await self.function(*self._inputs(arguments, context)))
 
     def _inputs(self, arguments: Mapping[str, Any], context: ToolContext) -> tuple[Any, ...]:
-        checked = self._check(arguments)
+        checked = self.check(arguments)
         return (checked, context) if self.wants_context else (checked,)
 
     def _value(self, result: Any) -> Any:
@@ -128,7 +140,8 @@ class Tool:
         described = {name: getattr(self, name) for name in _DESCRIBED}
         return {**described, "hint": self.hint} if self.hint else described
 
-    def _check(self, arguments: Mapping[str, Any]) -> BaseModel | dict[str, Any]:
+    def check(self, arguments: Mapping[str, Any]) -> BaseModel | dict[str, Any]:
+        """Return the arguments as the function takes them. Raises ToolArgumentError."""
         if self.arguments_model is None:
             for path, problem in violations(dict(arguments), self.schema):
                 raise ToolArgumentError(problem, tool=self.name, field=place_of(path))

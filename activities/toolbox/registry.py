@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 from pydantic import BaseModel, PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
 
-from activities.toolbox.definition import NAME, Effect, JsonSchema, Tool, ToolContext
+from activities.toolbox.definition import NAME, Effect, JsonSchema, Preview, Tool, ToolContext
 from activities.toolbox.errors import ToolDefinitionError, UnknownTool
 from workflows.messages import queues
 from workflows.plan.compile.resource_locks import slots_of
@@ -68,6 +68,7 @@ def tool(
     queue: str = queues.TOOLS,
     resource: str | None = None,
     idempotent: bool = False,
+    preview: Callable[[Any], Preview] | None = None,
     in_catalogue: bool = True,
     registry: Registry = default_registry,
 ) -> Callable[[Function], Function]:
@@ -77,12 +78,19 @@ def tool(
     may be `async`. The first paragraph of its docstring tells planners what it does; its return annotation describes
     the result. `effect` is a promise: `pure` depends on the arguments alone, `read` changes nothing, `write` does.
     Raise `version` when equal arguments give another result than before. A `write` is `idempotent` if it honours
-    `context.idempotency_key`. `resource` names what the tool uses, such as `calendar:{owner}` or `calendar`: no node
-    uses it while another writes it. Raises ToolDefinitionError on misuse.
+    `context.idempotency_key`; `preview` takes its arguments and says what it would do, for the person who approves it.
+    `resource` names what the tool uses, such as `calendar:{owner}` or `calendar`: no node uses it while another writes
+    it. Raises ToolDefinitionError on misuse.
     """
 
     def register(function: Function) -> Function:
-        properties = {"version": version, "queue": queue, "idempotent": idempotent, "in_catalogue": in_catalogue}
+        properties = {
+            "version": version,
+            "queue": queue,
+            "idempotent": idempotent,
+            "preview": preview,
+            "in_catalogue": in_catalogue,
+        }
         registry.add(_define(function, name, effect, timeout, resource, properties))
         return function
 

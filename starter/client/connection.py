@@ -5,8 +5,10 @@ them is it the local stack, which is joined or started.
 """
 
 import asyncio
+import getpass
 import ipaddress
 import os
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -94,11 +96,21 @@ def _ui(known: str | None) -> str | None:
 async def connect_client(server: TemporalServer) -> Client:
     """Return a client; raises Unreachable with address and cause, after at most 10 s."""
     try:
-        return await asyncio.wait_for(Client.connect(**server.config, data_converter=DATA_CONVERTER), CONNECT_TIMEOUT)
+        connecting = Client.connect(**server.config, data_converter=DATA_CONVERTER, identity=_person())
+        return await asyncio.wait_for(connecting, CONNECT_TIMEOUT)
     except TimeoutError:
         raise Unreachable(f"no Temporal server at {server.address}: no answer within {CONNECT_TIMEOUT:.0f} s") from None
     except (RuntimeError, ValueError) as error:
         raise Unreachable(f"no Temporal server at {server.address}: {cause_of(error)}") from None
+
+
+def _person() -> str:
+    """Return who uses this client, as histories and approvals name them."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # a user id without a name
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
 
 
 def silence_sdk_log() -> None:

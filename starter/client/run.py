@@ -1,7 +1,7 @@
 """One run, seen from a client: its view, its changes, its outcome, and the updates that a client sends it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -169,6 +169,8 @@ class Run:
         """
         subagent, _, node = str(fields.get("node", "")).rpartition(".")
         run = self._client.get_workflow_handle(f"{self.id}.{subagent}") if subagent else self._latest
+        if "by" in _fields_of(name):
+            fields = {"by": self._client.identity[:100], **fields}
         request = checked_update(name, {**fields, "node": node} if subagent else fields)
         try:
             message = await asyncio.wait_for(run.execute_update(name, request), UPDATE_TIMEOUT)
@@ -198,6 +200,10 @@ class Run:
         if error.status is RPCStatusCode.NOT_FOUND and "completed" in error.message:
             return Refused(f"{self.id} is over and takes no updates; see: sennit status {self.id}")
         return cli_error(error)
+
+
+def _fields_of(name: str) -> Sequence[str]:
+    return next((list(model.model_fields) for model in UPDATES if model.name == name), ())
 
 
 def checked_update(name: str, fields: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,10 @@ SHORT_FORMS = {
     "retry": ("retry_node", "sennit retry nightly-1 n7\nsennit retry nightly-1 n7 --repeat-effect"),
     "skip": ("skip_node", "sennit skip nightly-1 n7\nsennit skip nightly-1 'pages[17]'"),
     "answer": ("answer", 'sennit answer nightly-1 n7 yes\nsennit answer nightly-1 n7 \'{"city": "Rome"}\''),
-    "approve": ("approve", "sennit approve nightly-1 n7\nsennit approve nightly-1 n7 --output none"),
+    "approve": (
+        "approve",
+        "sennit approve nightly-1 n7 --digest 3f2a9c01b4d7\nsennit approve nightly-1 n7 --set 'text=See you at 5'",
+    ),
     "reject": ("reject", 'sennit reject nightly-1 n7\nsennit reject nightly-1 n7 "wrong file"'),
     "finish": ("finish", "sennit finish nightly-1\nsennit finish nightly-1 --output none"),
 }
@@ -42,6 +45,9 @@ def add_arguments(parser: Parser) -> None:
         parser.add_argument("value", metavar="VALUE", help="JSON, or text; '\"7\"' is the text 7")
     if command == "reject":
         parser.add_argument("reason", nargs="?", metavar="REASON", help="why")
+    if command == "approve":
+        parser.add_argument("--digest", metavar="DIGEST", help="refuse if it would write something else by now")
+        parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="change an argument")
     if command == "retry":
         parser.add_argument("--repeat-effect", action="store_true", help="repeat a write that succeeded")
 
@@ -74,9 +80,20 @@ def fields_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the update's fields; raises Refused."""
     if args.command == "update":
         return read_fields(args.name, args.fields)
-    fields = {name: getattr(args, name, None) for name in ("node", "reason", "repeat_effect")}
+    fields = {name: getattr(args, name, None) for name in ("node", "reason", "repeat_effect", "digest")}
     given = {name: value for name, value in fields.items() if value}
+    if changed := getattr(args, "set", None):
+        given["args"] = changed_arguments(changed)
     return {**given, "value": value_of(args.value)} if args.command == "answer" else given
+
+
+def changed_arguments(words: list[str]) -> dict[str, Any]:
+    """Return arguments from `name=value` words: JSON where it is JSON, else text. Raises Refused."""
+    split = [word.partition("=") for word in words]
+    wrong = next((word for word, (name, equals, _) in zip(words, split, strict=True) if not (name and equals)), None)
+    if wrong is not None:
+        raise Refused(f"--set {wrong[:60]!r}: write an argument as name=value")
+    return {name: value_of(value) for name, _, value in split}
 
 
 async def _expected_value(run: Run, node: str) -> Any:

@@ -11,8 +11,8 @@ from starter.client.outcome import RunOutcome
 from starter.client.run import Run
 from starter.terminal.prompt import decision, question
 from starter.terminal.render import with_nodes
-from workflows.messages.result import RunReport
-from workflows.messages.views import BlockedOn, RunView
+from workflows.messages.result import BlockedOn, RunReport
+from workflows.messages.views import RunView
 
 Ask = Callable[[str], Awaitable[str | None]]
 """Shows a prompt to a person and returns the line they typed, or None if there will be none."""

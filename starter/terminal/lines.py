@@ -8,8 +8,8 @@ from typing import Any
 from starter.client.run import Run
 from starter.terminal.console import Terminal
 from starter.terminal.render import blocked_lines, closing_lines, id_width, node_line
-from workflows.messages.result import NodeLine, RunReport
-from workflows.messages.views import BlockedOn, RunView
+from workflows.messages.result import BlockedOn, NodeLine, RunReport
+from workflows.messages.views import RunView
 
 STYLES = {"failed": "red", "succeeded": "green", "waiting": "yellow", "skipped": "dim", "cancelled": "dim"}
 WIDTH = 160

@@ -28,8 +28,8 @@ from starter.terminal.render import (
     shown_lines,
     usage_text,
 )
-from workflows.messages.result import RunReport
-from workflows.messages.views import BlockedOn, NodeView, RunView
+from workflows.messages.result import BlockedOn, RunReport
+from workflows.messages.views import NodeView, RunView
 from workflows.plan.language.limits import duration_text
 from workflows.plan.language.text import one_line
 

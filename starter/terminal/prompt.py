@@ -12,7 +12,7 @@ from typing import Any
 
 from starter.client.errors import Refused
 from starter.terminal.console import Terminal
-from workflows.messages.views import BlockedOn
+from workflows.messages.result import BlockedOn
 from workflows.plan.language.text import one_line
 
 _CHOICES = {
@@ -53,10 +53,8 @@ def decision(item: BlockedOn, line: str) -> tuple[str, dict[str, Any]]:
         raise Refused(f"type {', '.join(first)} or {last}{other}; Ctrl-D leaves the run waiting")
     if update == "finish":
         return update, {}
-    if update == "raise_budget":
-        return update, dict(item.example)
-    if update == "retry_node":
-        return update, {**item.example, "node": item.node}
+    if update == item.update:
+        return update, {**item.example, **({"node": item.node} if item.node else {})}
     return update, {"node": item.node, **({"reason": reason.strip()} if update == "reject" and reason.strip() else {})}
 
 

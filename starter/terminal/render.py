@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.cells import cell_len
 
 from starter.client.text import as_json, fit
-from workflows.messages.result import NodeLine, RunReport, UsageReport
-from workflows.messages.views import BlockedOn, NodeView, RunView
+from workflows.messages.result import BlockedOn, NodeLine, RunReport, UsageReport
+from workflows.messages.views import NodeView, RunView
 from workflows.plan.language.limits import duration_text
 from workflows.plan.language.text import clean, one_line
 
@@ -22,6 +22,7 @@ GLYPHS = {
     "pending": "·",
 }
 ORDER = ("succeeded", "running", "waiting", "pending", "failed", "skipped", "cancelled")
+PROGRESS_CHARACTERS = 200
 SETTLED = ("succeeded", "failed", "skipped", "cancelled")
 
 
@@ -58,7 +59,8 @@ def label(node: NodeLine) -> str:
     if node.status == "failed" and node.error:
         return one_line(node.error)
     what = one_line(node.summary).removeprefix(node.id.partition("[")[0]).strip() or node.kind
-    progress = one_line(node.preview) if node.status == "running" and isinstance(node, NodeView) else ""
+    preview = node.preview if isinstance(node, NodeView) and node.status in ("running", "waiting") else ""
+    progress = one_line(preview, PROGRESS_CHARACTERS)
     return f"{progress} · {what}" if progress else what
 
 
@@ -174,6 +176,7 @@ def report_of(view: RunView, ui_url: str | None) -> RunReport:
         status=view.status,
         nodes=_nodes_of(view),
         usage=view.usage,
+        blocked=view.blocked,
         warnings=view.warnings,
         ui_url=ui_url,
     )

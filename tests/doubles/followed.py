@@ -6,8 +6,8 @@ from typing import Any
 
 from starter.client.errors import CliError, Refused
 from starter.client.outcome import RunOutcome
-from workflows.messages.result import NodeLine, RunReport, RunStatus
-from workflows.messages.views import BlockedOn, NodeView, RunView
+from workflows.messages.result import BlockedOn, NodeLine, RunReport, RunStatus
+from workflows.messages.views import NodeView, RunView
 
 NEVER_ENDING = RunOutcome(RunReport(id="run-1", run_id="r", status="running"))
 """The outcome of a fake run that goes on until the test sets `over`."""

@@ -9,8 +9,8 @@ from starter.client.run import checked_update
 from starter.commands.command_line import parse
 from starter.commands.update import fields_of
 from starter.terminal.prompt import _CHOICES, decision
+from workflows.messages.result import BlockedOn
 from workflows.messages.updates import UPDATES, parse_update
-from workflows.messages.views import BlockedOn
 from workflows.plan.scheduling.state import RunState
 from workflows.run.update_rules import judge
 from workflows.views.board import board

@@ -8,7 +8,8 @@ from typing import Any, Literal
 import httpx
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from activities.toolbox import ToolContext, ToolError, tool
+from activities.toolbox import Preview, ToolContext, ToolError, tool
+from activities.toolbox.files.difference import difference
 
 
 class Frozen(BaseModel):
@@ -112,6 +113,24 @@ async def note(args: Note, context: ToolContext) -> Rest:
     log_call(context)
     with (context.cache / "notes.txt").open("a") as notes:
         notes.write(f"{context.idempotency_key} {args.text}\n")
+    return Rest(value=len(args.text))
+
+
+class Publish(Frozen):
+    path: Path
+    text: str
+
+
+def _compared(args: Publish) -> Preview:
+    old = args.path.read_bytes() if args.path.exists() else None
+    return Preview(difference(args.path.name, old, args.text), old.decode() if old is not None else "")
+
+
+@tool(effect="write", preview=_compared)
+async def publish(args: Publish, context: ToolContext) -> Rest:
+    """Write a file."""
+    log_call(context)
+    args.path.write_text(args.text)
     return Rest(value=len(args.text))
 
 

@@ -59,10 +59,10 @@ MUTANTS = (
     Mutant(
         "admission: a write needs no approval",
         f"{SCHEDULING}/admission.py",
-        "(spec.approval and node not in state.approved)",
-        "(spec.approval and node in state.approved)",
+        "return spec.approval and unit not in state.approved",
+        "return spec.approval and unit in state.approved",
         (
-            "tests/workflows/plan/scheduling/test_admission.py::test_a_map_of_writes_is_approved_as_a_whole",
+            "tests/workflows/plan/scheduling/test_admission.py::test_the_writes_of_a_map_are_approved_together_or_one_by_one",
             "tests/workflows/plan/scheduling/test_propagation.py::test_a_write_waits_for_approval_and_a_rejected_one_fails",
         ),
     ),

@@ -82,6 +82,7 @@ def _check_node(state: RunState, node: int) -> None:
     elif status == AWAITING_FALLBACK:
         assert state.status[spec.instead] in (PENDING, RUNNING, WAITING, AWAITING_FALLBACK)
     elif status == WAITING and node not in state.expansion_requests:
+        assert node in state.questions or not (spec.approval or spec.fills)
         assert spec.kind == "gate" or spec.approval
         assert all(need == SUCCEEDED for need in needs)
 

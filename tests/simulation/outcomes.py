@@ -122,8 +122,6 @@ def _join(state: RunState, world: World, node: int) -> int:
 
 def _map(state: RunState, world: World, node: int) -> int:
     spec = state.graph.specs[node]
-    if spec.approval and node not in state.approved:
-        return BAD
     assert spec.over is not None
     count = state.facts.get(spec.over[0], {}).get(spec.over[1])
     if count is None or count > spec.cap:
@@ -140,8 +138,8 @@ def _map(state: RunState, world: World, node: int) -> int:
 def _item(state: RunState, world: World, item: int) -> None:
     if state.notes.get(item, ("",))[0] == "Skipped":
         return
-    ended = _called(state, world, item)
     spec = state.spec_of(item)
+    ended = BAD if spec.approval and item not in state.approved else _called(state, world, item)
     expected = FAILED
     if ended == SUCCEEDED or spec.item_fallback:
         expected = SUCCEEDED

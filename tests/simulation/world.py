@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from zlib import crc32
 
-from workflows.plan.scheduling.events import Cancel, Decision, Expand, ExpansionRequest, Outcome, Start
+from workflows.plan.scheduling.events import Cancel, Decision, Expand, ExpansionRequest, Outcome, Question, Start
 from workflows.plan.scheduling.state import (
     AWAITING_FALLBACK,
     BLOCKED,
@@ -39,6 +39,7 @@ class World:
         self.used: dict[str, bool] = {}
         self.records: dict[int, tuple[tuple[str, ...], Outcome]] = {}
         self.requested: dict[Key, tuple[str, ...]] = {}
+        self.asking: dict[Key, bool] = {}
 
     def move(self, to: Callable[[int], int]) -> None:
         """Call units by their new numbers: the plan has grown."""
@@ -46,6 +47,7 @@ class World:
         self.bound = {(to(unit), generation): inputs for (unit, generation), inputs in self.bound.items()}
         self.requested = {(to(unit), generation): inputs for (unit, generation), inputs in self.requested.items()}
         self.zombies = [(to(unit), generation) for unit, generation in self.zombies]
+        self.asking = {(to(unit), generation): True for unit, generation in self.asking}
         self.records = {to(unit): record for unit, record in self.records.items()}
 
     def carry_out(self, state: RunState, decisions: Iterable[Decision]) -> list[Activity]:
@@ -53,7 +55,8 @@ class World:
         started = []
         for decision in decisions:
             if isinstance(decision, Start):
-                started.append(self._start(state, decision.units))
+                begin = self._ask if decision.asks else self._start
+                started.append(begin(state, decision.units))
             elif isinstance(decision, Expand):
                 key = decision.unit, state.generation[decision.unit]
                 assert state.expansion_requests[decision.unit].approved
@@ -65,6 +68,15 @@ class World:
                 del self.live[key]
                 self.zombies.append(key)
         return started
+
+    def _ask(self, state: RunState, units: tuple[int, ...]) -> Activity:
+        """Put together what a unit asks; it does nothing else."""
+        [unit] = units
+        key = unit, state.generation[unit]
+        assert state.status[unit] == RUNNING
+        assert key not in self.live
+        self.live[key], self.asking[key] = inputs_of(state, unit), True
+        return (key,)
 
     def _start(self, state: RunState, units: tuple[int, ...]) -> Activity:
         inside = dict.fromkeys(units)
@@ -99,9 +111,22 @@ class World:
         units = [unit for unit, _ in keys]
         for unit, generation in sorted(keys, key=lambda key: state.graph.place[state.node_of(key[0])]):
             inputs = self.live.get((unit, generation))
-            if inputs is not None:
+            asked = self._question(state, unit, generation, inputs)
+            if asked is not None:
+                fresh[unit] = Outcome(attempts=0, question=asked)
+            elif inputs is not None:
                 fresh[unit] = self._in_group(state, unit, inputs, units, fresh)
         return [(unit, generation, fresh.get(unit, Outcome(again=True))) for unit, generation in keys]
+
+    def _question(self, state: RunState, unit: int, generation: int, inputs: tuple[str, ...] | None) -> Question | None:
+        """Return what a unit asks: before it starts, and instead of a write that was not approved with these inputs."""
+        if inputs is None or not (state.spec_of(unit).approval or state.spec_of(unit).fills):
+            return None
+        asked = Question("?", str(inputs))
+        approved = state.approved.get(unit)
+        if (unit, generation) in self.asking:
+            return asked
+        return None if approved is None or approved.covers(asked) else asked
 
     def expansion_request(self, state: RunState, keys: Activity, outcome: Outcome, wishing: int) -> Outcome:
         """Return an outcome as a request for more nodes, for so many in a hundred models. None asks twice in vain."""
@@ -121,6 +146,10 @@ class World:
         """Note that an outcome reaches the scheduler now."""
         inputs = self.live.pop((unit, generation), None)
         if inputs is None or outcome.expansion_request is not None or outcome.objections:
+            return
+        if outcome.question is not None:
+            if not self.asking.pop((unit, generation), False):
+                self.used.pop(state.address(unit))
             return
         if outcome.again:
             self.used.pop(state.address(unit))
@@ -177,7 +206,8 @@ def check_may_start(state: RunState, unit: int, inside: dict[int, None]) -> None
         for dep in spec.watches if unit == node else ():
             assert dep in inside or state.status[dep] in (*ENDED, BLOCKED), f"{path} starts before {dep} has ended"
     assert node not in state.graph.fallback_for or state.status[state.graph.fallback_for[node]] == AWAITING_FALLBACK
-    assert not spec.approval or state.approved.get(node), f"{path} starts without approval"
+    works = spec.kind != "map" or unit != node
+    assert not (spec.approval and works) or unit in state.approved, f"{path} starts without approval"
     assert spec.kind != "gate" or node in state.answers
     if spec.inputs:
         assert all(state.status[item] == SUCCEEDED for item in state.chosen[node])

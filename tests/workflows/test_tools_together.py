@@ -27,7 +27,8 @@ TESTS = Path(__file__).parents[1]
 def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
     """The tools of a worker with all settings given."""
     (tmp_path / "docs").mkdir()
-    server = {"command": sys.executable, "args": [str(TESTS / "doubles" / "mcp_server.py"), str(tmp_path)]}
+    script = [str(TESTS / "doubles" / "mcp_server.py"), str(tmp_path)]
+    server = {"command": sys.executable, "args": script, "effects": {"*": "read"}}
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"sums": server}}))
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         Path(folder).chmod(0o755)

@@ -148,6 +148,14 @@ class LoadCall(Message):
     plan: Digest
 
 
+class WriteApproval(Message):
+    """A person's word on a write: for the digest of its arguments and of what it replaces, with `args` changed."""
+
+    digest: Digest
+    target: Digest = ""
+    args: dict[str, JsonValue] = Field(default_factory=dict)
+
+
 class NodeCall(Message):
     """Runs nodes of one plan: one as a rule, several as a group.
 
@@ -157,7 +165,8 @@ class NodeCall(Message):
     run's answer may ask for more nodes `replans` more times; `objections` say what was wrong with its last request.
     `left` is what the run's budget has left for a model call with all its attempts: `tokens`, and `cost` in millionths
     of a dollar. `epoch` is 2 after a whole plan has replaced the streamed beginning. With `asks` the node only puts
-    together what it asks a person.
+    together what it asks a person, in about `room` characters, 0 for the usual. A write that needs approval also asks,
+    and does nothing, if it is not what is `approved`.
     """
 
     run: str
@@ -172,6 +181,8 @@ class NodeCall(Message):
     left: dict[str, int] = Field(default_factory=dict)
     epoch: int = 1
     asks: bool = False
+    room: int = 0
+    approved: WriteApproval | None = None
 
 
 class NodeError(Message):
@@ -183,16 +194,19 @@ class NodeError(Message):
 
 
 class NodeQuestion(Message):
-    """What a node asks a person, with every value in place."""
+    """What a node asks a person, with every value in place; for a write with the digests that an approval is for."""
 
     text: str
+    digest: Digest = ""
+    target: Digest = ""
 
 
 class NodeReply(Message):
     """A node's outcome: the digest of its stored output with size, facts and a preview, or an error.
 
     `value` is the output itself if it is small and part of the run's answer. With `more` the output is not an answer
-    but a request for more nodes. With a `question` the node has done nothing yet.
+    but a request for more nodes. With a `question` the node has done nothing yet. `written` is
+    the digest of arguments that a person has changed.
     """
 
     ref: Digest | None = None
@@ -206,6 +220,7 @@ class NodeReply(Message):
     attempt: int = 1
     usage: Usage = NO_USAGE
     question: NodeQuestion | None = None
+    written: Digest = ""
     error: NodeError | None = None
 
 

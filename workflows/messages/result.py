@@ -10,6 +10,17 @@ from workflows.plan.language.limits import NO_USAGE, Usage, dollars, micro_dolla
 RunStatus = Literal["running", "blocked", "done", "partial", "failed", "cancelled"]
 
 
+class ApprovedWrite(Message):
+    """What a person has approved: the digest of tool and arguments as the effect ledger has it, `target` that of what
+    was there before, and the `args` that the person has changed.
+    """
+
+    digest: str
+    target: str = ""
+    args: tuple[str, ...] = ()
+    by: str = Field(default="", description="who approved it, as they say")
+
+
 class NodeLine(Message):
     """One node: how it ended, after how many attempts and milliseconds from start to end, and why it failed.
 
@@ -24,6 +35,25 @@ class NodeLine(Message):
     duration_ms: int | None = None
     error: str | None = None
     summary: str = ""
+    approved: ApprovedWrite | None = None
+
+
+class BlockedOn(Message):
+    """What a person must decide: the node, why, and the update to send, with an example of its input.
+
+    `question` is one line; `shown` is what stands below it: the rest of a long question, or the values of a write.
+
+    If a sub-agent asks, `node` is its path from the run that shows it (`sub.n1`), and the update goes to `run`.
+    """
+
+    node: str
+    why: str
+    question: str = ""
+    shown: str = ""
+    update: str
+    example: dict[str, JsonValue]
+    command: str
+    run: str = ""
 
 
 class UsageReport(Message):
@@ -54,6 +84,7 @@ class RunReport(Message):
     nodes_left_out: int = Field(default=0, description="settled nodes not listed because the list would be too long")
     usage: UsageReport = UsageReport()
     problem: str | None = None
+    blocked: tuple[BlockedOn, ...] = Field(default=(), description="what a run that goes on waits for")
     warnings: tuple[str, ...] = ()
     ui_url: str | None = None
 

@@ -72,20 +72,29 @@ class Answer(NodeUpdate):
 
 
 class Approve(NodeUpdate):
-    """Lets a node with a write effect run, or a large replan into the plan."""
+    """Lets a write run with the values that were shown, or a large replan into the plan.
+
+    With `digest` it is refused if the write is not the one that was shown. `node` may be a map, or a model that calls
+    tools: then all its writes that wait are approved together, and `digest` is needed. `args` take the place of a
+    write's own arguments.
+    """
 
     name = "approve"
-    about = 'Let a waiting write or large replan go on: {"node": "n7"}'
+    about = 'Let a waiting write or large replan go on: {"node": "n7", "digest": "3f2a9c01b4d7"}'
     example = '{"node": "n7"}'
+    digest: str = Field(default="", max_length=100, description="which write was shown")
+    args: dict[str, JsonValue] = Field(default_factory=dict, max_length=50, description="changed arguments")
+    by: str = Field(default="", max_length=100, description="who decides")
 
 
 class Reject(NodeUpdate):
-    """Refuses a node with a write effect: it fails with type Rejected. The model of a large replan is asked again."""
+    """Refuses a write: it fails with type Rejected and the reason. The model of a large replan is asked again."""
 
     name = "reject"
     about = 'Refuse a waiting write or large replan: {"node": "n7", "reason": "wrong file"}'
     example = '{"node": "n7", "reason": "wrong file"}'
     reason: str = Field(default="", max_length=500)
+    by: str = Field(default="", max_length=100, description="who decides")
 
 
 class RaiseBudget(Update, Limits):

@@ -1,9 +1,9 @@
 """What the query `plan` answers: the run as it stands, a page of nodes at a time."""
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from workflows.messages.contracts import Message
-from workflows.messages.result import NodeLine, RunStatus, UsageReport
+from workflows.messages.result import BlockedOn, NodeLine, RunStatus, UsageReport
 
 PAGE = 500
 MOST_PASSED_ON = 20
@@ -16,24 +16,6 @@ class NodeView(NodeLine):
     needs: tuple[str, ...] = ()
     preview: str = ""
     ref: str | None = Field(default=None, description="digest of the stored output")
-
-
-class BlockedOn(Message):
-    """What a person must decide: the node, why, and the update to send, with an example of its input.
-
-    `question` is one line; `shown` is what stands below it: the rest of a long question.
-
-    If a sub-agent asks, `node` is its path from the run that shows it (`sub.n1`), and the update goes to `run`.
-    """
-
-    node: str
-    why: str
-    question: str = ""
-    shown: str = ""
-    update: str
-    example: dict[str, JsonValue]
-    command: str
-    run: str = ""
 
 
 class SubagentView(Message):

@@ -13,7 +13,20 @@ from typing import Any
 from temporalio import workflow
 
 from workflows.messages.activity_options import as_keywords, node_options
-from workflows.messages.contracts import AGENT, GATE, GROUP, JOIN, LLM, MAP, TOOL, Call, GroupReply, NodeCall, NodeReply
+from workflows.messages.contracts import (
+    AGENT,
+    GATE,
+    GROUP,
+    JOIN,
+    LLM,
+    MAP,
+    TOOL,
+    Call,
+    GroupReply,
+    NodeCall,
+    NodeReply,
+    WriteApproval,
+)
 from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.language.limits import limit_fields
 from workflows.plan.scheduling.events import NodeEnded, Outcome
@@ -25,6 +38,8 @@ from workflows.run.subagent_status import SubagentStatus
 LOSS_CHARACTERS = 300
 LOST_CHARACTERS = 100_000
 """How much of the errors of its lost inputs a model or a join gets, of each and of all: one payload holds 2 MiB."""
+MOST_SHOWN, LEAST_SHOWN, SHOWN_CHARACTERS = 4_000, 200, 64_000
+"""What a person is shown of one question, and of all that wait together: the history keeps it."""
 Units = tuple[int, ...]
 MOST_STARTS = 500
 MOST_BYTES = 1024 * 1024
@@ -238,8 +253,7 @@ def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool 
     fields: dict[str, Any] = {"run": run, "plan": plan, "nodes": tuple(state.address(unit) for unit in units)}
     first = units[0]
     spec = state.spec_of(first)
-    if asks:
-        fields["asks"] = True
+    fields |= _asking(state, first, asks)
     if state.is_item(first) or asks or spec.kind not in ("join", "map", "gate"):
         fields |= _reads(state, units)
     if spec.inputs:
@@ -249,6 +263,19 @@ def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool 
     elif spec.kind == "gate" and not asks:
         fields["answer"] = state.answers.get(first)
     return NodeCall(**fields)
+
+
+def _asking(state: RunState, unit: int, asks: bool) -> dict[str, Any]:
+    """Return the fields of a node that asks a person, or has asked."""
+    if not (asks or state.spec_of(unit).approval):
+        return {}
+    found: dict[str, Any] = {"asks": True} if asks else {}
+    if unit in state.approved:
+        digest, target, args, *_ = state.approved[unit]
+        found["approved"] = WriteApproval(digest=digest, target=target, args=args)
+    siblings = len(state.items.get(state.node_of(unit), ()))
+    room = SHOWN_CHARACTERS // max(1, len(state.questions), siblings)
+    return found if room >= MOST_SHOWN else {**found, "room": max(LEAST_SHOWN, room)}
 
 
 def _gathered(state: RunState, unit: int, spec: NodeSpec, refs: dict[str, str]) -> dict[str, Any]:

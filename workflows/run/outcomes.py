@@ -18,7 +18,16 @@ def outcome_of(reply: NodeReply) -> Outcome:
         return Outcome(error=(reply.error.type, reply.error.message), attempts=0 if again else 1, again=again)
     if reply.question is not None:
         return Outcome(attempts=0, question=Question(**reply.question.model_dump()))
-    return Outcome(reply.ref, reply.size, dict(reply.facts), None, reply.attempt, reply.skipped, usage=reply.usage)
+    return Outcome(
+        reply.ref,
+        reply.size,
+        dict(reply.facts),
+        None,
+        reply.attempt,
+        reply.skipped,
+        usage=reply.usage,
+        written=reply.written,
+    )
 
 
 def ends_of(handle: Any, count: int) -> list[tuple[Outcome, NodeReply | None]]:

@@ -88,7 +88,8 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
     agents = engine.subagents.lines(state, view.id)
     units = visible_units(state)
     nodes: list[NodeView] = []
-    size = 0
+    blocked = blocked_on(state, view.id, engine.blocked_children)
+    size = 2 * sum(len(item.shown) for item in blocked)
     for unit in units[start : start + limit]:
         node = view_of(state, unit, engine.replies.get(unit), agents.get(unit, ""))
         size += 160 + len(node.summary) + len(node.preview) * 2 + len(node.error or "") + 12 * len(node.needs)
@@ -100,7 +101,7 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
         update={
             "counts": counts(state),
             "budget": ledger(state.budget),
-            "blocked": blocked_on(state, view.id, engine.blocked_children),
+            "blocked": blocked,
             "nodes": tuple(nodes),
             "next": end if end < len(units) else None,
         }

@@ -8,12 +8,13 @@ from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.exceptions import FailureError
 
-from workflows.messages.result import RunStatus
-from workflows.messages.views import MOST_PASSED_ON, BlockedOn, SubagentView
+from workflows.messages.result import BlockedOn, RunStatus
+from workflows.messages.views import MOST_PASSED_ON, SubagentView
 from workflows.plan.scheduling.state import RUNNING, RunState
 from workflows.views.report import blocked_on
 
 ITEM_BYTES = 2_000
+SHOWN_CHARACTERS = 500
 REPORT_BYTES = ITEM_BYTES * (MOST_PASSED_ON + 1)
 MOST_VIEWS = 500
 FIRST_EVENTS = 3
@@ -135,7 +136,10 @@ class SubagentStatus:
 def for_parent(item: BlockedOn, run: str) -> BlockedOn:
     """Return an item as the parent gets it: with the run that asks, and with too long a text left out."""
     item = item if item.run else item.model_copy(update={"run": run})
+    if len(item.shown) > SHOWN_CHARACTERS:
+        rest = f"… the whole: sennit status {item.run}"
+        item = item.model_copy(update={"shown": f"{item.shown[:SHOWN_CHARACTERS]}\n{rest}"})
     if len(item.model_dump_json()) <= ITEM_BYTES:
         return item
-    short = {"question": f"{item.question[:500]}…", "example": {}, "command": f"sennit status {item.run}"}
+    short = {"question": f"{item.question[:500]}…", "shown": "", "example": {}, "command": f"sennit status {item.run}"}
     return item.model_copy(update=short)

@@ -16,6 +16,7 @@ from workflows.messages.updates import (
 from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.language import json_schema
 from workflows.plan.language.problems import place_of
+from workflows.plan.scheduling.admission import token_of, waiting_in
 from workflows.plan.scheduling.budget import ledger
 from workflows.plan.scheduling.events import (
     ApprovalDecided,
@@ -110,7 +111,27 @@ def _too_early(state: RunState, unit: int, update: NodeUpdate) -> str | None:
     if isinstance(update, SkipNode):
         over = status in (SUCCEEDED, SKIPPED, CANCELLED)
         return f"`{state.path(unit)}` is already {STATUS_NAMES[status]}" if over else None
-    return None if status == WAITING else f"`{update.node}` is {STATUS_NAMES[status]}; it does not wait for anybody"
+    waiting = waiting_in(state, unit)
+    if not waiting:
+        return f"`{update.node}` is {STATUS_NAMES[status]}; it does not wait for anybody"
+    return _approve(state, unit, update, waiting) if isinstance(update, Approve) else None
+
+
+def _approve(state: RunState, unit: int, update: Approve, waiting: list[int]) -> str | None:
+    """Return why a write must not be approved like this: nobody may approve what they have not been shown."""
+    size = len(str(update.args))
+    if size > MAX_ANSWER_CHARACTERS:
+        return f"args has {size:,} characters; at most {MAX_ANSWER_CHARACTERS:,}"
+    if update.args and (unit not in state.questions or waiting != [unit]):
+        return "args can be changed of one write at a time; name the node that makes it"
+    if unit in state.expansion_requests:
+        return None
+    token = token_of(state, waiting)
+    if waiting != [unit] and not update.digest:
+        return f"`{update.node}` is about {len(waiting)} writes; name what you have read of them with `digest`"
+    if update.digest and update.digest != token:
+        return f"`{update.node}` would write something else by now; read it again: its digest is {token}"
+    return None
 
 
 def _retry(state: RunState, unit: int, update: RetryNode) -> str | None:
@@ -144,9 +165,12 @@ def _event(state: RunState, unit: int, update: NodeUpdate) -> tuple[Event, str]:
     if isinstance(update, Answer):
         return GateAnswered(unit, update.value), f"{name} is answered"
     approved, reason = isinstance(update, Approve), update.reason if isinstance(update, Reject) else ""
+    args = update.args if isinstance(update, Approve) else {}
     if unit in state.expansion_requests:
         what = "are added" if approved else "are refused, and its model is asked again"
         confirmation = f"the nodes that {name} asks for {what}"
     else:
-        confirmation = f"{name} may run" if approved else f"{name} is refused"
-    return ApprovalDecided(unit, approved, reason), confirmation
+        what = f" with your changes of {', '.join(args)}" if args else ""
+        confirmation = f"{name} may run{what}" if approved else f"{name} is refused"
+    by = update.by if isinstance(update, Approve | Reject) else ""
+    return ApprovalDecided(unit, approved, reason, args, by), confirmation

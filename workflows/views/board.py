@@ -17,7 +17,8 @@ from workflows.drawing.diagram import Diagram, Mark, Node
 from workflows.drawing.layout import arrange, sources_of
 from workflows.drawing.picture import picture
 from workflows.drawing.text import clip_name, plain
-from workflows.messages.views import BlockedOn, SubagentView
+from workflows.messages.result import BlockedOn
+from workflows.messages.views import SubagentView
 from workflows.plan.compile.graph import Graph
 from workflows.plan.language.limits import duration_text
 from workflows.plan.language.text import clean

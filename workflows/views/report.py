@@ -7,19 +7,21 @@ from collections.abc import Iterable, Mapping
 from pydantic import JsonValue
 
 from workflows.messages.contracts import Conclusion, NodeReply
-from workflows.messages.result import NodeLine, RunReport, RunStatus
-from workflows.messages.views import MOST_PASSED_ON, BlockedOn, NodeView, SubagentView
+from workflows.messages.result import ApprovedWrite, BlockedOn, NodeLine, RunReport, RunStatus
+from workflows.messages.views import MOST_PASSED_ON, NodeView, SubagentView
 from workflows.plan.language.limits import Limits, limit_fields
+from workflows.plan.scheduling.admission import token_of, waiting_in
 from workflows.plan.scheduling.budget import Budget, ledger
-from workflows.plan.scheduling.events import ExpansionRequest
+from workflows.plan.scheduling.events import ExpansionRequest, Question
 from workflows.plan.scheduling.retry import names_of, repeated
-from workflows.plan.scheduling.state import STATUS_NAMES, WAITING, RunState
+from workflows.plan.scheduling.state import AWAITING_FALLBACK, EXPANDED, STATUS_NAMES, WAITING, RunState
 from workflows.plan.scheduling.termination import blocking_failures
 from workflows.views.example import example_value
 
 REPORT_BYTES = 700_000
 ERROR_CHARACTERS = 300
 QUESTION_CHARACTERS = 300
+LINE_CHARACTERS = 120
 SUMMARY_CHARACTERS = 16_000
 """What all summaries of a report share, since the history keeps it: 100 nodes have theirs whole, 500 have 32 characters
 each, and below `LEAST_SUMMARY` characters there are none."""
@@ -53,22 +55,34 @@ def _fields(state: RunState, unit: int) -> dict[str, object]:
         "attempts": state.attempts[unit],
         "duration_ms": state.millis[unit] if state.attempts[unit] else None,
         "error": error_of(state, unit),
+        "approved": _approved(state, unit),
     }
+
+
+def _approved(state: RunState, unit: int) -> ApprovedWrite | None:
+    approval = state.approved.get(unit)
+    if approval is None:
+        return None
+    digest = approval.written or approval.digest
+    return ApprovedWrite(digest=digest, target=approval.target, args=tuple(approval.args), by=approval.by)
 
 
 def view_of(state: RunState, unit: int, reply: NodeReply | None, agent: str = "") -> NodeView:
     """Return a unit with its summary, what it needs, and the preview of its output while this run remembers it.
 
-    `agent` describes a running sub-agent.
+    Of a node that asks a person it is the question. `agent` describes a running sub-agent.
     """
     spec = state.spec_of(unit)
     needs = (*spec.inputs, *state.graph.deps[state.node_of(unit)])
     is_running = STATUS_NAMES[state.status[unit]] == "running"
+    preview = reply.preview if reply is not None and not is_running else agent  # a turn is no output
+    if unit in state.questions:
+        preview = state.questions[unit].text
     return NodeView(
         **_fields(state, unit),
         summary=spec.summary,
         needs=tuple(state.path(node) for node in needs),
-        preview=reply.preview if reply is not None and not is_running else agent,  # a turn is no output
+        preview=preview,
         ref=state.digest[unit],
     )
 
@@ -109,7 +123,8 @@ def counts(state: RunState) -> dict[str, int]:
 def blocked_on(state: RunState, run: str, children: Mapping[int, SubagentView]) -> tuple[BlockedOn, ...]:
     """Return what waits for a person: gates, approvals, failed nodes of a parked run, and what sub-agents wait for."""
     waiting = [unit for unit, status in enumerate(state.status) if status == WAITING]
-    found = [_waiting(state, unit, run) for unit in waiting[:MAX_BLOCKED]]
+    found = [_together(state, node, run) for node in _groups(state)] if len(waiting) > 1 else []
+    found += [_waiting(state, unit, run) for unit in waiting[:MAX_BLOCKED]]
     if state.parked:
         found += [_failed(state, unit, run) for unit in blocking_failures(state)[:MAX_BLOCKED]]
         found += [_budget(state, state.budget, run)] if state.waiting_budget and state.budget is not None else []
@@ -133,14 +148,51 @@ def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
             example={"node": path, "value": value},
             command=shlex.join(["sennit", "answer", run, path, text]),
         )
+    if request is None:
+        question = state.questions.get(unit, Question(""))
+        return _approval(path, f"may this run? {spec.summary}", question.text, question.token, run)
     return BlockedOn(
         node=path,
-        why="approval" if request is None else "replan",
-        question=f"may this run? {spec.summary}" if request is None else _replan_question(request),
+        why="replan",
+        question=_replan_question(request),
         update="approve",
         example={"node": path},
         command=shlex.join(["sennit", "approve", run, path]),
     )
+
+
+def _approval(path: str, question: str, shown: str, token: str, run: str) -> BlockedOn:
+    return BlockedOn(
+        node=path,
+        why="approval",
+        question=question,
+        shown=shown,
+        update="approve",
+        example={"node": path, "digest": token},
+        command=shlex.join(["sennit", "approve", run, path, "--digest", token]),
+    )
+
+
+def _groups(state: RunState) -> list[int]:
+    """Return the maps, and the models that call tools, of which several writes wait: they may be approved together."""
+    hosts = state.graph.fallback_for
+    open_nodes = [
+        node
+        for node in range(len(state.graph.specs))
+        if state.status[node] in (EXPANDED, AWAITING_FALLBACK)
+        and (node not in hosts or state.status[hosts[node]] != AWAITING_FALLBACK)
+    ]
+    return [node for node in open_nodes if len(waiting_in(state, node)) > 1][:MAX_BLOCKED]
+
+
+def _together(state: RunState, node: int, run: str) -> BlockedOn:
+    """Return the question about all that waits in a map or a tool loop: a line of each, and the whole of each below."""
+    units = [unit for unit in waiting_in(state, node) if unit in state.questions]
+    lines = [f"{state.path(unit)}  {_first_line(state.questions[unit].text)[0][:LINE_CHARACTERS]}" for unit in units]
+    more = [f"and {len(units) - MAX_BLOCKED} more, each with what it writes: sennit status {run}"]
+    shown = "\n".join([*lines[:MAX_BLOCKED], *(more if len(units) > MAX_BLOCKED else [])])
+    question = f"may these {len(units)} run? {state.graph.specs[node].summary}"
+    return _approval(state.path(node), question, shown, token_of(state, units), run)
 
 
 def _first_line(text: str) -> tuple[str, str]:

@@ -4,17 +4,20 @@ import hashlib
 import os
 import secrets
 from contextlib import suppress
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from activities.toolbox.definition import Tool
+from activities.toolbox.definition import Preview, Tool
 from activities.toolbox.errors import PathRefused, ToolError, ToolSetupError
+from activities.toolbox.files.difference import difference
 from activities.toolbox.paths import LONGEST_PATH, inner_parts, open_folder
 from activities.toolbox.registry import Registry, tool
 
 _MOST_CHARACTERS: Final = 2_000_000
+MAX_COMPARED_BYTES: Final = 16 * 1024 * 1024
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -45,12 +48,36 @@ def write_tools(root: Path) -> list[Tool]:
         raise ToolSetupError(f"{str(root)!r} is not a folder that this worker may write to")
     registry = Registry()
 
-    @tool(effect="write", timeout="20s", idempotent=True, resource=f"file:{folder}/{{path}}", registry=registry)
+    resource, preview = f"file:{folder}/{{path}}", partial(_preview, folder)
+
+    @tool(effect="write", timeout="20s", idempotent=True, resource=resource, preview=preview, registry=registry)
     def write(args: WriteArguments) -> WrittenFile:
         """Write a whole text file, creating its folders. Readers see the old file or the new one, never a part."""
         return _write(folder, args)
 
     return list(registry)
+
+
+def _preview(root: Path, args: WriteArguments) -> Preview:
+    """Return the difference to the file that is there, and the digest of that file."""
+    parts = inner_parts(args.path)
+    try:
+        folder = open_folder(root, parts[:-1])
+        try:
+            old = _read(folder, parts[-1], MAX_COMPARED_BYTES)
+        finally:
+            os.close(folder)
+    except FileNotFoundError:
+        old = None
+    except OSError as error:
+        raise _refused(args, error) from None
+    text = difference(PurePosixPath(*parts).as_posix(), old, args.text)
+    return Preview(text, hashlib.sha256(old).hexdigest()[:40] if old is not None else "")
+
+
+def _refused(args: WriteArguments, error: OSError) -> ToolError:
+    lasting = isinstance(error, FileExistsError | NotADirectoryError | IsADirectoryError | PermissionError)
+    return ToolError(f"{args.path!r} cannot be written: {error.strerror}", retryable=not lasting)
 
 
 def _write(root: Path, args: WriteArguments) -> WrittenFile:
@@ -68,8 +95,7 @@ def _write(root: Path, args: WriteArguments) -> WrittenFile:
         finally:
             os.close(folder)
     except OSError as error:
-        lasting = isinstance(error, FileExistsError | NotADirectoryError | IsADirectoryError | PermissionError)
-        raise ToolError(f"{args.path!r} cannot be written: {error.strerror}", retryable=not lasting) from None
+        raise _refused(args, error) from None
     return WrittenFile(
         path=PurePosixPath(*parts).as_posix(),
         bytes=len(body),

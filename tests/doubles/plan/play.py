@@ -164,16 +164,23 @@ class Play:
         return words
 
     def _step(self, event: Event) -> list[Decision]:
-        """Take an event. What a node asks is put together at once."""
+        """Take an event. What a node asks is put together at once, as is what it asks again."""
         out = []
         for decision in step(self.state, event):
-            if isinstance(decision, Start) and decision.asks:
-                unit = decision.units[0]
-                question = Question(f"question of {self.state.path(unit)}")
+            unit = decision.units[0] if isinstance(decision, Start) else -1
+            question = self.asked(self.state.path(unit)) if unit >= 0 else Question("")
+            approved = self.state.approved.get(unit)
+            if isinstance(decision, Start) and (decision.asks or (approved and not approved.covers(question))):
                 out += self._step(NodeEnded(unit, self.state.generation[unit], Outcome(attempts=0, question=question)))
             else:
                 out.append(decision)
         return out
+
+    def asked(self, name: str) -> Question:
+        """Return what a unit asks; the digest is that of what it reads."""
+        unit = self.unit(name)
+        read = [self.state.digest[need] or "" for need in self.state.spec_of(unit).needs]
+        return Question(f"question of {name}", " ".join([name, *read]))
 
     def _waiting(self) -> list[str]:
         return [self.state.address(unit) for unit, status in enumerate(self.state.status) if status == WAITING]

@@ -276,7 +276,7 @@ class Drive:
                 self.started.append(self.state.path(unit))
                 outcome = Outcome(f"digest {unit}", 1, self._facts(self.state, unit))
                 if decision.asks:
-                    outcome = Outcome(question=Question("?"), attempts=0)
+                    outcome = Outcome(question=Question("?", "d"), attempts=0)
                 self._events.append(NodeEnded(unit, self.state.generation[unit], outcome))
         elif isinstance(decision, End):
             self.status = decision.status

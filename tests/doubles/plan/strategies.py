@@ -119,7 +119,7 @@ class Planner:
         elif kind == "map":
             self._map(spec)
         elif kind == "gate" and self._early and self._chance(30):
-            spec.deadline = self._choices.integer(1, 60)
+            spec.deadline, spec.fills = self._choices.integer(1, 60), self._chance(50)
         if kind in ("tool", "map") and self._chance(15):
             spec.approval, spec.effect = True, "write"
         if kind in ("tool", "llm", "map") and self._chance(25):

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from starter.client.errors import Refused
-from starter.commands.update import read_fields
+from starter.commands.command_line import parse
+from starter.commands.update import fields_of, read_fields
 
 
 @pytest.mark.parametrize(
@@ -31,3 +32,22 @@ def test_fields_are_read_by_the_type_of_the_update(name: str, words: list[str], 
 def test_fields_of_another_form_are_refused(words: list[str], message: str) -> None:
     with pytest.raises(Refused, match=message):
         read_fields("answer", words)
+
+
+@pytest.mark.parametrize(
+    ("words", "fields"),
+    [
+        ("approve r n7", {"node": "n7"}),
+        ("approve r n7 --digest 3f2a", {"node": "n7", "digest": "3f2a"}),
+        ("approve r m[0] --set text=a=b --set n=3", {"node": "m[0]", "args": {"text": "a=b", "n": 3}}),
+        ("reject r n7 rude", {"node": "n7", "reason": "rude"}),
+        ("retry r n7 --repeat-effect", {"node": "n7", "repeat_effect": True}),
+    ],
+)
+def test_a_short_form_has_the_fields_of_its_update(words: str, fields: dict[str, Any]) -> None:
+    assert fields_of(parse(words.split())) == fields
+
+
+def test_a_changed_argument_has_a_name() -> None:
+    with pytest.raises(Refused, match="write an argument as name=value"):
+        fields_of(parse(["approve", "r", "n7", "--set", "text"]))

@@ -9,8 +9,8 @@ from doubles.followed import make_gate, make_node, make_run, make_view
 
 from starter.client.outcome import RunOutcome
 from starter.terminal.follow import Follower, OpenRun
-from workflows.messages.result import RunReport
-from workflows.messages.views import BlockedOn, RunView
+from workflows.messages.result import BlockedOn, RunReport
+from workflows.messages.views import RunView
 
 Make = Callable[..., Any]
 

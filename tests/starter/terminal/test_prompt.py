@@ -13,7 +13,7 @@ from starter.client.errors import Refused
 from starter.terminal.console import Terminal
 from starter.terminal.prompt import Typist, decision, question, value_of
 from starter.terminal.render import blocked_lines
-from workflows.messages.views import BlockedOn
+from workflows.messages.result import BlockedOn
 
 Make = Callable[..., Any]
 

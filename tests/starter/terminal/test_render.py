@@ -21,8 +21,7 @@ from starter.terminal.render import (
     view_text,
 )
 from workflows.messages.contracts import Evidence
-from workflows.messages.result import NodeLine, RunReport, UsageReport
-from workflows.messages.views import BlockedOn
+from workflows.messages.result import BlockedOn, NodeLine, RunReport, UsageReport
 
 LONG = 'n2 search "' + "length of the Nile " * 12 + '" <- n1,n3'
 

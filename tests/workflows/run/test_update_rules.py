@@ -1,9 +1,9 @@
 """When an update fits a run, without a server."""
 
 import pytest
-from doubles.plan.play import Play, node
+from doubles.plan.play import Play, each, node
 
-from workflows.messages.updates import RetryNode, SkipNode, Update
+from workflows.messages.updates import Approve, RetryNode, SkipNode, Update
 from workflows.run.update_rules import judge
 
 
@@ -18,3 +18,28 @@ def test_a_node_of_an_unfinished_plan_is_neither_retried_nor_skipped(update: Upd
     assert (early.rejection, early.is_final) == ("the plan is still being written; try again in a moment", False)
     run.state.streaming = False
     assert judge(run.state, update).event is not None
+
+
+@pytest.mark.parametrize(
+    ("update", "rejection"),
+    [
+        (Approve(node="m[0]"), ""),
+        (Approve(node="m[0]", digest="m[0] of a"), ""),
+        (Approve(node="m[0]", args={"text": "x"}), ""),
+        (Approve(node="m[0]", digest="m[1] of a"), "`m[0]` would write something else by now; read it again"),
+        (Approve(node="m[0]", args={"text": "x" * 70_000}), "args has 70,0"),
+        (Approve(node="m"), "`m` is about 2 writes; name what you have read of them with `digest`"),
+        (Approve(node="m", digest="m[0] of a"), "`m` would write something else by now"),
+        (Approve(node="m", digest="94e2c1e3ba98", args={"text": "x"}), "args can be changed of one write at a time"),
+        (Approve(node="a"), "`a` is succeeded; it does not wait for anybody"),
+        (Approve(node="j", args={"text": "x"}), "args can be changed of one write at a time"),
+    ],
+)
+def test_nobody_approves_what_was_not_shown(update: Approve, rejection: str) -> None:
+    run = Play(node("a"), each("m", "a", approval=True), node("j", kind="llm"), answer="m")
+    run.begin()
+    run.ok("a", length=2)
+    run.expansion_request("j")
+    verdict = judge(run.state, update)
+    assert verdict.rejection.startswith(rejection)
+    assert (verdict.event is None) == bool(rejection)

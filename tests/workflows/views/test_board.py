@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workflows.drawing.text import plain
-from workflows.messages.views import BlockedOn, SubagentView
+from workflows.messages.result import BlockedOn
+from workflows.messages.views import SubagentView
 from workflows.plan.compile.graph import Graph
 from workflows.plan.scheduling.events import Question
 from workflows.plan.scheduling.state import (

@@ -8,7 +8,7 @@ from doubles.runs import call, until
 from temporalio.client import WorkflowHandle
 from temporalio.converter import default
 
-from workflows.messages.views import BlockedOn
+from workflows.messages.result import BlockedOn
 from workflows.run.subagent_status import for_parent
 from workflows.views import report as reporting
 

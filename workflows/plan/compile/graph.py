@@ -6,6 +6,7 @@ derived. Nothing here changes during a run.
 
 import base64
 import json
+import re
 import zlib
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
@@ -19,6 +20,8 @@ from workflows.plan.language.packing import inflate
 MAX_UNPACKED_BYTES = 64 * 1024 * 1024
 GATHER_MILLIS = 120_000
 """What a map may take to put the values of its items together: thousands of reads of the store."""
+
+_TURN = re.compile(r"(?P<stem>.*t)(?P<number>\d+)\Z")
 
 Kind = Literal["tool", "llm", "agent", "map", "join", "gate"]
 Policy = Literal["all", "settled", "first", "quorum"]
@@ -194,6 +197,12 @@ class Graph:
         if group is None:
             return 0
         return sum(self.group_of.get(dep) == group for dep in self.deps[index])
+
+    def calls_before(self, turn: int) -> list[int]:
+        """Return the calls that led to a turn of a tool loop: `n7_t1_all` joins those before `n7_t2`."""
+        found = _TURN.match(self.specs[turn].id)
+        join = self.by_id.get(f"{found['stem']}{int(found['number']) - 1}_all") if found else None
+        return self.specs[join].inputs if join is not None else []
 
     def behind(self, node: int) -> tuple[int, ...]:
         """Return those that read a node's end: consumers, joins, the node it is the fallback of."""

@@ -1,10 +1,23 @@
 """Admission of nodes: decide the condition, then queue the node, ask a person, wait for inputs, or open the map."""
 
+import hashlib
+
 from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.language.conditions import ConditionError
 from workflows.plan.scheduling import cancellation, joins, ready
 from workflows.plan.scheduling.completion import end_without_value, fail, resume, wait
-from workflows.plan.scheduling.state import BLOCKED, CANCELLED, EXPANDED, FAILED, PENDING, SKIPPED, RunState
+from workflows.plan.scheduling.events import TOKEN_CHARACTERS
+from workflows.plan.scheduling.state import (
+    AWAITING_FALLBACK,
+    BLOCKED,
+    CANCELLED,
+    EXPANDED,
+    FAILED,
+    PENDING,
+    SKIPPED,
+    WAITING,
+    RunState,
+)
 
 MAX_UNITS = 20_000
 """Nodes and items of maps that one run may have."""
@@ -34,12 +47,12 @@ def admit(state: RunState, node: int) -> None:
 def enter(state: RunState, node: int, spec: NodeSpec) -> None:
     """Queue a node whose condition holds, unless it waits for inputs or for a person, or is a map.
 
-    A question with references is queued too: an activity puts it together, and then the node waits.
+    A question with references, or about a write, is queued too: an activity puts it together, then the node waits.
     """
     if spec.inputs:
         state.awaiting_inputs[node] = True
         consider(state, node)
-    elif (asks(state, node) and not spec.fills) or (spec.approval and node not in state.approved):
+    elif spec.kind == "gate" and asks(state, node) and not spec.fills:
         wait(state, node)
         if node in state.graph.timed:
             clock(state, node)
@@ -50,8 +63,31 @@ def enter(state: RunState, node: int, spec: NodeSpec) -> None:
 
 
 def asks(state: RunState, unit: int) -> bool:
-    """Whether a unit asks a person before it does anything."""
-    return state.spec_of(unit).kind == "gate" and unit not in state.answers
+    """Whether a unit asks a person before it does anything: a gate, and a write that nobody has approved."""
+    spec = state.spec_of(unit)
+    if spec.kind == "gate":
+        return unit not in state.answers
+    return spec.approval and unit not in state.approved and (spec.kind != "map" or state.is_item(unit))
+
+
+def waiting_in(state: RunState, unit: int) -> list[int]:
+    """Return what waits for a person in a unit: itself, a map's items, or the calls of a model's tool loop."""
+    if state.status[unit] == WAITING:
+        return [unit]
+    inside = list(state.items.get(unit, ()))
+    turn = state.spec_of(unit).instead
+    while turn >= 0 and state.status[unit] == AWAITING_FALLBACK:
+        inside += state.graph.calls_before(turn)
+        turn = state.graph.specs[turn].instead
+    return [each for each in inside if state.status[each] == WAITING]
+
+
+def token_of(state: RunState, units: list[int]) -> str:
+    """Return what a person names to approve what these units ask, all of it and nothing else."""
+    tokens = [state.questions[unit].token for unit in units if unit in state.questions]
+    if len(tokens) == 1:
+        return tokens[0]
+    return hashlib.sha256(" ".join(tokens).encode()).hexdigest()[:TOKEN_CHARACTERS]
 
 
 def clock(state: RunState, node: int) -> None:

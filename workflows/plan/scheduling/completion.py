@@ -5,7 +5,7 @@ of skips costs no stack, and the order is explicit: first in, first out.
 """
 
 from workflows.plan.scheduling import ready
-from workflows.plan.scheduling.events import Cancel, ExpansionRequest, Outcome
+from workflows.plan.scheduling.events import Cancel, ExpansionRequest, Outcome, Question
 from workflows.plan.scheduling.state import (
     AWAITING_FALLBACK,
     BLOCKED,
@@ -31,11 +31,12 @@ def live(status: int) -> bool:
 def complete(state: RunState, unit: int, outcome: Outcome) -> None:
     """Take the outcome of a unit that has stopped running."""
     state.expansion_requests.pop(unit, None)
+    if outcome.written and unit in state.approved:
+        state.approved[unit] = state.approved[unit]._replace(written=outcome.written)
     if outcome.expansion_request is not None:
         _hold(state, unit, outcome, outcome.expansion_request)
     elif outcome.question is not None:
-        state.questions[unit] = outcome.question
-        wait(state, unit)
+        _ask(state, unit, outcome.question)
     elif outcome.delegated:
         state.status[unit] = AWAITING_FALLBACK
         state.mark(state.spec_of(unit).instead)
@@ -49,6 +50,17 @@ def complete(state: RunState, unit: int, outcome: Outcome) -> None:
         end_without_value(state, unit, SKIPPED, ("Skipped", "its condition was false"))
     else:
         fail(state, unit, *(outcome.error or ("Failed", "no reason given")))
+
+
+def _ask(state: RunState, unit: int, question: Question) -> None:
+    """Ask a person; not about values of which some are being made again."""
+    state.approved.pop(unit, None)  # what it asks is another thing
+    deps = state.graph.deps[state.node_of(unit)]
+    if any(live(state.status[dep]) for dep in deps):
+        put_back(state, unit)
+        return
+    state.questions[unit] = question
+    wait(state, unit)
 
 
 def _hold(state: RunState, unit: int, outcome: Outcome, request: ExpansionRequest) -> None:

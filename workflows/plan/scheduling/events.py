@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 from workflows.plan.compile.graph import Graph
 from workflows.plan.language.limits import NO_USAGE, Usage
 
+TOKEN_CHARACTERS = 12
 EndStatus = Literal["done", "partial", "failed", "cancelled"]
 
 
@@ -26,9 +27,37 @@ class ExpansionRequest:
 
 
 class Question(NamedTuple):
-    """What a person is asked about a unit, with every value in place."""
+    """What a person is asked about a unit, with every value in place.
+
+    A write has the `digest` of its tool and arguments; `target` is the digest of what it would replace, "" where there
+    is nothing, or nothing is known of it.
+    """
 
     text: str
+    digest: str = ""
+    target: str = ""
+
+    @property
+    def token(self) -> str:
+        """What a person names to approve this and nothing else, short enough to be typed."""
+        return "-".join(part[:TOKEN_CHARACTERS] for part in (self.digest, self.target) if part)
+
+
+class Approval(NamedTuple):
+    """A person's word on a write: for which digests, with which `args` in place of its own, and `by` whom.
+
+    `written` is the digest of what has run, where `args` have changed it.
+    """
+
+    digest: str
+    target: str
+    args: dict[str, Any]
+    by: str = ""
+    written: str = ""
+
+    def covers(self, asked: Question) -> bool:
+        """Whether the approval holds for this: the same arguments, and the same thing to replace."""
+        return (self.digest, self.target) == (asked.digest, asked.target)
 
 
 @dataclass(slots=True)
@@ -38,7 +67,7 @@ class Outcome:
     `again` puts a group's member back, to be started alone; `skipped` says that its condition was false. `usage` is
     None when it is not known. `delegated` leaves the node's end to its fallback. With an `expansion_request` or a
     `question` the node has not ended, but waits for a person. When it starts `again`, `objections` say what was wrong
-    with its last request.
+    with its last request. `written` is the digest of arguments that a person has changed.
     """
 
     digest: str | None = None
@@ -53,6 +82,7 @@ class Outcome:
     expansion_request: ExpansionRequest | None = None
     question: Question | None = None
     objections: tuple[str, ...] = ()
+    written: str = ""
 
 
 @dataclass(slots=True)
@@ -84,11 +114,16 @@ class GateAnswered:
 
 @dataclass(slots=True)
 class ApprovalDecided:
-    """A person approved or rejected a write, or a request for more nodes."""
+    """A person approved or rejected a write, or a request for more nodes; of a map or a tool loop, all that wait.
+
+    `args` take the place of a write's own arguments.
+    """
 
     unit: int
     approved: bool
     reason: str = ""
+    args: dict[str, Any] = field(default_factory=dict)
+    by: str = ""
 
 
 @dataclass(slots=True)

@@ -96,11 +96,13 @@ def stop(state: RunState, unit: int) -> None:
 
 
 def withdraw(state: RunState, node: int) -> None:
-    """Withdraw a person's decision about a node that has not started, because the node's inputs may change."""
+    """Withdraw the question to a person about a node that has not started, because the node's inputs may change.
+
+    An approval stays: it holds for the same values only.
+    """
     if state.status[node] == WAITING:
         stop(state, node)
         state.status[node] = PENDING
-    state.approved.pop(node, None)
     state.answers.pop(node, None)
     state.mark(node)
 

@@ -4,8 +4,6 @@ If a retried node ends as it did before, nothing else happens. Otherwise the nod
 a new generation.
 """
 
-import re
-
 from workflows.plan.scheduling import admission, cancellation, completion, propagation, reset, termination
 from workflows.plan.scheduling.state import (
     BLOCKED,
@@ -32,7 +30,6 @@ _UNSURE = (
     "RunFailed",
 )
 """Failures of what may have written all the same."""
-_TURN = re.compile(r"(?P<stem>.*t)(?P<number>\d+)\Z")
 
 
 def retry(state: RunState, unit: int) -> None:
@@ -175,7 +172,6 @@ def _follow(state: RunState, other: int, same: bool) -> None:
     elif state.status[other] == CANCELLED or state.notes.get(other) == _GIVEN_UP:
         reset.drop_items(state, other)
     else:
-        state.approved.pop(other, None)
         reset.reset(state, other)
 
 
@@ -204,7 +200,7 @@ def _units(state: RunState, node: int) -> tuple[int, ...]:
 
 def _may_have_written(state: RunState, unit: int) -> bool:
     """Whether a unit writes, and has run, runs now, or ended without a known outcome."""
-    if state.spec_of(unit).effect != "write":
+    if state.spec_of(unit).effect != "write" or admission.asks(state, unit):
         return False
     status, note = state.status[unit], state.notes.get(unit, ("",))[0]
     return status == RUNNING or note in _UNSURE or (status == SUCCEEDED and not note)
@@ -223,17 +219,9 @@ def _after(state: RunState, node: int) -> list[int]:
         fallback, host = graph.specs[here].instead, graph.fallback_for.get(here)
         others = [*graph.consumers[here], *graph.joins[here]]
         if runs and fallback >= 0:
-            others += [fallback, *_calls(state, fallback)]
+            others += [fallback, *graph.calls_before(fallback)]
         for other in [(each, True) for each in others] + ([] if host is None else [(host, False)]):
             if other not in found:
                 found[other] = True
                 stack.append(other)
     return [other for other, runs in found if runs and other != node]
-
-
-def _calls(state: RunState, turn: int) -> list[int]:
-    """Return the calls that led to a turn of a tool loop: `n7_t1_all` joins those before `n7_t2`."""
-    graph = state.graph
-    found = _TURN.match(graph.specs[turn].id)
-    join = graph.by_id.get(f"{found['stem']}{int(found['number']) - 1}_all") if found else None
-    return graph.specs[join].inputs if join is not None else []

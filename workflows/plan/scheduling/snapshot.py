@@ -14,7 +14,7 @@ from workflows.plan.compile.graph import Graph
 from workflows.plan.language.packing import inflate
 from workflows.plan.scheduling import ready
 from workflows.plan.scheduling.budget import Budget, Rate
-from workflows.plan.scheduling.events import ExpansionRequest, Question
+from workflows.plan.scheduling.events import Approval, ExpansionRequest, Question
 from workflows.plan.scheduling.state import SUCCEEDED, RunState
 
 MAX_UNPACKED_BYTES = 64 * 1024 * 1024
@@ -63,6 +63,7 @@ def load(graph: Graph, text: str) -> RunState:
         setattr(state, name, dict(body[name]))
     _load_requests(state, body)
     state.notes = {unit: (kind, message) for unit, (kind, message) in body["notes"]}
+    state.approved = {unit: Approval(*fields) for unit, fields in body["approved"]}
     state.questions = {unit: Question(*fields) for unit, fields in body["questions"]}
     state.chosen = {join: tuple(nodes) for join, nodes in body["chosen"]}
     state.owner = [(node, item) for node, count in body["owner"] for item in range(count)]

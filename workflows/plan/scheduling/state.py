@@ -12,7 +12,7 @@ from workflows.plan.compile.graph import Graph, NodeSpec
 from workflows.plan.language.conditions import holds
 from workflows.plan.language.facts import MISSING, Missing, Scalar
 from workflows.plan.scheduling.budget import Budget, Rate
-from workflows.plan.scheduling.events import Decision, ExpansionRequest, Question
+from workflows.plan.scheduling.events import Approval, Decision, ExpansionRequest, Question
 
 PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED, AWAITING_FALLBACK, EXPANDED = range(10)
 """BLOCKED: pending behind a failed node. AWAITING_FALLBACK: its fallback node runs. EXPANDED: a map whose items run."""
@@ -77,7 +77,7 @@ _SLOTS = {
     "previous_result": "of a node that runs again: how it ended before",
     "chosen": "of a join: the inputs whose values it takes",
     "answers": "of a gate: a person's answer",
-    "approved": "whether a person has approved it",
+    "approved": "a person's approval of what it writes",
     "questions": "what a person is asked, of those that wait and have had to put it together",
     "deadlines": "when it ends waiting; PARK and OVERTIME are the run's own",
     "past_deadline": "of a join whose deadline has passed: true until that has closed it",
@@ -145,7 +145,7 @@ class RunState:
         self.previous_result: dict[int, str] = {}
         self.chosen: dict[int, tuple[int, ...]] = {}
         self.answers: dict[int, Any] = {}
-        self.approved: dict[int, bool] = {}
+        self.approved: dict[int, Approval] = {}
         self.questions: dict[int, Question] = {}
         self.deadlines: dict[int, int] = {}
         self.past_deadline: dict[int, bool] = {}

@@ -21,6 +21,7 @@ from workflows.plan.scheduling import (
 )
 from workflows.plan.scheduling.budget import Amounts, Budget
 from workflows.plan.scheduling.events import (
+    Approval,
     ApprovalDecided,
     BudgetRaised,
     CostCharged,
@@ -141,22 +142,32 @@ def _answer_gate(state: RunState, event: GateAnswered) -> None:
 
 
 def _decide_approval(state: RunState, event: ApprovalDecided) -> None:
-    if state.status[event.unit] != WAITING or state.spec_of(event.unit).kind == "gate":
-        return
-    if event.unit in state.expansion_requests:
+    if event.unit in state.expansion_requests and state.status[event.unit] == WAITING:
         extension.decide(state, event.unit, None if event.approved else event.reason)
-    elif event.approved:
-        state.approved[event.unit] = True
-        _go_on(state, event.unit)
-    else:
-        _no_longer_wait(state, event.unit)
-        completion.fail(state, event.unit, "Rejected", event.reason or "a person rejected it")
+        return
+    for unit in admission.waiting_in(state, event.unit):
+        if unit in state.questions and state.spec_of(unit).kind != "gate":
+            _decide_write(state, unit, event)
 
 
-def _go_on(state: RunState, node: int) -> None:
-    _no_longer_wait(state, node)
-    state.status[node] = PENDING
-    admission.enter(state, node, state.graph.specs[node])
+def _decide_write(state: RunState, unit: int, event: ApprovalDecided) -> None:
+    asked = state.questions[unit]
+    if event.approved:
+        state.approved[unit] = Approval(asked.digest, asked.target, event.args, event.by)
+        _go_on(state, unit)
+        return
+    state.approved.pop(unit, None)
+    _no_longer_wait(state, unit)
+    completion.fail(state, unit, "Rejected", event.reason or "a person rejected it")
+
+
+def _go_on(state: RunState, unit: int) -> None:
+    _no_longer_wait(state, unit)
+    if state.is_item(unit):
+        completion.put_back(state, unit)
+        return
+    state.status[unit] = PENDING
+    admission.enter(state, unit, state.graph.specs[unit])
 
 
 def _no_longer_wait(state: RunState, unit: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from activities.toolbox import Tool, ToolContext, ToolError, ToolSetupError
+from activities.toolbox import Preview, Tool, ToolContext, ToolError, ToolSetupError
 from activities.toolbox.errors import PathRefused
 from activities.toolbox.files.write import write_tools
 
@@ -96,3 +96,22 @@ def test_the_lock_of_a_file_is_its_real_path(root: Path, tmp_path: Path) -> None
     (tmp_path / "link").symlink_to(root)
     (tool,) = write_tools(tmp_path / "link")
     assert tool.describe()["resource"] == f"file:{root}/{{path}}"
+
+
+def test_a_preview_compares_with_the_file_and_follows_no_link(write: Tool, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret\n")
+    (root / "link").symlink_to(tmp_path / "secret")
+    (root / "a.md").write_text("old\n")
+
+    def shown(path: str) -> Preview:
+        assert write.preview is not None
+        return write.preview(write.check({"path": path, "text": "new\n"}))
+
+    assert shown("./a.md").text == "--- a.md (now)\n+++ a.md (then)\n@@ -1 +1 @@\n-old\n+new\n"
+    assert shown("a.md").target == hashlib.sha256(b"old\n").hexdigest()[:40]
+    assert shown("no/b.md") == ("new file no/b.md, 4 bytes\nnew\n", "")
+    assert "secret" not in shown("link").text
+    for path in ("a.md/b", "../x"):
+        with pytest.raises(ToolError):
+            shown(path)
+    assert sorted(path.name for path in root.iterdir()) == ["a.md", "link"]

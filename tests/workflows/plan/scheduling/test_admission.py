@@ -1,5 +1,6 @@
 """Maps: one unit an item, gathered when all have ended."""
 
+import pytest
 from doubles.plan.play import Play, each, node
 
 from workflows.plan.scheduling.events import Outcome
@@ -138,11 +139,43 @@ def test_while_the_list_is_made_again_no_further_item_starts() -> None:
     assert run.ok("l") == ["start m[2]"]
 
 
-def test_a_map_of_writes_is_approved_as_a_whole() -> None:
-    run = Play(node("l"), each("m", "l", approval=True), answer="m")
+def writes(count: int = 3) -> Play:
+    """An open map of writes, each of which waits for a person."""
+    run = Play(node("l"), each("m", "l", approval=True, effect="write"), answer="m")
     run.begin()
-    assert run.ok("l", length=2) == ["ask m"]
-    assert run.approve("m") == ["start m[0]", "start m[1]"]
+    assert run.ok("l", length=count) == [f"ask m[{item}]" for item in range(count)]
+    return run
+
+
+def test_the_writes_of_a_map_are_approved_together_or_one_by_one() -> None:
+    assert writes().approve("m") == ["start m[0]", "start m[1]", "start m[2]"]
+    run = writes()
+    assert run.approve("m[1]") == ["start m[1]"]
+    assert run.approve("m[1]") == []
+    run.crash()
+    assert run.reject("m") == []
+    assert [run.status(f"m[{item}]") for item in range(3)] == ["failed", "running", "failed"]
+    assert run.ok("m[1]") == ["park m"]
+    assert run.note("m") == ("MapFailed", "m[0] and 1 more failed: Rejected: no")
+
+
+def test_the_writes_of_a_map_run_once_its_list_has_not_changed() -> None:
+    run = writes(2)
+    run.retry("l")
+    assert run.approve("m[0]") == [], "the list is being made again"
+    assert run.ok("l", length=2) == ["start m[0]"]
+    run = writes(2)
+    run.retry("l")
+    assert run.ok("l", length=1, digest="another list") == ["ask m[0]"]
+    assert run.state.waiting == 1
+
+
+@pytest.mark.parametrize("end", ["give_up", "retry"])
+def test_a_map_of_writes_that_wait_is_given_up_or_run_again(end: str) -> None:
+    run = writes(2)
+    asked = getattr(run, end)("m")
+    assert asked == (["ask m[0]", "ask m[1]"] if end == "retry" else ["end partial"])
+    assert len(run.state.questions) == run.state.waiting == (2 if end == "retry" else 0)
 
 
 def test_a_list_that_is_none_or_too_long_fails_the_map_with_a_sentence() -> None:

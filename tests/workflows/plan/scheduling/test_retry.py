@@ -7,9 +7,11 @@ from doubles.plan.samples import TOOLS, llm, skeleton_of
 from workflows.plan.compile.graph import Graph
 from workflows.plan.edits.tool_loop import expand_tool_calls
 from workflows.plan.language.parser import parse_plan
-from workflows.plan.scheduling.events import Outcome, RetryRequested, SkipRequested
+from workflows.plan.scheduling.admission import waiting_in
+from workflows.plan.scheduling.events import NodeEnded, Outcome, Question, RetryRequested, SkipRequested
 from workflows.plan.scheduling.retry import repeated
 from workflows.plan.scheduling.state import SUCCEEDED, RunState
+from workflows.plan.scheduling.step import step
 
 
 def chain(*, window: int = 100) -> Play:
@@ -131,6 +133,24 @@ def test_an_approved_write_that_has_not_started_is_asked_about_again_when_its_in
     run.state.window = 2
     assert run.tick(0) == ["start a~2"]
     assert run.ok("a", digest="other words") == ["ask w"]
+
+
+def test_nobody_is_asked_about_values_that_are_being_made_again() -> None:
+    run = Play(node("a"), node("w", "a", approval=True), answer="w")
+    run.begin()
+    step(run.state, NodeEnded(0, 1, Outcome("old", 1)))
+    assert run.retry("a") == ["start a~2"]
+    assert run.end("w", Outcome(attempts=0, question=run.asked("w"))) == []
+    assert (run.status("w"), run.state.questions) == ("pending", {})
+    assert run.ok("a", digest="old") == ["ask w"]
+
+
+def test_what_an_approved_write_asks_again_is_not_approved() -> None:
+    run = Play(node("w", approval=True), answer="w")
+    run.begin()
+    run.approve("w")
+    assert run.end("w", Outcome(attempts=0, question=Question("other", "d", "another file"))) == ["ask w"]
+    assert run.state.approved == {}
 
 
 def test_a_rejected_write_and_an_answered_gate_are_asked_about_again_when_retried() -> None:
@@ -297,6 +317,20 @@ def loop() -> Play:
     run.ok("c1")
     run.end("n", Outcome("said", delegated=True))
     return run
+
+
+def test_the_writes_of_a_tool_loop_are_approved_together() -> None:
+    calls = (node("n_t1_a", approval=True), node("n_t1_b", approval=True), node("n_t1_c"))
+    turn = (
+        join("n_t1_all", *(call["id"] for call in calls), policy="settled"),
+        node("n_t2", "n_t1_all", is_fallback=True),
+    )
+    run = Play(node("n", instead="n_t2"), *calls, *turn, answer="n")
+    run.begin()
+    run.end("n", Outcome("said", delegated=True))
+    assert waiting_in(run.state, run.unit("n")) == [run.unit("n_t1_a"), run.unit("n_t1_b")]
+    assert run.approve("n") == ["start n_t1_a", "start n_t1_b"]
+    assert waiting_in(run.state, run.unit("n_t1_c")) == []
 
 
 def test_a_looping_model_that_is_given_up_takes_its_calls_with_it() -> None:

@@ -1,0 +1,32 @@
+"""What a file would become, as a person reads it before it is written."""
+
+from difflib import unified_diff
+from typing import Final
+
+_MOST_BYTES: Final = 200_000
+_MOST_LINES: Final = 2_000
+"""Comparing takes time that grows with the square of the lines."""
+
+
+def difference(name: str, old: bytes | None, new: str) -> str:
+    """Return the unified diff against what is there, or else the sizes and the new text."""
+    size = f"{len(new.encode(errors='replace')):,} bytes"
+    if old is None:
+        return f"new file {name}, {size}\n{new}"
+    if old == new.encode(errors="replace"):
+        return f"{name} is this already, {size}\n{new}"
+    before = _lines(old)
+    after = new.splitlines(keepends=True)
+    if before is None or len(new) > _MOST_BYTES or len(after) > _MOST_LINES:
+        return f"{name}, {len(old):,} bytes, would be replaced by {size}\n{new}"
+    diff = unified_diff(before, after, f"{name} (now)", f"{name} (then)")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ no newline at the end\n" for line in diff)
+
+
+def _lines(body: bytes) -> list[str] | None:
+    """Return the lines of a text that is not too long to compare."""
+    try:
+        lines = body.decode().splitlines(keepends=True) if len(body) <= _MOST_BYTES else []
+    except UnicodeDecodeError:
+        return None
+    return lines if 0 < len(lines) <= _MOST_LINES or not body else None

@@ -1,0 +1,60 @@
+"""What a person is shown of a write."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from activities.nodes import questions
+
+
+class Store:
+    def __init__(self) -> None:
+        self.bodies: list[str] = []
+
+    def place(self, run_prefix: str, digest: str) -> str:
+        return f"{run_prefix}/{digest}"
+
+    async def put(self, run_prefix: str, body: bytes) -> str:
+        self.bodies.append(body.decode())
+        return f"{run_prefix}{len(self.bodies)}"
+
+
+async def shown(arguments: dict[str, Any], room: int = 0) -> tuple[str, list[str]]:
+    store, context = Store(), SimpleNamespace(call=SimpleNamespace(room=room), run_prefix="run")
+    return await questions._arguments(arguments, cast("Any", store), cast("Any", context)), store.bodies
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"to": "ann", "n": 3, "all": None}, 'to: "ann"\nn: 3\nall: null'),
+        ({"text": "one\ntwo\n"}, "text:\n  one\n  two\n  "),
+        ({"text": "a\nto: eve"}, "text:\n  a\n  to: eve"),
+        ({"a\nb": "\x1b[2Jx"}, 'a b: "\\u001b[2Jx"'),
+        ({"o": {"b": [1, "é"]}}, 'o: {"b": [1, "é"]}'),
+        ({}, ""),
+    ],
+)
+async def test_values_are_shown_by_name_and_none_passes_for_another(arguments: dict[str, Any], text: str) -> None:
+    assert await shown(arguments) == (text, [])
+
+
+async def test_a_long_value_crowds_no_other_out_and_says_where_the_whole_is() -> None:
+    text, bodies = await shown({"text": "x" * 90_000, "more": "y\n" * 9_000, "to": "eve"})
+    assert 'to: "eve"' in text
+    assert "\n  … the beginning of 90,002 characters" in text
+    assert text.endswith("… the whole: run/run1")
+    assert len(text) < 4_400
+    assert bodies[0].startswith(f'text: "{"x" * 90_000}"')
+
+
+async def test_of_many_questions_each_takes_less_room() -> None:
+    text, _ = await shown({"text": "x" * 9_000}, room=300)
+    assert len(text) < 400
+
+
+async def test_of_many_arguments_the_first_are_shown() -> None:
+    text, bodies = await shown({f"a{number}": number for number in range(500)})
+    assert text.splitlines()[18:] == ["a18: 18", "a19: 19", "… the whole: run/run1"]
+    assert bodies[0].endswith("a499: 499")

@@ -1,0 +1,109 @@
+"""A person approves what will run: the values are shown, and the approval holds for them alone."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles.local_workers import Handle, Start, remembered_or_not
+from doubles.runs import call, insist, until
+from doubles.tools import calls
+from temporalio.client import WorkflowUpdateFailedError
+
+from activities.nodes.arguments import arguments_digest
+
+pytestmark = [pytest.mark.server, remembered_or_not]
+WRITES = {"kind": "tool", "tool": "note", "args": {"text": "item $item.n"}}
+
+
+async def asked(handle: Handle, count: int = 1) -> list[dict[str, Any]]:
+    """Return what the run waits for, once it waits for so many things."""
+    view = await until(handle, lambda view: len(view["blocked"]) == count)
+    found: list[dict[str, Any]] = view["blocked"]
+    return found
+
+
+async def again(handle: Handle, before: dict[str, Any]) -> dict[str, Any]:
+    """Return what the run asks after another question."""
+    view = await until(handle, lambda view: bool(view["blocked"]) and view["blocked"][0] != before)
+    found: dict[str, Any] = view["blocked"][0]
+    return found
+
+
+def line_of(report: dict[str, Any], node: str) -> dict[str, Any]:
+    return next(line for line in report["nodes"] if line["id"] == node)
+
+
+async def test_the_values_are_shown_and_the_report_says_who_approved_what(start: Start, cache: Path) -> None:
+    nodes = [call("a", args={"value": "See\nyou"}), call("w", "note", args={"text": "$a.value, Ann $$5"})]
+    handle = await start(plan={"nodes": nodes})
+    [item] = await asked(handle)
+    digest = arguments_digest("note", {"text": "See\nyou, Ann $5"})
+    assert item["shown"] == "text:\n  See\n  you, Ann $5"
+    assert item["example"] == {"node": "w", "digest": digest[:12]}
+    assert item["command"] == f"sennit approve {handle.id} w --digest {digest[:12]}"
+    with pytest.raises(WorkflowUpdateFailedError) as refused:
+        await handle.execute_update("approve", {"node": "w", "digest": "3f2a9c01b4d7"})
+    assert f"something else by now; read it again: its digest is {digest[:12]}" in str(refused.value.cause)
+    assert await insist(handle, "approve", {**item["example"], "by": "ann"}) == "w may run"
+    line = line_of(await handle.result(), "w")
+    assert line["approved"] == {"digest": digest, "target": "", "args": [], "by": "ann"}
+    assert handle.first_execution_run_id is not None
+    assert calls(cache, handle.first_execution_run_id) == ["a~1", "w~1"]
+
+
+async def test_what_changes_before_the_write_is_asked_about_again(start: Start, tmp_path: Path) -> None:
+    file = tmp_path / "note.md"
+    file.write_text("one\ntwo\n")
+    handle = await start(plan={"nodes": [call("w", "publish", args={"path": str(file), "text": "one\n2\n"})]})
+    [item] = await asked(handle)
+    assert item["shown"] == "--- note.md (now)\n+++ note.md (then)\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
+    file.write_text("somebody else was here\n")
+    await insist(handle, "approve", item["example"])
+    other = await again(handle, item)
+    assert "-somebody else was here\n" in other["shown"]
+    assert other["example"] != item["example"]
+    assert file.read_text() == "somebody else was here\n"
+    await insist(handle, "approve", other["example"])
+    await handle.result()
+    assert file.read_text() == "one\n2\n"
+
+
+async def test_a_person_changes_an_argument_which_is_checked_like_any(start: Start, cache: Path) -> None:
+    handle = await start(plan={"nodes": [call("w", "note", args={"text": "draft"})]})
+    [item] = await asked(handle)
+    await insist(handle, "approve", {**item["example"], "args": {"txt": "typo"}})
+    other = await again(handle, item)
+    assert other["shown"].startswith("These changes do not fit: ")
+    assert other["example"] == item["example"]
+    given = {**item["example"], "args": {"text": "mine, $a stays"}}
+    assert await insist(handle, "approve", given) == "w may run with your changes of text"
+    line = line_of(await handle.result(), "w")
+    written = arguments_digest("note", {"text": "mine, $a stays"})
+    assert (line["approved"]["digest"], line["approved"]["args"]) == (written, ["text"])
+    assert f"{handle.first_execution_run_id}/w/1 mine, $a stays\n" in (cache / "notes.txt").read_text()
+
+
+async def test_the_writes_of_a_map_are_shown_and_approved_together(start: Start, cache: Path) -> None:
+    nodes = [call("a", "count", args={"count": 3}), {"id": "m", "kind": "map", "over": "$a.items", "do": WRITES}]
+    handle = await start(plan={"nodes": nodes})
+    together, *single = await asked(handle, 4)
+    assert together["question"].startswith("may these 3 run? m map note")
+    assert together["shown"] == "\n".join(f'm[{number}]  text: "item {number}"' for number in range(3))
+    assert [item["shown"] for item in single] == [f'text: "item {number}"' for number in range(3)]
+    with pytest.raises(WorkflowUpdateFailedError) as refused:
+        await handle.execute_update("approve", {"node": "m"})
+    assert "`m` is about 3 writes; name what you have read of them with `digest`" in str(refused.value.cause)
+    await insist(handle, "approve", together["example"])
+    assert (await handle.result())["answer"] == [{"value": 6}] * 3
+
+
+async def test_the_reason_of_a_rejection_can_be_read_downstream(start: Start) -> None:
+    nodes = [
+        call("w", "note", args={"text": "draft"}),
+        {"id": "j", "kind": "join", "inputs": ["w"], "policy": "settled"},
+        call("next", args={"value": "${j[0].error}"}),
+    ]
+    handle = await start(plan={"nodes": nodes})
+    await asked(handle)
+    await insist(handle, "reject", {"node": "w", "reason": "too rude"})
+    assert (await handle.result())["answer"] == {"value": "Rejected: too rude"}
