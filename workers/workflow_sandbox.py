@@ -5,9 +5,18 @@ and cost 1.5 ms of CPU a node, a quarter of all they need, because every payload
 SENNIT_WORKFLOW_SANDBOX=1 turns it on.
 """
 
-from temporalio.worker import UnsandboxedWorkflowRunner, WorkflowRunner
+from collections.abc import Sequence
+from typing import Any
+
+from temporalio.worker import (
+    UnsandboxedWorkflowRunner,
+    WorkflowInstance,
+    WorkflowInstanceDetails,
+    WorkflowRunner,
+)
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+MAX_UPDATE_BYTES = 1024 * 1024
 PASSED_THROUGH = (
     "pydantic",
     "pydantic_core",
@@ -39,4 +48,34 @@ def workflow_runner() -> SandboxedWorkflowRunner:
 
 def runner_for(sandboxed: bool) -> WorkflowRunner:
     """Return the runner of a worker."""
-    return workflow_runner() if sandboxed else UnsandboxedWorkflowRunner()
+    return SmallUpdatesOnly(workflow_runner() if sandboxed else UnsandboxedWorkflowRunner())
+
+
+class SmallUpdatesOnly(WorkflowRunner):
+    """Leaves updates of over 1 MiB without a response; the server then says that no worker processes them.
+
+    The SDK sends a copy of an update with its rejection. One over the 2 MiB that a payload may have would fail
+    workflow tasks until its sender gives up, and hold up the run as long.
+    """
+
+    def __init__(self, inner: WorkflowRunner) -> None:
+        self._inner = inner
+
+    def prepare_workflow(self, defn: Any) -> None:
+        self._inner.prepare_workflow(defn)
+
+    def set_worker_level_failure_exception_types(self, types: Sequence[type[BaseException]]) -> None:
+        self._inner.set_worker_level_failure_exception_types(types)
+
+    def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
+        instance = self._inner.create_instance(det)
+        activate = instance.activate
+
+        def activate_without(act: Any) -> Any:
+            for place in reversed(range(len(act.jobs))):
+                if act.jobs[place].HasField("do_update") and act.jobs[place].ByteSize() > MAX_UPDATE_BYTES:
+                    del act.jobs[place]
+            return activate(act)
+
+        instance.activate = activate_without  # type: ignore[method-assign]
+        return instance

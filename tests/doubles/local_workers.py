@@ -14,7 +14,7 @@ from temporalio.service import RPCError
 from temporalio.worker import Worker, WorkflowRunner
 
 from activities.definitions import Activities
-from workers.workflow_sandbox import workflow_runner
+from workers.workflow_sandbox import runner_for
 from workflows.agent_run import AgentRun
 from workflows.messages import queues
 
@@ -58,7 +58,7 @@ async def serving(
             client,
             task_queue=queues.WORKFLOW,
             workflows=workflows,
-            workflow_runner=runner or workflow_runner(),
+            workflow_runner=runner or runner_for(True),
             max_cached_workflows=cached,
             max_concurrent_workflow_tasks=20 if cached else 1,
         )

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from doubles.local_workers import Start
 from doubles.runs import call
+from temporalio.client import WorkflowUpdateFailedError
 
 pytestmark = pytest.mark.server
 LOST = {
@@ -62,3 +63,13 @@ async def test_a_deep_output_is_kept_up_to_a_depth_that_every_reader_can_read(st
             if depth > 120:
                 sentence = "the output is nested more than 120 levels deep. Return it flatter, or as text"
                 assert line["error"] == f"OutputRefused: {sentence}"
+
+
+async def test_an_update_too_large_to_be_sent_back_is_refused_and_holds_up_nothing(start: Start) -> None:
+    """No workflow task fails for it: the fixture that starts runs sees to that."""
+    handle = await start(plan={"nodes": [{"id": "g", "kind": "gate", "question": "Which?"}], "answer": "$g"})
+    for name, given in (("answer", {"node": "g", "value": "x" * 2_200_000}), ("approve", {"x" * 3_500_000: 1})):
+        with pytest.raises(WorkflowUpdateFailedError):
+            await handle.execute_update(name, given)
+    assert await handle.execute_update("answer", {"node": "g", "value": "y"}) == "g is answered"
+    assert (await handle.result())["answer"] == "y"
