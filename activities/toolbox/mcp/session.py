@@ -33,6 +33,8 @@ START_SECONDS: Final = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 _MOST_PAGES = 100
 _LONGEST_LINE = 10_000
+_MOST_BYTES = 16 * 1024 * 1024
+_PLAIN = {"accept-encoding": "identity"}
 
 log = logging.getLogger("mcp.server")
 
@@ -161,7 +163,8 @@ class Session:
                 transport = stdio_client(command, errlog=stack.enter_context(self._stderr()))
             else:
                 await admit(declared.url or "", declared=True)  # its own client follows no redirect to another host
-                http = await stack.enter_async_context(create_mcp_http_client(self._headers))
+                http = await stack.enter_async_context(create_mcp_http_client(_PLAIN | self._headers))
+                http.event_hooks = {"response": [_read_bounded]}
                 transport = streamable_http_client(declared.url or "", http_client=http)
             yield await stack.enter_async_context(Client(transport, cache=None))
 
@@ -179,6 +182,22 @@ class Session:
 
     def _unavailable(self, problem: str, after: float | None = None) -> McpUnavailable:
         return McpUnavailable(f"MCP server {self.name}: {problem}", retryable=True, retry_after=after)
+
+
+async def _read_bounded(response: Any) -> None:
+    """Read an answer, of at most 16 MiB, for the client of the SDK, which reads and unpacks any amount. A stream of
+    events is left to it: each of those has a bound. Raises ValueError.
+    """
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise ValueError("it answers compressed, which it was not asked to")
+    if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+        return
+    body = bytearray()
+    async for piece in response.aiter_raw():
+        body += piece
+        if len(body) > _MOST_BYTES:
+            raise ValueError(f"its answer has over {_MOST_BYTES:,} bytes")
+    response._content = bytes(body)
 
 
 def _innermost(error: BaseException) -> str:

@@ -1,6 +1,7 @@
 """Tools of real MCP servers: one written for these tests, over both transports, and those that people use."""
 
 import asyncio
+import gzip
 import json
 import os
 import shutil
@@ -50,6 +51,32 @@ def listening(folder: Path, port: int) -> subprocess.Popen[bytes]:
             assert process.poll() is None
         else:
             return process
+
+
+BOMB = gzip.compress(b" " * 64_000_000)
+LONG = b"1000\r\n" + b" " * 4096 + b"\r\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "why"),
+    [
+        (f"Content-Encoding: gzip\r\nContent-Length: {len(BOMB)}", BOMB, "it answers compressed, which it was not"),
+        ("Transfer-Encoding: chunked", LONG * 5_000, "its answer has over 16,777,216 bytes"),
+    ],
+)
+async def test_an_answer_that_would_fill_the_memory_is_not_read(
+    tmp_path: Path, head: str, body: bytes, why: str
+) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{head}\r\n\r\n".encode() + body)
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+        with pytest.raises(ToolSetupError, match=why):
+            await asyncio.to_thread(offered, tmp_path, my={"url": url})
 
 
 @pytest.fixture(scope="module", params=["stdio", "http"])
