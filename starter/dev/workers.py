@@ -4,7 +4,6 @@ import asyncio
 import os
 import re
 import sys
-import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from hashlib import sha256
@@ -119,10 +118,17 @@ def _content(path: Path) -> bytes:
 
 
 def _tool_modules(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Yield the files of the modules in SENNIT_TOOLS, of packages all, without importing them."""
-    folders = environ.get("SENNIT_TOOLS_PATH", "").split(os.pathsep)
-    for name in environ.get("SENNIT_TOOLS", "").split(","):
-        found = PathFinder.find_spec(name.strip().partition(".")[0], [sysconfig.get_path("purelib"), *folders])
+    """Yield the files of the modules in SENNIT_TOOLS, of packages all, without importing them; and those beside them on
+    SENNIT_TOOLS_PATH, which they may import.
+    """
+    folders = [folder for folder in environ.get("SENNIT_TOOLS_PATH", "").split(os.pathsep) if folder]
+    for folder in folders:
+        yield from sorted(Path(folder).glob("*.py"))
+    path = [*sys.path[not sys.flags.safe_path :], *folders]  # workers do not look where the command was started
+    names = [name.strip().partition(".")[0] for name in environ.get("SENNIT_TOOLS", "").split(",")]
+    for top in filter(None, names):
+        specs = (finder.find_spec(top, path if finder is PathFinder else None) for finder in sys.meta_path)
+        found = next(filter(None, specs), None)  # other finders: packages installed as editable
         if found and found.submodule_search_locations:
             for folder in found.submodule_search_locations:
                 yield from _python_files(Path(folder))

@@ -1,4 +1,5 @@
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,23 +28,31 @@ def test_the_digest_follows_what_workers_inherit(tmp_path: Path, more: dict[str,
     ("file", "follows"),
     [
         ("mcp.json", True),  # SENNIT_MCP
+        ("http.json", True),  # SENNIT_HTTP_TOOLS
         ("tools/mine.py", True),  # SENNIT_TOOLS on SENNIT_TOOLS_PATH
         ("tools/acme/search.py", True),
         ("tools/acme/deep/helper.py", True),
-        ("tools/other.py", False),
+        ("tools/helper.py", True),  # which they may import
+        ("tools/deep/other.py", False),
+        ("lib/installed.py", True),  # found on the path of this Python, PYTHONPATH and editable packages included
+        ("lib/other.py", False),
         ("sennit/workers/deep/role.py", True),
         ("sennit/activities/prices.toml", True),
         ("sennit/workers/notes.txt", False),
         ("sennit/tests/test_x.py", False),
     ],
 )
-def test_the_digest_follows_the_content_of_files(tmp_path: Path, file: str, follows: bool) -> None:
+def test_the_digest_follows_the_content_of_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, follows: bool
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "lib")])
     environ = {
         "SENNIT_MCP": str(tmp_path / "mcp.json"),
-        "SENNIT_TOOLS": "mine, acme.search",
+        "SENNIT_HTTP_TOOLS": str(tmp_path / "http.json"),
+        "SENNIT_TOOLS": "mine, acme.search, installed, nowhere",
         "SENNIT_TOOLS_PATH": f"{tmp_path / 'none'}:{tmp_path / 'tools'}",
     }
-    for name in ("tools/mine.py", "tools/acme/__init__.py", file):
+    for name in ("tools/mine.py", "tools/acme/__init__.py", "lib/installed.py", file):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("a = 1")
     first = settings_digest(environ, tmp_path / "sennit")
