@@ -53,8 +53,12 @@ LONGEST_FILE = 400
 LONGEST_FUNCTION = 50
 CROWDED: dict[str, int] = {}
 """Folders that may still have more than 15 modules."""
-CATCHERS = {"activities/definitions.py": 1, "activities/nodes/effect_ledger.py": 1}
-"""Where everything is caught, and how often: at the one boundary where anything may arrive."""
+CATCHERS = {
+    "activities/definitions.py": 1,
+    "activities/nodes/effect_ledger.py": 1,
+    "activities/toolbox/isolation.py": 1,
+}
+"""Where everything is caught, and how often: at the boundaries where anything may arrive."""
 
 SOURCE = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))

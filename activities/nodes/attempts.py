@@ -33,6 +33,8 @@ EAGER = 16
 """Refusals after which a call waits the longer for the next try, the more there were."""
 LONGEST_PUT_OFF = 10.0
 """Seconds of such a wait, unless the provider's own is longer."""
+_FAILED = "failed"
+"""The last status of an attempt that came to an end."""
 
 
 async def _record_nothing(*_: Any) -> None:
@@ -47,6 +49,7 @@ class Attempts:
     until it ends, then what it did. `cut` is what was open when an attempt before this one was cut off; a node that
     turns out to have been marked done by then has it in its reply. `left` is what the run's budget has left for all of
     them; without `allowed` Temporal alone ends them. `record` tells the server a heartbeat, and waits until it knows.
+    `lost` says that the attempt before this one did not come to an end of its own: its worker was lost, or stopped.
     """
 
     own: int
@@ -56,6 +59,7 @@ class Attempts:
     open: Usage = NO_USAGE
     status: str = ""
     allowed: int | None = None
+    lost: bool = False
     left: Mapping[str, int] = field(default_factory=dict)
     record: Callable[..., Awaitable[None]] = _record_nothing
 
@@ -64,9 +68,10 @@ class Attempts:
         """Read Temporal's count and the last attempt's heartbeat."""
         info = activity.info()
         if len(info.heartbeat_details) < 4:
-            return cls(info.attempt, 0, record=_record_heartbeat)
-        _, refused, spent, cut = info.heartbeat_details
-        return cls(info.attempt - refused, refused, Usage(*spent), Usage(*cut), record=_record_heartbeat)
+            return cls(info.attempt, 0, lost=info.attempt > 1, record=_record_heartbeat)
+        status, refused, spent, cut = info.heartbeat_details
+        lost = info.attempt > 1 and status != _FAILED
+        return cls(info.attempt - refused, refused, Usage(*spent), Usage(*cut), lost=lost, record=_record_heartbeat)
 
     def progress(self, line: str) -> None:
         """Note how far the activity is."""
@@ -119,8 +124,8 @@ class Attempts:
         self.refused += isinstance(error, ProviderBusy)
         paid = error if isinstance(error, ProviderError | SubAgentFailed) else None
         self.spent, self.open = self.spent.plus(paid.usage if paid is not None else self.open), NO_USAGE
-        if paid is not None or any(self.spent):
-            activity.heartbeat(*self.beat())
+        self.status = _FAILED
+        activity.heartbeat(*self.beat())
         spent = self.spent.plus(self.cut)
         if isinstance(error, ProviderBusy):
             asked = error.retry_after or 0.0

@@ -36,10 +36,6 @@ class NodeTimeout(Exception):
     """An attempt took longer than the node's timeout."""
 
 
-class WorkerLost(Exception):
-    """An earlier attempt took its worker with it, or was stopped with it."""
-
-
 class BudgetExceeded(Exception):
     """What earlier attempts used has left too little of the run's budget for another one."""
 

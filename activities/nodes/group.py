@@ -1,9 +1,8 @@
 """Runs several nodes in one activity, with the edges among them, by the same `step` as the workflow.
 
-Each finished node leaves its marker. The successor of a lost worker runs nothing: it replies what is marked, and the
-other nodes are started again, each alone, so that one that kills its worker cannot take the others with it. The
-activity never raises for a node: every node has its outcome, and one that may succeed later asks to be started again,
-alone.
+Each finished node leaves its marker, so that the successor of a killed worker runs only the rest. Each of them has a
+process of its own then, and the one that killed the worker fails alone. The activity never raises for a node: every
+node has its outcome, and one that may succeed later asks to be started again, alone.
 """
 
 import asyncio
@@ -12,6 +11,7 @@ from typing import Any
 
 from activities.nodes.error_mapping import kind_of, message_of, retryable
 from activities.storage.run_context import StoredPlan
+from activities.toolbox.errors import WorkerLost
 from workflows.messages.contracts import NodeError, NodeReply
 from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
 from workflows.plan.language.facts import facts_of
@@ -96,7 +96,8 @@ class GroupRun:
     def _outcome(self, unit: int, task: asyncio.Task[NodeReply]) -> Outcome:
         error = asyncio.CancelledError("cut off") if task.cancelled() else task.exception()
         if error is not None:
-            fault = NodeError(type=kind_of(error), message=message_of(error), again=retryable(error))
+            again = retryable(error) and not isinstance(error, WorkerLost)  # else it would kill the next worker
+            fault = NodeError(type=kind_of(error), message=message_of(error), again=again)
             self._replies[unit] = NodeReply(error=fault)
             return Outcome(error=(fault.type, fault.message))
         reply = task.result()

@@ -16,7 +16,7 @@ from activities.nodes.content_key import content_key
 from activities.nodes.context import NodeContext, NodeOutput
 from activities.nodes.documents import DocumentRule
 from activities.nodes.effect_ledger import EffectLedger, Write
-from activities.nodes.error_mapping import NodeTimeout, SubAgentFailed, WorkerLost
+from activities.nodes.error_mapping import NodeTimeout, SubAgentFailed
 from activities.nodes.questions import question_of, unapproved
 from activities.nodes.replies import keep, preview_of
 from activities.prompts.outputs import bind_goal, refers_to_goal
@@ -66,9 +66,8 @@ class NodeRunner:
 
         An output is stored before its marker is set, and the marker before the reply is sent: a successor of a
         killed worker finds the marker and calls nothing again. A call cut off before its marker runs again.
-        A call that `asks` only returns the node's question. A member of a group whose first worker was lost is not
-        called here: it starts again, alone. Raises whatever went wrong; what that means is said in
-        `activities.nodes.error_mapping`.
+        A call that `asks` only returns the node's question. A tool whose last worker was lost runs in a process of its
+        own. Raises whatever went wrong; what that means is said in `activities.nodes.error_mapping`.
         """
         context = await self._context(call, path, refs, run_prefix, attempts)
         work = context.work
@@ -80,10 +79,7 @@ class NodeRunner:
             if isinstance(work, ToolCall) and tool is not None and (tool.effect == "write" or context.spec.approval):
                 return await self._write(context, tool, work)
             key = content_key(context.checked, context.address, refs, call, tool.version if tool else "")
-            done = await self._marked(context, key)
-            if done is None and attempts.own > 1 and len(call.nodes) > 1:
-                raise WorkerLost("a worker was lost with this node's group, perhaps because of it: it runs alone now")
-            return done or await self._run(context, key)
+            return await self._marked(context, key) or await self._run(context, key)
 
     async def _run(self, context: NodeContext, key: str) -> NodeReply:
         """Get the node's output, keep it, and mark the node as done."""
@@ -213,7 +209,8 @@ class NodeRunner:
             idempotency_key=context.idempotency_key,
             progress=context.attempts.progress,
         )
-        return NodeOutput(await self.registry.get(work.tool).call(context.arguments(work), tool_context, limit))
+        tool, isolated = self.registry.get(work.tool), context.attempts.lost
+        return NodeOutput(await tool.call(context.arguments(work), tool_context, limit, isolated=isolated))
 
     async def _keep(self, context: NodeContext, output: NodeOutput) -> NodeReply:
         wanted, inline = _wanted_of(context) if not output.more else ([], False)

@@ -4,8 +4,9 @@ import asyncio
 import inspect
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from activities.toolbox.errors import ToolArgumentError, ToolResultError
+from activities.toolbox.isolation import run_isolated
 from activities.toolbox.redaction import mask
 from activities.toolbox.threads import tool_threads
 from workflows.messages import queues
@@ -99,21 +101,42 @@ class Tool:
         return inspect.iscoroutinefunction(self.function)
 
     async def call(
-        self, arguments: Mapping[str, Any], context: ToolContext, limit: asyncio.Timeout | None = None
+        self,
+        arguments: Mapping[str, Any],
+        context: ToolContext,
+        limit: asyncio.Timeout | None = None,
+        *,
+        isolated: bool = False,
     ) -> Any:
         """Check the arguments, run the function and return its result as a JSON value without secrets.
 
-        All of that happens in the threads of tools. A plain function cannot be stopped: cancelling its call only gives
-        up its thread. While another tool blocks the loop of a coroutine function, the time of `limit` stops, and the
-        call may begin again if its effect allows that. Raises ToolArgumentError before anything ran, ToolResultError
-        after it, ToolExit and LoopBlocked as `activities.toolbox.threads` says, and whatever the function raises.
+        All of that happens in the threads of tools, or for a user's tool in a process of its own if it is to be
+        `isolated`. A plain function in a thread cannot be stopped: cancelling its call only gives up its thread. While
+        another tool blocks the loop of a coroutine function, the time of `limit` stops, and the call may begin again if
+        its effect allows that. Raises ToolArgumentError before anything ran, ToolResultError after it, ToolExit,
+        LoopBlocked and WorkerLost as `threads` and `isolation` say, and whatever the function raises.
         """
+        if isolated and self._can_be_sent:
+            quiet = replace(context, progress=_say_nothing)
+            return await run_isolated(partial(self._run_anywhere, dict(arguments), quiet), self.name, limit)
         if not self.is_async:
             return await tool_threads.run(partial(self._run, arguments, context), self.name)
         node = f"node {context.node} of run {context.run_id}"
         work = partial(self._run_async, arguments, context)
         repeatable = self.effect != "write" or self.idempotent
         return await tool_threads.run_async(work, self.name, node, limit, repeatable=repeatable)
+
+    @property
+    def _can_be_sent(self) -> bool:
+        """Whether another process finds the function by its name. Ours can stay; they do not end their process."""
+        home = self.function.__module__
+        found = getattr(sys.modules.get(home), self.function.__qualname__, None)
+        return found is self.function and not home.startswith("activities.")
+
+    def _run_anywhere(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
+        if self.is_async:
+            return asyncio.run(self._run_async(arguments, context))
+        return self._run(arguments, context)
 
     def _run(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         return self._value(self.function(*self._inputs(arguments, context)))
@@ -151,3 +174,7 @@ class Tool:
         except ValidationError as error:
             place, problem = first_error(error, self.schema.get("properties", ()))
             raise ToolArgumentError(problem, tool=self.name, field=place) from None
+
+
+def _say_nothing(_: str) -> None:
+    """Report no progress."""

@@ -134,6 +134,10 @@ class ToolExit(Exception):
     """A tool ended by what is no error, such as SystemExit. What it had done by then is not known."""
 
 
+class WorkerLost(Exception):
+    """A tool ended the process that it ran in."""
+
+
 class ToolSetupError(Exception):
     """A worker cannot offer its tools; the message is one line that names what to correct."""
 

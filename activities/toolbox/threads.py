@@ -67,7 +67,7 @@ class ToolThreads:
 
         Raises what the function raises, and ToolExit for what is no error, such as SystemExit.
         """
-        future = self._threads.submit(copy_context().run, _guarded, function)
+        future = self._threads.submit(copy_context().run, guarded, function)
         try:
             return await asyncio.wrap_future(future)
         finally:
@@ -266,7 +266,8 @@ class ToolLoop:
         return f"{who} blocks the event loop of all async tools{where}; {_REMEDY}"
 
 
-def _guarded(function: Callable[[], T]) -> T:
+def guarded(function: Callable[[], T]) -> T:
+    """Call the function. Raises ToolExit in place of what no future can carry, or would end an event loop."""
     try:
         return function()
     except (asyncio.CancelledError, KeyboardInterrupt, StopIteration, SystemExit) as error:

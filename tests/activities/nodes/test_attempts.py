@@ -47,12 +47,26 @@ def test_without_a_full_heartbeat_every_attempt_counts(beat: list[Any]) -> None:
     assert (found.own, found.refused) == (3, 0)
 
 
+@pytest.mark.parametrize(
+    ("attempt", "beat", "lost"),
+    [
+        (1, [], False),
+        (2, [], True),  # it did not live to its first heartbeat
+        (2, [[7]], True),  # of a group, which does not fail
+        (2, ["downloading", 0, [0, 0, 0, 0], [0, 0, 0, 0]], True),
+        (2, ["failed", 0, [0, 0, 0, 0], [0, 0, 0, 0]], False),
+    ],
+)
+def test_an_attempt_that_has_not_failed_by_itself_was_lost(attempt: int, beat: list[Any], lost: bool) -> None:
+    assert within(attempt, beat, Attempts.of_this_activity)[0].lost is lost
+
+
 def test_a_refusal_is_passed_on_and_never_final() -> None:
     error = ProviderBusy("busy", retryable=True, retry_after=3.5)
     failure, beats = within(4, ["", 3, [0, 0, 0, 0], [0, 0, 0, 0]], failed(error, 1))
     assert (failure.type, failure.non_retryable, failure.details[0]) == ("ProviderBusy", False, 1)
     assert failure.next_retry_delay == timedelta(seconds=3.5)
-    assert beats == [("", 4, NO_USAGE, NO_USAGE)]
+    assert beats == [("failed", 4, NO_USAGE, NO_USAGE)]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +83,7 @@ def test_the_last_attempt_of_its_own_is_final_and_tells_what_all_used() -> None:
     error.usage = Usage(5, 6, 7, 1)
     failure, beats = within(5, ["", 3, [1, 2, 3, 4], [0, 0, 0, 0]], failed(error, 2))
     assert (failure.non_retryable, failure.details) == (True, (2, (6, 8, 10, 5)))
-    assert beats == [("", 3, (6, 8, 10, 5), NO_USAGE)]
+    assert beats == [("failed", 3, (6, 8, 10, 5), NO_USAGE)]
     failure, _ = within(4, ["", 3, [1, 2, 3, 4], [0, 0, 0, 0]], failed(error, 2))
     assert (failure.non_retryable, failure.next_retry_delay) == (False, timedelta(seconds=1))
 
@@ -138,7 +152,7 @@ def test_an_attempt_that_ends_beside_its_call_is_charged_what_the_call_may_have_
         return attempts.failed(NodeTimeout("no result"))
 
     failure, beats = within(2, ["", 0, [1, 1, 1, 1], [0, 0, 0, 0]], work)
-    assert (failure.details[1], beats) == ((11, 91, 6, 2), [("", 0, (11, 91, 6, 2), NO_USAGE)])
+    assert (failure.details[1], beats) == ((11, 91, 6, 2), [("failed", 0, (11, 91, 6, 2), NO_USAGE)])
 
 
 @pytest.mark.parametrize(

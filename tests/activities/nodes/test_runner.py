@@ -12,7 +12,7 @@ from doubles.plan.samples import stored, tool
 from pydantic import BaseModel
 
 from activities.nodes.attempts import Attempts
-from activities.nodes.error_mapping import NodeTimeout, WorkerLost, retryable
+from activities.nodes.error_mapping import NodeTimeout
 from activities.nodes.runner import Marker, NodeRunner
 from activities.storage.artifacts import digest_of, encode
 from activities.storage.directory import DirectoryStore
@@ -66,7 +66,7 @@ async def test_a_call_that_an_earlier_plan_overtakes_replies_with_its_own_facts(
         call = NodeCall(run="run", plan=plan, nodes=(node,), epoch=epoch)
         replies[node] = await runner.run(call, node, {}, run_prefix=PREFIX, attempts=Attempts(1, 0))
 
-    async def search(_: Any, context: Any, limit: Any) -> dict[str, int]:
+    async def search(_: Any, context: Any, limit: Any, isolated: bool) -> dict[str, int]:
         if context.node == "n2":
             await run("n1", draft, 1)
         return {"count": 3}
@@ -92,12 +92,12 @@ def runner_with(tmp_path: Path, function: Callable[..., Any], **fields: Any) -> 
     return NodeRunner(store, library, registry, unused, tmp_path, unused, asyncio.Semaphore(1))
 
 
-async def outcome(runner: NodeRunner, nodes: tuple[str, ...] = ("a",), attempt: int = 1, **fields: Any) -> NodeReply:
+async def outcome(runner: NodeRunner, **fields: Any) -> NodeReply:
     """Run node a of a plan with the nodes a and b."""
     kept = stored(*(tool(name, args={"query": name}, **fields) for name in ("a", "b")))
-    call = NodeCall(run="run", plan=await runner.library.keep(PREFIX, kept), nodes=nodes)
+    call = NodeCall(run="run", plan=await runner.library.keep(PREFIX, kept), nodes=("a",))
     async with asyncio.timeout(30):
-        return await runner.run(call, "a", {}, run_prefix=PREFIX, attempts=Attempts(attempt, 0))
+        return await runner.run(call, "a", {}, run_prefix=PREFIX, attempts=Attempts(1, 0))
 
 
 def answer(args: Nothing) -> str:
@@ -137,11 +137,3 @@ async def test_a_node_that_blocks_its_event_loop_says_so(tmp_path: Path, monkeyp
     with pytest.raises(NodeTimeout, match=problem):
         await outcome(runner_with(tmp_path, blocks), timeout="300ms")
     go.set()
-
-
-async def test_what_a_lost_worker_left_of_a_group_runs_alone(tmp_path: Path) -> None:
-    runner = runner_with(tmp_path, answer)
-    with pytest.raises(WorkerLost) as lost:
-        await outcome(runner, ("a", "b"), attempt=2)
-    assert retryable(lost.value)
-    assert await outcome(runner, attempt=2) == await outcome(runner, ("a", "b"), attempt=2)
