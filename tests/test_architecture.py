@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -277,8 +278,10 @@ def test_the_workflow_shares_with_its_process_only_modules_without_the_sdk() -> 
     assert not wrong, in_order(wrong)
 
 
-PAGES = ("docs/architecture.md", "docs/guarantees.md", "CONTRIBUTING.md")
+PAGES = ("docs/architecture.md", "docs/guarantees.md", "CONTRIBUTING.md", "SECURITY.md")
 FILE_NAME = re.compile(r"`((?:workflows|activities|workers|starter|tests|docs|examples|deploy|benchmarks)/[\w./-]*)`")
+TEST_NAME = re.compile(r"`(tests/[\w./-]+)::(\w+)`")
+LIMIT = re.compile(r"\| ([\d,]+) ?(KiB|MiB)?[^|]* \| `([\w/.]+)` `(\w+)(?:\[\"(\w+)\"\])?` \| `tests/")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -286,6 +289,22 @@ def test_the_pages_about_the_source_name_files_that_exist(page: str) -> None:
     names = FILE_NAME.findall((ROOT / page).read_text())
     assert names
     assert not [name for name in names if not (ROOT / name).exists()]
+
+
+def test_the_page_about_security_names_tests_that_exist() -> None:
+    names = TEST_NAME.findall((ROOT / "SECURITY.md").read_text())
+    assert names
+    assert not [f"{file}::{test}" for file, test in names if not re.search(rf"def {test}\(", (ROOT / file).read_text())]
+
+
+def test_the_page_about_security_gives_the_limits_that_the_source_has() -> None:
+    table = (ROOT / "SECURITY.md").read_text().partition("## Limits")[2]
+    rows = LIMIT.findall(table)
+    assert len(rows) == table.count(".py` `")
+    for number, unit, file, name, key in rows:
+        found = getattr(import_module(file.removesuffix(".py").replace("/", ".")), name)
+        written = int(number.replace(",", "")) * {"": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit]
+        assert (found[key] if key else found) == written, f"{file} {name}"
 
 
 def test_the_map_is_short() -> None:
