@@ -30,8 +30,9 @@ class DocumentRule:
         is_default = self.default is not None and whole == self.default.resolve()
         roots = () if is_default else (*self.roots, *self.grants.docs)
         if not is_default and not any(whole.is_relative_to(root.resolve()) for root in roots):
-            why = "is outside SENNIT_DOCS_ROOTS" if self.grants.path is None else "was never given with --docs to a run"
-            raise DocsNotFound(f"docs folder {asked} {why} of worker {self.worker}")
+            local = self.grants.path is not None
+            way = "; its user opens it with `--docs` of `sennit ask` or `sennit run`" if local else ""
+            raise DocsNotFound(f"docs folder {asked} is outside SENNIT_DOCS_ROOTS of worker {self.worker}{way}")
         if not whole.is_dir():
             raise DocsNotFound(f"docs folder {asked} is not there on worker {self.worker}")
         return whole

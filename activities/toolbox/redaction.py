@@ -30,7 +30,7 @@ _HEADER = re.compile(
     re.IGNORECASE,
 )
 _BEARER = re.compile(r"(?P<scheme>\bbearer\s+)[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE)
-_KEY = re.compile(r"\b(?:sk|pk)-(?=[\w*.-]{0,99}[\d*])[\w*.-]{8,}")  # as model servers quote them
+_KEY = re.compile(r"\b(?:sk|pk|key)-(?=[\w*.-]{0,99}[\d*])[\w*.-]{8,}")  # as model servers quote them
 _URL = re.compile(
     r"(?P<before>\b[a-z][a-z0-9+.-]{0,30}://[^\s/:@?#]{0,200}:)(?P<password>[^\s/@]{1,500})(?=@)", re.IGNORECASE
 )

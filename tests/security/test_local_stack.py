@@ -98,7 +98,7 @@ async def test_only_folders_that_the_user_named_are_read(sennit: Sennit, tmp_pat
     plan = {"nodes": [call("l", "list_files", args={})]}
     with pytest.raises(WorkflowFailureError) as refused:
         await (await foreign(sennit, plan=plan, docs=str(tmp_path / "secret"))).result()
-    assert "was never given with --docs" in str(refused.value.cause)
+    assert "its user opens it with `--docs`" in str(refused.value.cause)
     plan = {"nodes": [call("l", "search", args={"query": "text"})]}
     run = await sennit.start(plan=plan, docs=str(tmp_path / "mine"))
     assert (await run.result()).status == "done"

@@ -126,6 +126,13 @@ async def test_an_unknown_model_gives_way_at_once_and_a_busy_one_does_not(models
     assert len(server.asked) == 3
 
 
+async def test_a_reply_that_repeats_the_key_has_it_masked(models: Models, server: ModelServer) -> None:
+    ModelSettings.read({"OPENAI_API_KEY": KEY})
+    server.on("", f"You sent {KEY}.")
+    reply = await models.complete(request(), ["openai:first"])
+    assert reply.text == reply.output == "You sent [redacted]."
+
+
 async def test_the_last_of_a_list_tells_its_own_error(models: Models) -> None:
     with pytest.raises(ProviderError, match="has no model 'nobody'"):
         await models.complete(request(), ["openai:nobody"])

@@ -7,6 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from starter.dev.messages import LocalStackFailed
 from starter.dev.state import ProcessIdentity, StackRecord, StateDir, try_lock
 
 RECORD = StackRecord(phase="ready", supervisor=ProcessIdentity(pid=1, created=0.5), port=7233)
@@ -32,6 +33,9 @@ def test_only_its_owner_may_look_into_a_new_state_directory(tmp_path: Path) -> N
     state.prepare()
     state.prepare()
     assert state.root.stat().st_mode & 0o077 == 0
+    state.root.chmod(0o755)
+    with pytest.raises(LocalStackFailed, match=f"other users may enter the state directory .*`chmod 700 {state.root}`"):
+        state.prepare()
 
 
 NEWER = RECORD.model_dump_json().replace('"phase"', '"new_field":1,"phase"')
