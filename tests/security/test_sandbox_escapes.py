@@ -232,8 +232,8 @@ def test_a_worker_that_is_not_root_shields_itself(
     sandbox: Sandbox, folder: Path, monkeypatch: pytest.MonkeyPatch, landlock_version: int
 ) -> None:
     """As in a pod: the code has the worker's own user, so only the sandbox stands between them."""
-    if sandbox.method == "landlock" and landlock.version() < landlock_version:
-        pytest.skip("this kernel has an older Landlock")
+    if sandbox.method == "landlock" and (sandbox.namespaces or landlock.version() < landlock_version):
+        pytest.skip("this kernel has an older Landlock, or it is tried as in a pod")
     monkeypatch.setattr(landlock, "version", lambda: landlock_version)
     sandbox = replace(sandbox, namespaces=sandbox.method == "bwrap", groups=None)
     user = 4242

@@ -1,6 +1,7 @@
 """Code that wants all of the machine: every limit of the sandbox is tried, and every way around it that was found."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -45,6 +46,14 @@ async def stopped(sandbox: Sandbox, code: str, reason: str, seconds: int = 20) -
         await run(sandbox, PRELUDE + code, seconds)
 
 
+@pytest.fixture
+def bounded(sandbox: Sandbox) -> Sandbox:
+    """The sandboxes that differ in how they bound memory and disk."""
+    if sandbox.method == "landlock" and sandbox.namespaces and shutil.which("bwrap"):
+        pytest.skip("the same cgroup and tmpfs as with bwrap")
+    return sandbox
+
+
 async def failing(sandbox: Sandbox, code: str) -> Report:
     report = await run(sandbox, PRELUDE + code, 20)
     assert report.exit_code == 1
@@ -53,7 +62,7 @@ async def failing(sandbox: Sandbox, code: str) -> Report:
 
 async def test_a_fork_bomb_ends_with_its_time(sandbox: Sandbox) -> None:
     bomb = "while True:\n    try: os.fork()\n    except OSError: pass"
-    await stopped(sandbox, bomb, "stopped after 2 s", 2)
+    await stopped(sandbox, bomb, "stopped after 1 s", 1)
     counted = """
 n = 0
 while True:
@@ -80,8 +89,7 @@ for _ in range(40):
     if libc.fork() == 0: run_away()
 time.sleep(0.5)
 """
-    for _ in range(3):
-        assert (await run(sandbox, PRELUDE + chain)).exit_code == 0
+    assert (await run(sandbox, PRELUDE + chain)).exit_code == 0
 
 
 MEMORY = {
@@ -109,11 +117,11 @@ time.sleep(60)
 
 
 @pytest.mark.parametrize("way", MEMORY)
-async def test_memory_is_bounded(sandbox: Sandbox, way: str) -> None:
+async def test_memory_is_bounded(bounded: Sandbox, way: str) -> None:
     if way == "of one process":
-        assert "MemoryError" in (await failing(sandbox, MEMORY[way])).stderr
+        assert "MemoryError" in (await failing(bounded, MEMORY[way])).stderr
     else:
-        await stopped(sandbox, MEMORY[way], "more than 1024 MB of memory")
+        await stopped(bounded, MEMORY[way], "more than 1024 MB of memory")
 
 
 DISK = {
@@ -145,12 +153,12 @@ sys.exit('No space left on device')
 
 
 @pytest.mark.parametrize("way", DISK)
-async def test_the_disk_is_bounded(sandbox: Sandbox, way: str) -> None:
+async def test_the_disk_is_bounded(bounded: Sandbox, way: str) -> None:
     """A file system of limited size may also answer that it is full, before the code is stopped."""
     code = PRELUDE + DISK[way] + "\nheld()"
-    fields = await sandbox.supervise([sandbox.python, "-I", "-B", "-c", code], {}, 20)
+    fields = await bounded.supervise([bounded.python, "-I", "-B", "-c", code], {}, 20)
     assert "HELD" not in fields["stdout"]
-    full = sandbox.namespaces and "No space left on device" in fields["stderr"]
+    full = bounded.namespaces and "No space left on device" in fields["stderr"]
     assert fields["stopped"] == "disk" or full, fields
 
 
@@ -174,7 +182,7 @@ async def test_open_files_are_bounded(sandbox: Sandbox) -> None:
 
 
 async def test_processor_time_is_bounded_and_wall_time_too(sandbox: Sandbox) -> None:
-    for code in ("while True: pass", "time.sleep(60)", "import signal; os.kill(0, signal.SIGSTOP)"):
+    for code in ("while True: pass", "import signal; os.kill(0, signal.SIGSTOP)"):
         await stopped(sandbox, code, "stopped after 1 s", 1)
 
 
@@ -193,15 +201,15 @@ async def test_no_race_makes_the_worker_read_or_delete_elsewhere(sandbox: Sandbo
 def work():
     libc.prctl(15, b'{mark(folder)}')
     while True:
-        for n in range(20): exchange(b'd%d' % n, b'l%d' % n)
-for n in range(20):
+        for n in range(100): exchange(b'd%d' % n, b'l%d' % n)
+for n in range(100):
     os.mkdir(f'd{{n}}')
     open(f'd{{n}}/key.txt', 'w').write('mine')
     os.symlink('{secret.parent}', f'l{{n}}')
 for _ in range(3): leave_leader(work)
 time.sleep(0.3)
 """
-    for _ in range(4):
+    for _ in range(2 if sandbox.namespaces else 8):  # one run in two succeeded when such processes survived
         report = await run(sandbox, PRELUDE + code)
         assert set(report.files.values()) <= {"mine"}
         assert secret.read_text() == "canary-5f1d"

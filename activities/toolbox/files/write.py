@@ -60,7 +60,7 @@ def write_tools(root: Path) -> list[Tool]:
 
 def _preview(root: Path, args: WriteArguments) -> Preview:
     """Return the difference to the file that is there, and the digest of that file."""
-    parts = inner_parts(args.path)
+    parts = _parts(args.path)
     try:
         folder = open_folder(root, parts[:-1])
         try:
@@ -75,6 +75,12 @@ def _preview(root: Path, args: WriteArguments) -> Preview:
     return Preview(text, hashlib.sha256(old).hexdigest()[:40] if old is not None else "")
 
 
+def _parts(path: str) -> tuple[str, ...]:
+    if not path.isprintable():  # a line break or a change of direction would show a person another name
+        raise PathRefused(f"{path[:80]!r} has characters that cannot be printed")
+    return inner_parts(path)
+
+
 def _refused(args: WriteArguments, error: OSError) -> ToolError:
     lasting = isinstance(error, FileExistsError | NotADirectoryError | IsADirectoryError | PermissionError)
     return ToolError(f"{args.path!r} cannot be written: {error.strerror}", retryable=not lasting)
@@ -82,7 +88,7 @@ def _refused(args: WriteArguments, error: OSError) -> ToolError:
 
 def _write(root: Path, args: WriteArguments) -> WrittenFile:
     """Write the file. Safe to repeat: a second attempt finds the file and changes nothing."""
-    parts = inner_parts(args.path)
+    parts = _parts(args.path)
     body = args.text.encode()
     try:
         folder = open_folder(root, parts[:-1], create=True)

@@ -53,7 +53,9 @@ async def test_a_second_attempt_changes_nothing(write: Tool, root: Path, context
     assert (root / "create.md").read_text() == "new"
 
 
-@pytest.mark.parametrize("path", ["../x", "/etc/x", "a/../../x", ".hidden", "a/.git/x", "a\\b", "x\0y", "."])
+@pytest.mark.parametrize(
+    "path", ["../x", "/etc/x", "a/../../x", ".hidden", "a/.git/x", "a\\b", "x\0y", ".", "x\ny", "x\u202ey"]
+)
 async def test_a_path_that_leads_out_is_refused(write: Tool, root: Path, context: ToolContext, path: str) -> None:
     with pytest.raises(PathRefused):
         await put(write, context, path)
