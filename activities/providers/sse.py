@@ -27,17 +27,16 @@ class EventParser:
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
         """Yield the events that `chunk` completes."""
-        if self._after_cr and chunk:
-            chunk, self._after_cr = chunk.removeprefix(b"\n"), False
-        start = len(self._rest)
-        self._rest += chunk
-        while (end := _line_end(self._rest, start)) >= 0:
-            line = bytes(self._rest[:end])
-            cr = self._rest[end] == 13
-            self._after_cr = cr and end + 1 == len(self._rest)
-            del self._rest[: end + (2 if cr and self._rest[end + 1 : end + 2] == b"\n" else 1)]
-            start = 0
-            yield from self._line(line)
+        if not chunk:
+            return
+        chunk = chunk.removeprefix(b"\n") if self._after_cr else chunk
+        self._after_cr = chunk.endswith(b"\r")
+        for piece in chunk.splitlines(keepends=True):
+            self._rest += piece
+            if piece.endswith((b"\n", b"\r")):
+                line = bytes(self._rest).rstrip(b"\r\n")
+                self._rest.clear()
+                yield from self._line(line)
 
     def _line(self, line: bytes) -> Iterator[Event]:
         text = line.decode()
@@ -54,8 +53,3 @@ class EventParser:
             self._data.append(value)
         elif field == "event":
             self._name = value
-
-
-def _line_end(data: bytearray, start: int) -> int:
-    ends = [end for end in (data.find(b"\n", start), data.find(b"\r", start)) if end >= 0]
-    return min(ends, default=-1)

@@ -46,3 +46,8 @@ def test_no_bytes_break_the_parser(data: bytes, size: int) -> None:
 
     cut = [data[start : start + size] for start in range(0, len(data), size)]
     assert outcome(cut) == outcome([data] if data else [])
+
+
+def test_four_mebibytes_of_empty_lines_at_once_are_read_in_one_pass() -> None:
+    """As a compressed answer may unpack to; in the square of that, the suite's time limit ends it."""
+    assert parsed([b"\n" * 4 * 1024 * 1024 + b"data: x\n\n"]) == [Event("", "x")]
