@@ -9,7 +9,7 @@ from typing import Protocol
 from starter.client.errors import Refused
 from starter.client.outcome import RunOutcome
 from starter.client.run import Run
-from starter.terminal.prompt import decision, question
+from starter.terminal.prompt import decision, one_by_one, question
 from starter.terminal.render import with_nodes
 from workflows.messages.result import BlockedOn, RunReport
 from workflows.messages.views import RunView
@@ -59,6 +59,7 @@ class Follower:
         self._asked: BlockedOn | None = None
         self._asking: asyncio.Task[bool] | None = None
         self._just_answered = False
+        self._apart: dict[str, bool] = {}
 
     async def follow(self, limit: float | None = None) -> RunOutcome | OpenRun:
         """Return how the run ended, or that it was left open: after `limit` seconds, or because it is blocked.
@@ -130,8 +131,8 @@ class Follower:
             return False
         if self._ask is None:
             return view.status == "blocked"
-        self._asked = view.blocked[0]
-        self._asking = asyncio.ensure_future(self._ask_about(self._ask, view.blocked[0]))
+        self._asked = next((item for item in view.blocked if item.node not in self._apart), view.blocked[0])
+        self._asking = asyncio.ensure_future(self._ask_about(self._ask, self._asked))
         return False
 
     async def _ask_about(self, ask: Ask, item: BlockedOn) -> bool:
@@ -141,6 +142,9 @@ class Follower:
                 line = await ask(question(item))
                 if line is None:
                     return False
+                if one_by_one(item, line):
+                    self._apart[item.node] = True
+                    return True
                 try:
                     name, fields = decision(item, line)
                     message = await self._run.update(name, **fields)

@@ -29,12 +29,18 @@ def question(item: BlockedOn) -> str:
     if item.update == "answer":
         return f"answer for {node}: "
     if item.update == "approve":
-        return f"approve {node}? [y]es, [n]o and why: "
+        every, apart = (f"all {item.parts} of ", ", [o]ne by one") if item.parts else ("", "")
+        return f"approve {every}{node}? [y]es, [n]o and why{apart}: "
     if item.update == "raise_budget":
         limits = ", ".join(f"{name} {limit}" for name, limit in item.example.items())
         return f"raise the budget ({limits})? [y]es, [f]inish with what there is: "
     again = "[r]etry (it may write again)" if "repeat_effect" in item.example else "[r]etry"
     return f"{node}: {again}, [s]kip, [f]inish with what there is: "
+
+
+def one_by_one(item: BlockedOn, line: str) -> bool:
+    """Whether a person wants to decide about the parts of a question by themselves."""
+    return bool(item.parts) and line.strip().lower() in ("o", "one", "one by one")
 
 
 def decision(item: BlockedOn, line: str) -> tuple[str, dict[str, Any]]:

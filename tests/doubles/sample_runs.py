@@ -49,6 +49,31 @@ async def start_sample_runs(stack: WebStack) -> Runs:
     return dict(zip(wanted, started, strict=True))
 
 
+async def start_asking_run(stack: WebStack) -> Handle:
+    """Start a run that asks a person about a draft, about a file and about each write of a map; return it then."""
+    file = stack.cache / "note.md"
+    file.write_text("# The Danube\n\nThe Danube is 2,800 km long.\nIt ends in the Black Sea.\n")
+    sea = "and among the rivers of Europe only the Volga is longer, which flows to the Caspian Sea."
+    better = f"# The Danube\n\nThe Danube is 2,850 km long, `as of` {{2020}}, {sea}\nIt ends in the Black Sea.\n"
+    mail = {"kind": "tool", "tool": "note", "args": {"text": "Dear reader $item.n,\nthe note is out."}}
+    nodes = [
+        call("draft", args={"value": better}),
+        {
+            "id": "review",
+            "kind": "gate",
+            "question": "Publish this?\n\n${draft.value}",
+            "schema": {"enum": ["yes", "no"]},
+        },
+        call("publish", "publish", args={"path": str(file), "text": "${draft.value}"}),
+        call("readers", "count", args={"count": 3}),
+        {"id": "mails", "kind": "map", "over": "$readers.items", "do": mail},
+    ]
+    plan = {"goal": "Publish a better note", "nodes": nodes, "answer": ["$review", "$publish", "$mails"]}
+    run = await stack.start("asking", goal=plan["goal"], plan=plan)
+    await until(run, lambda view: len(view["blocked"]) == 6)
+    return run
+
+
 async def _arrival(run: Handle, state: State) -> None:
     if state == "done":
         assert (await run.result())["status"] == "done"

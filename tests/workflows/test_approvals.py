@@ -89,6 +89,7 @@ async def test_the_writes_of_a_map_are_shown_and_approved_together(start: Start,
     together, *single = await asked(handle, 4)
     assert together["question"].startswith("may these 3 run? m map note")
     assert together["shown"] == "\n".join(f'm[{number}]  text: "item {number}"' for number in range(3))
+    assert [item["parts"] for item in (together, *single)] == [3, 0, 0, 0]
     assert [item["shown"] for item in single] == [f'text: "item {number}"' for number in range(3)]
     with pytest.raises(WorkflowUpdateFailedError) as refused:
         await handle.execute_update("approve", {"node": "m"})

@@ -42,6 +42,7 @@ class BlockedOn(Message):
     """What a person must decide: the node, why, and the update to send, with an example of its input.
 
     `question` is one line; `shown` is what stands below it: the rest of a long question, or the values of a write.
+    With `parts` it is about so many writes together, each of which asks by itself too.
 
     If a sub-agent asks, `node` is its path from the run that shows it (`sub.n1`), and the update goes to `run`.
     """
@@ -50,6 +51,7 @@ class BlockedOn(Message):
     why: str
     question: str = ""
     shown: str = ""
+    parts: int = 0
     update: str
     example: dict[str, JsonValue]
     command: str

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from workflows.drawing.diagram import Diagram, Mark, Node
 from workflows.drawing.layout import arrange, sources_of
 from workflows.drawing.picture import picture
-from workflows.drawing.text import clip_name, plain
+from workflows.drawing.text import cells, clip_name, plain
 from workflows.messages.result import BlockedOn
 from workflows.messages.views import SubagentView
 from workflows.plan.compile.graph import Graph
@@ -34,6 +34,7 @@ _URGENT = _STATUSES[:2]
 _UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~*'()"
 _MARKUP = re.compile(r"[<>|`*_\[\]&\\~${}:(]|--|(?<=\d)/(?=\d)")
 _PLACEHOLDER = re.compile(r"\{(?=\w+\})")  # the page puts the run's names there, in code too
+_WIDEST, _FOLD, _LONGEST_WORD = 64, "↳ ", 20
 _BREAK = "\u200b"
 _SPACE = "\u2007"  # cells of a table have no padding; unlike others this space never breaks a line
 _ASKS = {"gate": "asks", "approval": "needs approval", "replan": "wants more nodes"}
@@ -67,7 +68,7 @@ _DETAILS = (
     _Detail(_STATUSES, rows=20, questions=6, shown=1_000),
     _Detail(_STATUSES[:4], rows=12, questions=6, shown=600),
     _Detail(_URGENT, rows=6, questions=3, shown=300),
-    _Detail(_URGENT, rows=4, questions=2, shown=300, titles=False, limit=MAX_BYTES),
+    _Detail(_URGENT, rows=4, questions=4, shown=300, titles=False, limit=MAX_BYTES),
     _Detail(_URGENT, rows=4, questions=1, shown=300, titles=False, nodes=False),
 )
 
@@ -155,9 +156,25 @@ def _block(text: str, most: int, run: str) -> list[str]:
         return []
     left = len(text) - most
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-    lines = _PLACEHOLDER.sub("{\u2060", text[:most]).split("\n")
+    lines = [part for line in _PLACEHOLDER.sub("{\u2060", text[:most]).split("\n") for part in _folded(line)]
     more = [f"… {left:,} more characters: {_code(shlex.join(['sennit', 'status', run]))}"] if left > 0 else []
     return [fence, *lines, fence, *more]
+
+
+def _folded(line: str) -> list[str]:
+    """Return a line in parts that are no wider than the page: it does not fold a block of code itself."""
+    parts = [""]
+    width = 0.0
+    for char in line:
+        width += cells(char)
+        if width > _WIDEST:
+            kept, space, word = parts[-1].rpartition(" ")
+            word = word if len(word) < _LONGEST_WORD else ""
+            parts[-1] = kept + space if word else parts[-1]
+            parts.append(_FOLD + word)
+            width = cells(parts[-1]) + cells(char)
+        parts[-1] += char
+    return parts
 
 
 def _diagram_of(graph: Graph) -> Diagram:

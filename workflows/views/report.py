@@ -10,6 +10,7 @@ from workflows.messages.contracts import Conclusion, NodeReply
 from workflows.messages.result import ApprovedWrite, BlockedOn, NodeLine, RunReport, RunStatus
 from workflows.messages.views import MOST_PASSED_ON, NodeView, SubagentView
 from workflows.plan.language.limits import Limits, limit_fields
+from workflows.plan.language.text import one_line
 from workflows.plan.scheduling.admission import token_of, waiting_in
 from workflows.plan.scheduling.budget import Budget, ledger
 from workflows.plan.scheduling.events import ExpansionRequest, Question
@@ -123,7 +124,10 @@ def counts(state: RunState) -> dict[str, int]:
 def blocked_on(state: RunState, run: str, children: Mapping[int, SubagentView]) -> tuple[BlockedOn, ...]:
     """Return what waits for a person: gates, approvals, failed nodes of a parked run, and what sub-agents wait for."""
     waiting = [unit for unit, status in enumerate(state.status) if status == WAITING]
-    found = [_together(state, node, run) for node in _groups(state)] if len(waiting) > 1 else []
+    groups = {node: waiting_in(state, node) for node in _groups(state)} if len(waiting) > 1 else {}
+    members = dict.fromkeys(unit for units in groups.values() for unit in units)
+    waiting.sort(key=lambda unit: unit in members)  # they are asked about together first
+    found = [_together(state, node, units, run) for node, units in groups.items()]
     found += [_waiting(state, unit, run) for unit in waiting[:MAX_BLOCKED]]
     if state.parked:
         found += [_failed(state, unit, run) for unit in blocking_failures(state)[:MAX_BLOCKED]]
@@ -185,14 +189,17 @@ def _groups(state: RunState) -> list[int]:
     return [node for node in open_nodes if len(waiting_in(state, node)) > 1][:MAX_BLOCKED]
 
 
-def _together(state: RunState, node: int, run: str) -> BlockedOn:
-    """Return the question about all that waits in a map or a tool loop: a line of each, and the whole of each below."""
-    units = [unit for unit in waiting_in(state, node) if unit in state.questions]
-    lines = [f"{state.path(unit)}  {_first_line(state.questions[unit].text)[0][:LINE_CHARACTERS]}" for unit in units]
-    more = [f"and {len(units) - MAX_BLOCKED} more, each with what it writes: sennit status {run}"]
-    shown = "\n".join([*lines[:MAX_BLOCKED], *(more if len(units) > MAX_BLOCKED else [])])
+def _together(state: RunState, node: int, units: list[int], run: str) -> BlockedOn:
+    """Return the question about all that waits in a map or a tool loop: a line of each. Each asks by itself too."""
+    shown = "\n".join(
+        f"{state.path(unit)}  {one_line(state.questions.get(unit, Question('')).text, LINE_CHARACTERS)}"
+        for unit in units[:MAX_BLOCKED]
+    )
+    if len(units) > MAX_BLOCKED:
+        shown += f"\nand {len(units) - MAX_BLOCKED} more; read them all: {shlex.join(['sennit', 'status', run])}"
     question = f"may these {len(units)} run? {state.graph.specs[node].summary}"
-    return _approval(state.path(node), question, shown, token_of(state, units), run)
+    together = _approval(state.path(node), question, shown, token_of(state, units), run)
+    return together.model_copy(update={"parts": len(units)})
 
 
 def _first_line(text: str) -> tuple[str, str]:

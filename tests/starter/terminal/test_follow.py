@@ -105,6 +105,18 @@ async def test_a_refused_answer_is_reported_and_asked_for_again() -> None:
     assert len(person.asked) == 3
 
 
+async def test_writes_of_a_map_are_decided_one_by_one_on_request() -> None:
+    screen, person = Seen(), Scripted("o", "y")
+    together = make_gate("m", "approve", digest="d").model_copy(update={"parts": 2})
+    blocked = make_view(
+        status="blocked", blocked=[together, make_gate("m[0]", "approve"), make_gate("m[1]", "approve")]
+    )
+    run = make_run(blocked, takes=["approve"])
+    assert isinstance(await Follower(run, screen, person.ask).follow(), RunOutcome)
+    assert person.asked[0] == "approve all 2 of m? [y]es, [n]o and why, [o]ne by one: "
+    assert run.updates == [("approve", {"node": "m[0]"})]
+
+
 async def test_who_types_nothing_leaves_the_run_blocked() -> None:
     blocked = make_view(status="blocked", blocked=[make_gate("a")])
     left = await Follower(make_run(blocked, takes=["answer"]), Seen(), Scripted().ask).follow()

@@ -20,6 +20,7 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import UnsandboxedWorkflowRunner
 
 from activities.definitions import Activities
+from activities.nodes.arguments import arguments_digest
 from starter.client.client import Sennit
 from starter.client.connection import local_server
 from workflows.agent_run import AgentRun
@@ -74,13 +75,15 @@ async def test_a_question_below_is_shown_above_until_it_is_settled(
     view = await until(handle, lambda view: view["status"] == "blocked")
     [item] = view["blocked"]
     assert (item["node"], item["why"], item["update"], item["run"]) == ("sub.n1", "approval", "approve", child)
-    assert (item["example"], item["command"]) == ({"node": "n1"}, f"sennit approve {child} n1")
+    digest = arguments_digest("note", {"text": "x"})[:12]
+    assert (item["example"], item["shown"]) == ({"node": "n1", "digest": digest}, 'text: "x"')
+    assert item["command"] == f"sennit approve {child} n1 --digest {digest}"
     assert view["nodes"][0]["preview"] == f"run {child} waits for a person"
     await check_lists(handle, "blocked", "approval sub.n1")
     drawn = await board(handle)
     assert "sub.n1 needs approval" in drawn
     assert "its sub-agent waits" in drawn
-    assert f"`sennit approve {child} n1`" in drawn
+    assert f"`{item['command']}`" in drawn
     await client.get_workflow_handle(child).execute_update("approve", {"node": "n1"})
     await until(handle, lambda view: (view["status"], view["blocked"]) == ("running", []))
     await check_lists(handle, "running", None)

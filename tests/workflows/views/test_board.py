@@ -75,6 +75,8 @@ def test_the_values_of_a_question_stand_below_it_as_they_are() -> None:
     assert f"**ok asks:** Publish?\n````\n{shown.replace('{', '{' + chr(0x2060))}\n````\n→ Send an Update" in text
     play.state.questions[0] = Question("Publish?\n" + "a b\n" * 1_000)
     assert f"\n```\n… 2,999 more characters: `sennit status {RUN}`\n" in board_text(play)
+    play.state.questions[0] = Question(f"Publish?\n{'a' * 70}\n{'漢' * 40}")
+    assert f"```\n{'a' * 64}\n↳ {'a' * 6}\n{'漢' * 37}\n↳ 漢漢漢\n```\n" in board_text(play)
     play.state.questions[0] = Question("x" * 9_000)
     assert f"**ok asks:** {'x' * 20}" in board_text(play).replace("<wbr>", "")
 

@@ -54,6 +54,15 @@ async def test_a_timer_says_what_ends_with_it(start: Start) -> None:
     assert list(dict.fromkeys(expected)) == ["j ends waiting", "the parked run ends"]
 
 
+def test_of_long_values_a_parent_has_the_beginning_and_the_command_to_read_on() -> None:
+    command = "sennit approve agent-x.sub w --digest 3f"
+    example: dict[str, Any] = {"node": "w", "digest": "3f"}
+    item = BlockedOn(node="w", why="approval", shown="x" * 4_000, update="approve", example=example, command=command)
+    short = for_parent(item, "agent-x.sub")
+    assert short.shown == f"{'x' * 500}\n… the whole: sennit status agent-x.sub"
+    assert (short.example, short.command) == (item.example, item.command)
+
+
 def test_what_is_too_long_to_be_passed_on_is_only_named() -> None:
     item = BlockedOn(
         node="g", why="gate", question="?" * 9_000, update="answer", example={"node": "g"}, command="sennit"
