@@ -74,7 +74,7 @@ class RunSetup:
 
     async def ask(self, prepared: PreparedRun, check: Callable[[str], Awaitable[CheckResult]]) -> CheckResult:
         """Return a planner's plan, checked. Its problems go back to the planner at most twice, unless it writes no text
-        that it could correct, or repeats the same plan.
+        that it could correct, or repeats the same plan with the same problems.
 
         Raises ApplicationError of type PlannerFailed.
         """
@@ -92,7 +92,8 @@ class RunSetup:
             self.spent = self.spent.plus(planned.usage)
             wrong = planned.problems
             checked = CheckResult(problems=wrong) if wrong else await check(planned.draft)
-            if not checked.problems or not planned.text or planned.draft == call.draft:
+            repeated = planned.draft == call.draft and checked.problems == call.problems
+            if not checked.problems or not planned.text or repeated:
                 break
             repair = {"problems": checked.problems, "draft": planned.draft, "text": planned.text}
             call = PlanCall(run=self.run_prefix, run_context=self.run_context, **repair)
