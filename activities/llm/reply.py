@@ -16,7 +16,7 @@ from workflows.plan.edits.merge import Delta
 from workflows.plan.language.text import format_names, format_value
 from workflows.plan.planner_format.calls import Tools
 from workflows.plan.planner_format.json_text import NoJson, extract_json
-from workflows.plan.planner_format.lines import LineError, LineReader
+from workflows.plan.planner_format.lines import LineReader
 
 MOST_EVIDENCE = 50
 
@@ -67,10 +67,10 @@ def _delta(request: Any, reader: LineReader) -> JoinerReply:
     fields = request if isinstance(request, dict) else {"nodes": request}
     nodes = fields.get("nodes")
     if isinstance(nodes, str):
-        events = reader.feed(nodes) + reader.close()
-        errors = [event.text for event in events if isinstance(event, LineError)]
-        if errors:
-            raise UnreadableReply(f"the joiner's new lines cannot be read: {format_names(errors, 3)}")
+        reader.feed(nodes)
+        reader.close()
+        if reader.errors:
+            raise UnreadableReply(f"the joiner's new lines cannot be read: {format_names(reader.errors, 3)}")
         fields = {**fields, **reader.plan}
         nodes = reader.plan["nodes"]
     if not isinstance(nodes, list) or not nodes or not all(isinstance(node, dict) for node in nodes):

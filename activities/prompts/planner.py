@@ -16,7 +16,8 @@ Write a plan as numbered lines, one call a line. Lines run at the same time unle
 the moment all that it refers to has ended.
 
 - `1. search("length of the Nile", k=3)` calls a tool. Arguments are given in order or by name.
-- `$1` is the whole result of line 1, `${1.items[0].path}` a part of it. `$goal` is the goal. A dollar is `$$`.
+- `$1` is the whole result of line 1, `${1.items[0].path}` a part of it; refer only to lines above. `$goal` is the goal.
+  A dollar is `$$`, as in `$$5`.
 - `llm("Find the length in km in these passages. $1")` asks a model, which knows only what its text says and refers to.
   It gives text, or JSON with `output_schema={"type": "object", "properties": {"km": {"type": "number"}}}`.
 - `map($1.items, read(path=$item.path), max_items=20)` makes one call for each item of a list, all at the same time, and

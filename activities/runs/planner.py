@@ -15,7 +15,8 @@ from activities.runs.model_choice import disallowed_models
 from activities.storage.artifacts import ArtifactStore, encode
 from activities.storage.run_context import ArtifactReader
 from workflows.messages.contracts import PlanCall, PlanResult
-from workflows.plan.planner_format.lines import LineError, LineNode, LineReader, LineWarning
+from workflows.plan.language.text import without_thoughts
+from workflows.plan.planner_format.lines import LineReader
 
 MAX_PROBLEMS = 20
 MAX_WARNINGS = 5
@@ -48,7 +49,8 @@ class Planner:
         run_context = await self.library.run_context(run_prefix, call.run_context)
         given = await self.library.given(run_prefix, run_context)
         tools = {entry["name"]: entry["schema"] for entry in run_context.catalogue}
-        async with _streaming(LineReader(tools), on_nodes) as on_text:
+        writes = [entry["name"] for entry in run_context.catalogue if entry["effect"] == "write"]
+        async with _streaming(LineReader(tools, writes=writes), on_nodes) as on_text:
             request = ModelRequest(
                 role="planner",
                 model="",
@@ -65,17 +67,17 @@ class Planner:
             reply = await self.models.complete(request, run_context.models.get("planner") or OFFLINE, attempts.own)
         if isinstance(reply.output, dict):  # the rules give a plan, not text
             return await self._planned(run_prefix, reply, reply.output)
-        reader = LineReader(tools)
-        events = reader.feed(reply.text) + reader.close()
-        warnings = [event.text for event in events if isinstance(event, LineWarning)]
+        reader = LineReader(tools, writes=writes)
+        reader.feed(reply.text)
+        reader.close()
         return await self._planned(
             run_prefix,
             reply,
             reader.plan,
-            text=await self.store.put(run_prefix, encode(reply.text)),
-            problems=tuple(_problems(reply, reader, [event.text for event in events if isinstance(event, LineError)]))
+            text=await self.store.put(run_prefix, encode(without_thoughts(reply.text))),
+            problems=tuple(_problems(reply, reader))
             or tuple(disallowed_models(reader.plan["nodes"], run_context.models)[:MAX_PROBLEMS]),
-            warnings=tuple(warnings[:MAX_WARNINGS]),
+            warnings=tuple(reader.warnings[:MAX_WARNINGS]),
         )
 
     async def _planned(self, run_prefix: str, reply: ModelReply, plan: dict[str, Any], **fields: Any) -> PlanResult:
@@ -91,11 +93,11 @@ class Planner:
         return planner.repair_messages(await self.library.value(run_prefix, call.text), call.problems, ids)
 
 
-def _problems(reply: ModelReply, reader: LineReader, errors: list[str]) -> list[str]:
+def _problems(reply: ModelReply, reader: LineReader) -> list[str]:
     """Return what keeps a planner's text from being a whole plan that is worth checking."""
     if reply.stop == "length":
         return ["the plan was cut off because it is too long; write fewer lines"]
-    nodes = reader.plan.get("nodes")
+    nodes, errors = reader.plan.get("nodes"), reader.errors
     if not errors and isinstance(nodes, list) and len(nodes) > planner.MOST_NODES:
         more = "put alike calls into one `map`, and leave out what the goal does not need"
         return [f"the plan has {len(nodes):,} nodes; at most {planner.MOST_NODES} are planned for one goal: {more}"]
@@ -111,15 +113,13 @@ class _Stream:
     on_nodes: OnNodes
     ready: Nodes = field(default_factory=list)
     count: int = 0
-    readable: bool = True
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     def take(self, text: str) -> None:
-        for event in self.reader.feed(text):
-            self.readable = self.readable and not isinstance(event, LineError)
-            if isinstance(event, LineNode) and self.readable and self.count < planner.MOST_NODES:
-                self.ready.append(event.node)
-                self.count += 1
+        nodes = self.reader.feed(text)
+        if not self.reader.restarted:
+            self.ready += nodes[: planner.MOST_NODES - self.count]
+            self.count += len(nodes)
         if self.ready:
             self.arrived.set()
 

@@ -208,9 +208,9 @@ MUTANTS = (
     ),
     Mutant(
         "parser: brackets of another kind close a call",
-        "workflows/plan/planner_format/tokens.py",
-        "        if sign != wanted:",
-        "        if not wanted:",
+        "workflows/plan/planner_format/call_text.py",
+        '        elif sign in ")]}" and sign != (wanted := self._closers.pop()):',
+        '        elif sign in ")]}" and not (wanted := self._closers.pop()):',
         (
             "tests/workflows/plan/planner_format/test_lines.py::test_a_line_that_can_be_no_node_is_an_error_that_names_it",
             "tests/workflows/plan/planner_format/test_lines.py::test_only_the_broken_line_is_lost",
@@ -218,7 +218,7 @@ MUTANTS = (
     ),
     Mutant(
         "parser: a backslash before a quote is dropped",
-        "workflows/plan/planner_format/tokens.py",
+        "workflows/plan/planner_format/call_text.py",
         "    return _ESCAPED.get(sign, found[0])",
         '    return _ESCAPED.get(sign, "")',
         ("tests/workflows/plan/planner_format/test_lines.py::test_arguments_are_json_python_or_plain_words",),

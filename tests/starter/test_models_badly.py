@@ -65,7 +65,7 @@ def closing(done: CompletedProcess[str]) -> str:
     ("goal", "message"),
     [
         ("Prose?", "the reply holds no plan; write numbered calls"),
-        ("Cycle?", "nodes[0]: a cycle: n1 needs n2 needs n1; take one of these edges out"),
+        ("Cycle?", "line 1: a cycle: line 1 needs line 2 needs line 1; take one of these references out"),
         ("Unknown?", "line 1: there is no tool `naap`; did you mean `nap`?"),
         ("Wrong?", 'nodes[0].args.seconds: nap: wanted number, not "long"'),
         ("Many?", "the plan has 501 nodes; at most 60 are planned for one goal"),

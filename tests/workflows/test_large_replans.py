@@ -1,5 +1,6 @@
 """Replans above a set size: their node waits for a person, over real HTTP and a real server."""
 
+import json
 from typing import Any
 
 import pytest
@@ -91,7 +92,15 @@ async def test_the_next_run_passes_a_rejection_to_the_model(
 ) -> None:
     """The refused joiner waits for the only place; when that is free the run drains, and starts it as the next one."""
     monkeypatch.setattr(engine, "DRAIN_UPDATES", 1)
-    model_server.on(PLANNER, '1. nap(value="a")\n2. nap(value="b", seconds=6)\n3. answer("Which?", $1)')
+    plan = {
+        "nodes": [
+            {"id": "n1", "kind": "tool", "tool": "nap", "args": {"value": "a"}},
+            {"id": "n2", "kind": "tool", "tool": "nap", "args": {"value": "b", "seconds": 6}},
+            {"id": "n3", "kind": "llm", "role": "joiner", "prompt": "Which?", "inputs": ["n1"]},
+        ],
+        "answer": "$n3",
+    }
+    model_server.on(PLANNER, json.dumps(plan))
     model_server.on(JOINER, MORE_NODES.replace("3. nap", "7. nap").replace("$3", "$7"), ANSWER)
     handle = await begin(goal="Which is longer?", approve_replans_above=0, window=1)
     await until(handle, lambda view: status_of(view, "n3") == "waiting" and status_of(view, "n2") == "running")

@@ -45,7 +45,7 @@ async def test_a_plan_that_cannot_run_is_corrected_by_its_planner(begin: Start, 
     assert report["usage"]["calls"] == 4
     repairs = [asked.turns[-1][1] for asked in model_server.asked[1:3]]
     assert "- line 1: there is no tool `naap`; did you mean `nap`?" in repairs[0]
-    assert "a cycle: n1 needs n2 needs n1" in repairs[1]
+    assert "- line 1: a cycle: line 1 needs line 2 needs line 1; take one of these references out" in repairs[1]
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,11 @@ async def test_a_plan_in_json_is_a_draft_too(desk: Desk) -> None:
         ),
         ('1. search("a"\n2. answer($1)', "line 1: `)` is missing at its end"),
         (
+            '1. search("a")\nThen call read("b").\n2. answer($1)',
+            "looks like a call of read; write it as a line, 3. read(",
+        ),
+        ('1. search("$2")\n2. search("$1")\n3. answer()', "line 1: a cycle: line 1 needs line 2 needs line 1"),
+        (
             "".join(f'{line}. search("a {line}")\n' for line in range(1, 501)) + "501. answer()",
             f"the plan has 501 nodes; at most {MOST_NODES} are planned for one goal",
         ),
@@ -135,6 +140,31 @@ async def test_problems_go_back_with_the_plan_by_line(desk: Desk) -> None:
     assert turns[1][1] == '1. search("a", 99)\n2. answer($1)'
     assert "- line 1 args.k: search: is 99; at most 20" in turns[2][1]
     assert len((await desk.plan(again))["nodes"]) == 3
+
+
+async def test_thoughts_are_no_part_of_the_plan_nor_of_what_is_asked_again(desk: Desk) -> None:
+    desk.server.on("", f"<think>\n1. read('draft')\n</think>\n{LINES}")
+    batches: list[Nodes] = []
+
+    async def on_nodes(nodes: Nodes) -> None:
+        batches.append(nodes)
+
+    planned = await desk.ask(on_nodes=on_nodes)
+    assert [node["tool"] for batch in batches for node in batch if "tool" in node] == ["search", "search"]
+    assert (planned.problems, planned.warnings) == ((), ())
+    assert str(await desk.library.value(HOME, planned.text)).strip() == LINES.strip()
+
+
+async def test_a_thought_that_shows_only_at_its_end_streams_nothing_more(desk: Desk) -> None:
+    desk.server.on("", f"1. read('draft')\n</think>\n{LINES}")
+    streamed: Nodes = []
+
+    async def on_nodes(nodes: Nodes) -> None:
+        streamed.extend(nodes)
+
+    plan = await desk.plan(await desk.ask(on_nodes=on_nodes))
+    assert [node["args"] for node in streamed] in ([], [{"path": "draft"}])
+    assert [node["tool"] for node in plan["nodes"][:2]] == ["search", "search"]
 
 
 async def test_nodes_come_while_the_planner_writes(desk: Desk) -> None:

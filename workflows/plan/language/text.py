@@ -1,4 +1,4 @@
-"""Text from anywhere, made safe and short for people to read. Nothing here raises."""
+"""Text from anywhere, made safe and short for people to read, and rid of what a model only thought. Nothing raises."""
 
 import json
 import re
@@ -18,6 +18,9 @@ _ESCAPES = re.compile(f"{_STRING}|{_CONTROL}|{_SHORT}")
 _RETURNS = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 DIRECTION_MARKS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _HIDDEN = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff\ud800-\udfff{DIRECTION_MARKS}]")
+_THOUGHT = r"(?:seed:)?(?:think|thinking|thoughts?|reasoning|reflection|scratchpad)"
+_THOUGHT_BEGINS = re.compile(rf"\s*(?:<{_THOUGHT}>|\[THINK\]|◁think▷)", re.IGNORECASE)
+_THOUGHT_ENDS = re.compile(rf"</{_THOUGHT}>|\[/THINK\]|◁/think▷", re.IGNORECASE)
 
 
 def clean(text: str) -> str:
@@ -87,3 +90,44 @@ def did_you_mean(name: str, names: Collection[str]) -> str:
 def nearest_or_known(name: str, names: Collection[str]) -> str:
     """Return `; did you mean ...?` with the most similar name, else `; known: ...`."""
     return did_you_mean(name, names) or f"; known: {format_names(names)}"
+
+
+class ThoughtFilter:
+    """Takes a text row by row, each with its line end, and gives back what is no thought.
+
+    A thought begins where a row does, so that a tag in a sentence is text, and ends at its closing tag. One that is
+    never closed takes the rest of the text. Some servers leave out the opening tag: a closing tag without it, at the
+    beginning or end of a row, makes all that came before a thought.
+    """
+
+    def __init__(self) -> None:
+        self.open = False
+
+    def take(self, row: str) -> tuple[str, bool]:
+        """Return what of the row is no thought, and whether all rows before turn out to be one."""
+        was_thought = False
+        found = None if self.open else _THOUGHT_ENDS.search(row)
+        if (
+            found
+            and not _THOUGHT_BEGINS.match(row)
+            and (not row[found.end() :].strip() or not row[: found.start()].strip())
+        ):
+            row, was_thought = row[found.end() :], True
+        while self.open or _THOUGHT_BEGINS.match(row):
+            closed = _THOUGHT_ENDS.search(row)
+            self.open = closed is None
+            if closed is None:
+                return "", was_thought
+            row = row[closed.end() :]
+        return row, was_thought
+
+
+def without_thoughts(text: str) -> str:
+    """Return the text of a whole reply without the model's thoughts."""
+    thoughts, kept = ThoughtFilter(), list[str]()
+    for row in text.splitlines(keepends=True):
+        rest, was_thought = thoughts.take(row)
+        if was_thought:
+            kept.clear()
+        kept.append(rest)
+    return "".join(kept)

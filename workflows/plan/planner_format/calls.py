@@ -1,19 +1,20 @@
-"""What a numbered call means in the plan language: `search(...)`, `llm(...)`, `map(...)`, `agent(...)`, `answer(...)`.
+"""What a line's call means in the plan language: `search(...)`, `llm(...)`, `map(...)`, `agent(...)`, `answer(...)`.
 
 A tool's positional arguments take the names of its schema's properties in their order. A tool that has the name of a
 form can only be called in a JSON plan.
 """
 
-import re
+import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, get_args
 
 from workflows.plan.language import json_schema
 from workflows.plan.language.nodes import Over
 from workflows.plan.language.references import Reference, as_text, parse_reference, path_text, references_in, rewrite
-from workflows.plan.language.text import format_name, format_names, nearest_or_known
-from workflows.plan.planner_format.literals import Arguments, CallError, read_arguments
-from workflows.plan.planner_format.tokens import Tokens, Unbalanced
+from workflows.plan.language.text import format_name, format_names, format_value, nearest_or_known
+from workflows.plan.planner_format.call_text import CallText, Unbalanced
+from workflows.plan.planner_format.values import Arguments, CallError, Scope, arguments_of, parse_call
 
 Node = dict[str, Any]
 Tools = Mapping[str, json_schema.Schema]
@@ -21,25 +22,44 @@ Tools = Mapping[str, json_schema.Schema]
 COMMON = ("needs", "when", "on_error", "retry", "timeout", "priority")
 """Fields that any call may be given by name, unless its tool has an argument of that name."""
 
-_CALL = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*\(", re.ASCII)
+_PREFIXES = ("functions", "function", "tools", "tool", "default_api", "api", "self")
+"""What models write before a tool's name, as they learned it elsewhere."""
 
 
-def node_of(name: str, node: str, given: Arguments, tools: Tools, before: Iterable[str]) -> Node:
-    """Return the node with the id `node` that a call makes.
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a line's call is read with. `loose` are the nodes that an answer takes when it names none."""
 
-    `before` are the nodes whose results an answer takes when it names none. Raises CallError.
-    """
-    form = FORMS.get(name.lower())
-    if form is not None:
-        return form(node, given, tools, before)
-    return {"id": node, **_tool_call(name, given, tools)}
+    scope: Scope
+    tools: Tools
+    loose: Iterable[str]
 
 
-def _tool_call(name: str, given: Arguments, tools: Tools) -> Node:
-    wanted = tools.get(name)
-    if wanted is None:
-        raise CallError(f"there is no tool {format_name(name)}{nearest_or_known(name, sorted(tools))}")
-    properties = wanted.get("properties")
+def call_name(name: str, tools: Tools) -> str:
+    """Return the form or tool that a model means by a name, such as `Search` or `functions.search`; "" if none."""
+    if name in tools and name not in FORMS:
+        return name
+    first, _, last = name.rpartition(".")
+    meant = last.lower() if not first or first.lower() in _PREFIXES else name
+    alike = [meant] if meant in FORMS else [tool for tool in tools if tool.lower() == meant]
+    return alike[0] if len(alike) == 1 else ""
+
+
+class NoResults(CallError):
+    """An answer that has nothing to answer from."""
+
+
+def node_of(name: str, node: str, python: str, context: Context) -> Node:
+    """Return the node with the id `node` that a call makes. Raises CallError."""
+    given = arguments_of(parse_call(python), context.scope, may_call=name == "map")
+    form = FORMS.get(name)
+    return {"id": node, **(form(given, context) if form else _tool_call(name, given, context))}
+
+
+def _tool_call(name: str, given: Arguments, context: Context) -> Node:
+    if name not in context.tools:
+        raise CallError(f"there is no tool {format_name(name)}{nearest_or_known(name, sorted(context.tools))}")
+    properties = context.tools[name].get("properties")
     names = [str(each) for each in properties] if isinstance(properties, dict) else []
     ordered, by_name = given.ordered, dict(given.by_name)
     only = ordered[0] if len(ordered) == 1 and not by_name else None
@@ -51,89 +71,93 @@ def _tool_call(name: str, given: Arguments, tools: Tools) -> Node:
     by_place = dict(zip(names, ordered, strict=False))
     for field in by_place:
         if field in by_name:
-            raise CallError(f"{format_name(field)} is given twice, by its place and by its name")
-    return {"kind": "tool", "tool": name, "args": by_place | by_name, **_common(fields)}
+            raise CallError(f"{format_name(field)} is given twice, by its place and by its name; give it once")
+    return {"kind": "tool", "tool": name, "args": by_place | by_name, **_common(fields, context)}
 
 
-def _llm(node: str, given: Arguments, _tools: Tools, _before: Iterable[str]) -> Node:
-    return {"id": node, **_model_call(given)}
-
-
-def _model_call(given: Arguments) -> Node:
+def _llm(given: Arguments, context: Context) -> Node:
     fields = _fields(given, ("prompt", "context", "role", "model", "output_schema", "schema", "tools", "max_turns"))
     parts = [*([fields.pop("prompt")] if "prompt" in fields else []), *given.ordered]
-    context = fields.pop("context", [])
-    if context in get_args(Over):
-        fields["context"] = {"over": context}
+    added = fields.pop("context", [])
+    if added in get_args(Over):
+        fields["context"] = {"over": added}
     else:
-        parts += context if isinstance(context, list) else [context]
+        parts += added if isinstance(added, list) else [added]
     if not parts:
         raise CallError('llm needs a prompt: llm("Compare $1 and $2")')
     if "schema" in fields:
         fields["output_schema"] = fields.pop("schema")
-    return {"kind": "llm", "prompt": "\n\n".join(map(as_text, parts)), **_common(fields)}
+    return {"kind": "llm", "prompt": "\n\n".join(map(as_text, parts)), **_common(fields, context)}
 
 
-def _agent(node: str, given: Arguments, _tools: Tools, _before: Iterable[str]) -> Node:
+def _agent(given: Arguments, context: Context) -> Node:
     fields = _fields(given, ("goal", "tools", "budget"))
     if len(given.ordered) + ("goal" in fields) != 1:
         raise CallError('agent takes one goal: agent("Find out when $1 was built", tools=["search"])')
-    return {"id": node, "kind": "agent", "goal": as_text(fields.pop("goal", *given.ordered)), **_common(fields)}
+    return {"kind": "agent", "goal": as_text(fields.pop("goal", *given.ordered)), **_common(fields, context)}
 
 
-def _map(node: str, given: Arguments, tools: Tools, _before: Iterable[str]) -> Node:
+def _map(given: Arguments, context: Context) -> Node:
     fields = _fields(given, ("over", "do", "as", "max_items"))
     fields |= dict(zip(("over", "do"), given.ordered, strict=False))
-    if len(given.ordered) > 2 or "over" not in fields or not isinstance(fields.get("do"), str):
+    do = fields.get("do")
+    if len(given.ordered) > 2 or "over" not in fields or not isinstance(do, ast.Call | str):
         raise CallError("map takes a list and a call for each item: map($1.items, read(path=$item.path))")
-    return {"id": node, "kind": "map", **_common(fields), "do": _inner_call(fields["do"], tools)}
+    return {"kind": "map", **_common(fields, context), "do": _inner_call(do, context)}
 
 
-def _inner_call(text: str, tools: Tools) -> Node:
-    found = _CALL.match(text)
-    tokens = Tokens()
+def _inner_call(do: ast.Call | str, context: Context) -> Node:
+    call = _quoted_call(do) if isinstance(do, str) else do
+    name = context.scope.call_name(ast.unparse(call.func))
+    if name in FORMS and name != "llm":
+        raise CallError(f"map can do a tool call or an llm call for each item, not {format_name(name)}")
+    given = arguments_of(call, context.scope)
+    return _llm(given, context) if name == "llm" else _tool_call(name or ast.unparse(call.func), given, context)
+
+
+def _quoted_call(text: str) -> ast.Call:
+    """Return the call that a string holds, as models write it: `map($1, "read($item)")`."""
+    name, bracket, rest = text.partition("(")
+    arguments = CallText()
     try:
-        end = tokens.take(text, found.end()) if found else None
+        end = arguments.take(rest) if bracket else None
     except Unbalanced as error:
         raise CallError(str(error)) from None
-    if found is None or end is None or text[end:].strip():
+    if end is None or rest[end:].strip() or not name.strip().replace(".", "_").isidentifier():
         raise CallError(f"map needs a call for each item, such as read(path=$item.path), not {format_name(text)}")
-    given = read_arguments(tokens.found)
-    if found[1].lower() == "llm":
-        return _model_call(given)
-    if found[1].lower() in FORMS:
-        raise CallError(f"map can do a tool call or an llm call for each item, not {format_name(found[1])}")
-    return _tool_call(found[1], given, tools)
+    call = parse_call(arguments.python)
+    call.func = ast.Name(name.strip())
+    return call
 
 
-def _gate(node: str, given: Arguments, _tools: Tools, _before: Iterable[str]) -> Node:
+def _gate(given: Arguments, context: Context) -> Node:
     fields = _fields(given, ("question", "schema"))
     if len(given.ordered) + ("question" in fields) != 1:
         raise CallError('gate takes one question: gate("May this be sent?")')
-    return {"id": node, "kind": "gate", "question": fields.pop("question", *given.ordered), **_common(fields)}
+    return {"kind": "gate", "question": fields.pop("question", *given.ordered), **_common(fields, context)}
 
 
-def _join(node: str, given: Arguments, tools: Tools, before: Iterable[str]) -> Node:
+def _join(given: Arguments, context: Context) -> Node:
     """A join with a policy; without one it is the end of a plan, as LLMCompiler (arXiv 2312.04511) writes it."""
     if "policy" not in given.by_name:
-        return _answer(node, given, tools, before)
+        return _answer(given, context)
     fields = _fields(given, ("policy", "inputs", "deadline"))
-    inputs = _named_in([given.ordered, fields.pop("inputs", [])])
+    inputs = _nodes([*given.ordered, *_listed(fields.pop("inputs", []))], context)
     if not inputs:
         raise CallError('join needs the results to join: join($1, $2, policy="first")')
-    return {"id": node, "kind": "join", "inputs": inputs, **_common(fields)}
+    return {"kind": "join", "inputs": inputs, **_common(fields, context)}
 
 
-def _answer(node: str, given: Arguments, _tools: Tools, before: Iterable[str]) -> Node:
+def _answer(given: Arguments, context: Context) -> Node:
     """The end: a joiner that reads how each of its inputs ended, so that a failed one is not fatal."""
     fields = _fields(given, tuple(given.by_name))
     kept = {name: fields.pop(name) for name in ("model", "output_schema", *COMMON) if name in fields}
     texts = [text for text in _texts([given.ordered, fields]) if parse_reference(text) is None]
-    inputs = _named_in([given.ordered, fields]) or list(before)
+    inputs = _named_in([given.ordered, fields]) or list(context.loose)
     if not inputs:
-        raise CallError("there is no result to answer from; write the calls before it")
+        raise NoResults("there is no result to answer from; write the calls before it")
     prompt = " ".join(rewrite(text, _spoken) for text in texts).strip() or "$goal"
-    return {"id": node, "kind": "llm", "role": "joiner", "prompt": prompt, "inputs": inputs, **_common(kept)}
+    return {"kind": "llm", "role": "joiner", "prompt": prompt, "inputs": inputs, **_common(kept, context)}
 
 
 def _spoken(reference: Reference) -> str | None:
@@ -150,11 +174,27 @@ def _fields(given: Arguments, allowed: tuple[str, ...]) -> Node:
     return dict(given.by_name)
 
 
-def _common(fields: Node) -> Node:
-    """Return fields of a node with `needs` as ids: `[$1]` and `$1` name a node there."""
+def _common(fields: Node, context: Context) -> Node:
+    """Return fields of a node with `needs` as ids."""
     if "needs" in fields:
-        fields["needs"] = _named_in(fields["needs"])
+        fields["needs"] = _nodes(_listed(fields["needs"]), context)
     return fields
+
+
+def _nodes(values: Iterable[Any], context: Context) -> list[str]:
+    """Return the nodes that are named in a place where only results may be: `$1`, `[$1, $2]` or bare line numbers."""
+    named: dict[str, None] = {}
+    for value in values:
+        if isinstance(value, list):
+            named |= dict.fromkeys(_nodes(value, context))
+            continue
+        text = str(value)
+        written = text if text.startswith("$") or isinstance(value, bool) else context.scope.resolve(f"${text}")
+        reference = parse_reference(written)
+        if reference is None:
+            raise CallError(f"{format_value(value)} is no line; write $ and the number of one, such as $1")
+        named[reference.node] = None
+    return list(named)
 
 
 def _named_in(value: Any) -> list[str]:
@@ -163,13 +203,20 @@ def _named_in(value: Any) -> list[str]:
     return [name for name in names if name not in ("goal", "input")]
 
 
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
 def _texts(value: Any) -> Iterator[str]:
+    """Yield every text in an answer's arguments. Raises CallError for what is neither text nor a result."""
     for item in value.values() if isinstance(value, dict) else value:
         if isinstance(item, dict | list):
             yield from _texts(item)
         elif isinstance(item, str):
             yield item
+        elif item is not None:
+            raise CallError(f"{format_value(item)} is neither a text nor a line; write $ and the number of a line")
 
 
-Form = Callable[[str, Arguments, Tools, Iterable[str]], Node]
+Form = Callable[[Arguments, Context], Node]
 FORMS: dict[str, Form] = {"llm": _llm, "map": _map, "join": _join, "gate": _gate, "agent": _agent, "answer": _answer}

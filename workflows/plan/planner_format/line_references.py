@@ -1,43 +1,125 @@
-"""References by line number, `$1` and `${1.items[0].name}`, as references by node id."""
+"""References by line, `$1`, `${1.items[0].name}` and `$height` for `height = ...`, as references by node.
+
+A number refers to a line only if that line stands above. Prices and figures stay text: `$4 million`, `$1,000`, `$2.50`.
+What may be either is refused with both ways to write it.
+"""
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
-from workflows.plan.language.references import STEP
+from workflows.plan.language.text import format_name
+from workflows.plan.planner_format.values import CallError
 
-_NUMBERED = re.compile(
-    rf"\$\$|\$\{{\s*(?P<braced>\d{{1,9}})(?P<path>{STEP}*)\s*\}}|\$(?P<plain>\d{{1,9}})(?!\d)(?P<word>[A-Za-z_])?",
+MOST_LINES = 99
+"""The highest number that can be meant as a line which is not there."""
+
+_STEP = r"""(?:\.[A-Za-z_][\w-]*|\[\d{1,6}\]|\["[\w-]{1,60}"\]|\['[\w-]{1,60}'\])"""
+_NAME = r"[A-Za-z][A-Za-z0-9_]{0,39}"
+_REFERENCE = re.compile(
+    rf"\$\$|\$\{{(?P<inside>[^{{}}\n]{{0,200}})\}}(?P<more>{_STEP}*)"
+    rf"|\$(?P<head>\d{{1,9}}(?!\d)|{_NAME})(?P<path>(?:{_STEP.replace('-]*', ']*')}(?:\.\d{{1,6}})?)*)",
     re.ASCII,
+)
+_INSIDE = re.compile(rf"\s*(?P<head>\d{{1,9}}|{_NAME})(?P<path>(?:{_STEP}|\.\d{{1,6}})*)\s*", re.ASCII)
+_SUBSCRIPT = re.compile(r"\[(?:-|\*|\w*:|[a-z]+\])")
+_LETTER = re.compile(r"[^\W\d_]")
+
+_FIGURE = re.compile(
+    r",\d{3}(?!\d)|\.\d|(?:k|m|mn|mio|b|bn)\b|\s?(?:thousand|million|billion|trillion|usd|dollars?|bucks?)\b",
+    re.IGNORECASE | re.ASCII,
+)
+_UNIT = re.compile(
+    r"\s?(?:/[a-z]|[%\u20ac\u00a3\u00b0]|(?:per|each|apiece|fees?|off|discount|tax|tips?|bills?|notes?|coins?|tickets?|prices?|"
+    r"deposit|charges?|or (?:less|more)|and (?:up|under)|an? (?:hour|day|week|month|year|piece|head)|euros?|eur|gbp|"
+    r"percent|units?|items?|shares?|people|[ckm]?m|km/h|k?g|lbs?|ft|miles?|(?:kilo)?met(?:re|er)s?|seconds?|minutes?|hours?|"
+    r"days?|weeks?|months?|years?|hourly|daily|weekly|monthly|annual(?:ly)?|yearly)\b)|[A-Za-z_]",
+    re.IGNORECASE | re.ASCII,
+)
+_PRICED = re.compile(
+    r"(?:costs?|costing|pays?|paid|charges?|charged|spends?|spent|earns?|worth|priced at|cheaper than|print|"
+    r"(?:price|cost|fee|fine|budget|total|sum|amount|salary|value) of)\s+\Z",
+    re.IGNORECASE,
+)
+_NAMED_RESULT = re.compile(
+    r"(?:\A|[.:;!?\n(\[]|\b(?:from|in|of|using|use|with|on|between|compare|and|or|given|summari[sz]e|sum up|see|to|"
+    r"read|combine|results?|lines?|steps?|against|versus|vs))\s*\Z",
+    re.IGNORECASE,
 )
 
 
-def numbers_in(value: Any) -> Iterator[int]:
-    """Yield the line numbers that the strings of a JSON value refer to; keys are never read."""
-    if isinstance(value, str):
-        for found in _NUMBERED.finditer(value) if "$" in value else ():
-            if found[0] != "$$":
-                yield int(found["braced"] or found["plain"])
-    elif isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from numbers_in(item)
+def resolve(text: str, id_of: Callable[[str], str | None], warn: Callable[[str], None]) -> str:
+    """Return `text` with references by line as references by node. `id_of` gives the node of a line above, by number
+    or name. What stays text although it may have been meant as a reference is told to `warn`. Raises CallError.
+    """
+    if "$" not in text:
+        return text
+    alone = _REFERENCE.fullmatch(text.strip()) is not None
+    in_words = not alone and _LETTER.search(_REFERENCE.sub("", text)) is not None
+
+    def put(found: re.Match[str]) -> str:
+        if found[0] == "$$":
+            return "$$"
+        if found["head"] is None:
+            return _braced(found, id_of)
+        if not found["head"].isdigit():
+            node = id_of(found["head"])
+            return found[0] if node is None else f"${{{node}{_dotted(found['path'])}}}"
+        return _numbered(found, id_of, warn, in_words=in_words)
+
+    return _REFERENCE.sub(put, text)
 
 
-def with_ids(value: Any, id_of: Callable[[int], str | None]) -> Any:
-    """Return `value` with line numbers as node ids; what refers to a line that is none (`id_of` is None) is text."""
-    if isinstance(value, str):
-        return _NUMBERED.sub(lambda found: _written(found, id_of), value) if "$" in value else value
-    if isinstance(value, dict):
-        return {key: with_ids(item, id_of) for key, item in value.items()}
-    return [with_ids(item, id_of) for item in value] if isinstance(value, list) else value
-
-
-def _written(found: re.Match[str], id_of: Callable[[int], str | None]) -> str:
-    if found[0] == "$$":
-        return "$$"
-    name = id_of(int(found["braced"] or found["plain"]))
-    if found["braced"]:
-        return f"${{{name}{found['path']}}}" if name else f"${found[0]}"
-    if not name:
+def _braced(found: re.Match[str], id_of: Callable[[str], str | None]) -> str:
+    inside = _INSIDE.fullmatch(found["inside"])
+    if inside is None and found["inside"].strip()[:1].isdigit():
+        raise CallError(f"{format_name(found[0])} is no reference; write ${{1}} or ${{1.items[0].name}}")
+    if inside is None:
         return found[0]
-    return f"${{{name}}}{found['word']}" if found["word"] else f"${name}"
+    node = id_of(inside["head"])
+    if node is None and inside["head"].isdigit():
+        raise _dangling(found[0], inside["head"])
+    _refuse_subscript(found)
+    return f"${{{node or inside['head']}{_dotted(inside['path'] + found['more'])}}}"
+
+
+def _numbered(
+    found: re.Match[str], id_of: Callable[[str], str | None], warn: Callable[[str], None], *, in_words: bool
+) -> str:
+    text, number, path = found.string, found["head"], found["path"]
+    before, after = text[max(0, found.start() - 30) : found.start()], text[found.end() : found.end() + 20]
+    if not path and (_FIGURE.match(after) or _LETTER.match(before[-1:])):
+        return found[0]
+    node = id_of(number)
+    price = not path and in_words and bool(_UNIT.match(after) or _PRICED.search(before))
+    if node is not None and price:
+        raise CallError(
+            f"${number} may be the result of line {number} or an amount; write ${{{number}}} for the result, "
+            f"$${number} for the amount"
+        )
+    if node is not None:
+        _refuse_subscript(found)
+        return f"${node}{path}" if path == _dotted(path) else f"${{{node}{_dotted(path)}}}"
+    if price or (not path and int(number) > MOST_LINES):
+        return found[0]
+    if path or not in_words or _NAMED_RESULT.search(before):
+        raise _dangling(found[0], number)
+    warn(f"${number} is taken as an amount, because no line {number} stands above")
+    return found[0]
+
+
+def _dotted(path: str) -> str:
+    """Return a path with `["name"]` as `.name` and `.0` as `[0]`."""
+    path = re.sub(r"""\[["']([\w-]+)["']\]""", r".\1", path)
+    return re.sub(r"\.(\d+)(?![\w-])", r"[\1]", path)
+
+
+def _refuse_subscript(found: re.Match[str]) -> None:
+    if _SUBSCRIPT.match(found.string, found.end()):
+        end = found.string.find("]", found.end()) + 1 or len(found.string)
+        wrong = format_name(found.string[found.start() : end])
+        raise CallError(f"{wrong} is no path; write one index, such as $1[0], or a map for each of a list")
+
+
+def _dangling(written: str, number: str) -> CallError:
+    wrong = f"it refers to {written}, and no line {number} stands above it"
+    return CallError(f"{wrong}; write that line first, or $$ for a dollar sign", int(number))

@@ -1,59 +1,90 @@
 """The planner's wire format: LLMCompiler's numbered lines (arXiv 2312.04511), read while they are being written.
 
-`2. read(path=${1.items[0].path})` is the node `n2`, and `$1` in it means `n1`. A reply that is JSON is read as a plan
-in JSON. The result does not depend on how the text was cut into pieces, takes time linear in its length, and no text
-makes the reader fail. No node is lost silently: every line that may be a call becomes a node, a warning, or an error
-that names it.
+`2. read(path=${1.items[0].path})` is the node `n2`, and `$1` in it means `n1`. Lines may be numbered in any of the ways
+that docs/replies.md lists, or be a list without numbers. A reply that is JSON is read as a plan in JSON.
+
+The result does not depend on how the text was cut into pieces, and takes time linear in its length. No text makes the
+reader fail. Whatever looks like a call of a known tool becomes a node, or an error that says what to write instead.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
-from workflows.plan.language.text import format_name, format_value
+from workflows.plan.language.text import ThoughtFilter, format_name, format_value
+from workflows.plan.planner_format.call_text import WIDE, CallText, Unbalanced
 from workflows.plan.planner_format.calls import Node, Tools
 from workflows.plan.planner_format.json_text import NoJson, begins_json, extract_json
-from workflows.plan.planner_format.plan_builder import (
-    Event,
-    LineError,
-    LineNode,
-    LineWarning,
-    NumberedCall,
-    PlanBuilder,
-)
-from workflows.plan.planner_format.tokens import Unbalanced
+from workflows.plan.planner_format.plan_builder import PlanBuilder
 
-_LINE = re.compile(
-    r"[\s>*`;,-]*(?:(?:step|task|action|line)\s)?[$n#]?(?P<number>\d{1,9})[\s*`]*[.):=][\s*`]*"
-    r"(?:(?P<name>[A-Za-z_][\w.-]{0,79})(?P<gap>[\s`]*)(?P<open>\()?)?",
+_CALL = re.compile(r"(?<!\w)(?P<name>[A-Za-z_][\w.-]{0,79}+)(?P<gap>[\s*`]*+)[(\uff08]", re.ASCII)
+_DECORATION = re.compile(r"[\s*`#>|\u2022\u2013\u2014~\u200b\ufeff-]+")
+_LEAD = re.compile(
+    r"(?:(?P<number>(?<![\w.])\d{1,9})[)\]>]? ?(?P<sign>[.):=,]?)[ .:]?)?"
+    r"(?:[#$]?(?P<target>[A-Za-z]\w{0,39}|\d{1,9}) ?= ?)?"
+    r"(?:\b(?:call|use|run|do|execute|invoke|then|await|tool|action):? ?)?\Z",
     re.IGNORECASE | re.ASCII,
 )
-_NEXT = re.compile(r"\s*(?P<number>\d{1,9})[.)]\s*[A-Za-z_][\w.-]{0,79}\(", re.ASCII)
-_BARE = re.compile(r"[\s>*`;,-]*(?P<name>[A-Za-z_][\w.-]{0,79})\(", re.ASCII)
-_CALLS = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]{0,79})\(", re.ASCII)
-_THOUGHT = re.compile(r"[\s*_#>-]*(?:thoughts?|thinking|reasoning)\b[\s*_]*:", re.IGNORECASE)
+_LABEL = re.compile(
+    r"(?:[\[(<$#]|(?:step|task|action|line|call|tool|plan|thoughts?|n)\.?:? ?[\[(#$]?)?\Z", re.IGNORECASE
+)
+_HEADING = re.compile(
+    r"(?:(?:step|task|action|line) ?[\[(#]?(?P<step>\d{1,9})[.:)\]]*|[\[($#n]?(?P<number>\d{1,9})[.):\]=]*)(?: |\Z)",
+    re.IGNORECASE | re.ASCII,
+)
+_NO_BRACKET = re.compile(
+    r"(?:[#$]?\w{1,40} ?= ?)?(?:(?P<label>action|tool|function|call):? )?(?P<name>[A-Za-z_][\w.-]{0,79}+) ?"
+    r"(?P<after>\Z|[\"'\u201c$:=\[{<|])",
+    re.IGNORECASE | re.ASCII,
+)
+_THOUGHT = re.compile(r"(?:thoughts?|thinking|reasoning)\b ?:", re.IGNORECASE)
 _FENCE = re.compile(r"(?:```|~~~)[\w-]*")
 _END = re.compile(r"[<\[]?[|/]?END(?:[ _-]OF[ _-]PLAN)?[|]?[>\]]?", re.IGNORECASE)
-_THINK = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
-_THOUGHT_OUT = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
-_GOES_ON = re.compile(r"\s*(?:\.[A-Za-z_]|[\[+])")
-_NOISE = " \t\r\n`*;,."
+_GOES_ON = re.compile(r"\.[A-Za-z_]|\[|\s*[+%]")
+_MEANT = re.compile(r"\s*(?:[\"'\u201c$)]|\w+\s*=)")
+_ENDS_PLAN = ("answer", "join")
+_LONGEST_LEAD = 80
+_NOISE = " \t\r\n`*;,.|"
 
 
-__all__ = ["Event", "LineError", "LineNode", "LineReader", "LineWarning"]
+@dataclass(slots=True)
+class _OpenCall:
+    """A call whose end has not come yet. One among words, which `text` quotes, has no number: it is no line."""
+
+    number: int | None
+    name: str
+    text: str
+    result: str = ""
+    counted: bool = False
+    arguments: CallText = field(default_factory=CallText)
 
 
 class LineReader:
     """Reads one reply. `tools` maps names to argument schemas; `known` are the nodes of a plan that the reply adds to,
-    `gathered` those of them that an answer takes beside the new ones when it names none.
+    `gathered` those of them that an answer takes beside the new ones when it names none. Tools that are `writes` need
+    not have their results used.
     """
 
-    def __init__(self, tools: Tools, known: Sequence[str] = (), gathered: Sequence[str] = ()) -> None:
-        self._made = PlanBuilder(tools, known, gathered)
+    def __init__(
+        self, tools: Tools, known: Sequence[str] = (), gathered: Sequence[str] = (), writes: Collection[str] = ()
+    ) -> None:
+        self._start = partial(PlanBuilder, tools, known, gathered, writes)
+        self._thoughts = ThoughtFilter()
         self._rest: list[str] = []
+        self.restarted = False
+        """Whether what was read first turned out to be a thought, so that nodes given before may be none."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self._made = self._start()
         self._json: list[str] | None = None
         self._plan: Node | None = None
-        self._call: NumberedCall | None = None
-        self._thinking = self._broken = self._ended = False
+        self._call: _OpenCall | None = None
+        self._mentioned: list[tuple[str, str, str]] = []
+        self._heading: int | None = None
+        self._given = 0
+        self._numbered = self._broken = self._ended = False
 
     @property
     def plan(self) -> Node:
@@ -63,8 +94,21 @@ class LineReader:
         answer = {"answer": f"${self._made.answer}"} if self._made.answer else {}
         return {"nodes": self._made.nodes, **answer}
 
-    def feed(self, piece: str) -> list[Event]:
-        """Take the next piece of the reply; return what it completes. Half surrogate pairs become `?`."""
+    @property
+    def errors(self) -> list[str]:
+        """Why the reply is no whole plan so far, each with its line and what to write instead."""
+        return self._made.errors
+
+    @property
+    def warnings(self) -> list[str]:
+        """What was left out of the reply or added to it, and words taken for an amount."""
+        return self._made.warnings
+
+    def feed(self, piece: str) -> list[Node]:
+        """Take the next piece of the reply; return the nodes that it completes, none after the first error.
+
+        Each comes after those it refers to. Half surrogate pairs become `?`.
+        """
         if not piece.isascii():
             piece = piece.encode("utf-8", "replace").decode()
         first, *others = piece.split("\n")
@@ -72,144 +116,168 @@ class LineReader:
         for other in others:
             self._row("".join((*self._rest, "\n")))
             self._rest = [other]
-        return self._told()
+        return self._new_nodes()
 
-    def close(self) -> list[Event]:
-        """Say that the reply has ended; return the rest."""
+    def close(self) -> list[Node]:
+        """Say that the reply has ended; return the nodes of the rest."""
         self._row("".join(self._rest))
         self._rest = []
         if self._json is not None:
             self._read_json("".join(self._json))
-            return self._told()
+            return [node for node in self.plan.get("nodes", ()) if isinstance(node, dict)] if not self.errors else []
         if self._call is not None:
-            self._unclosed(self._call, ", so what stands behind it was not read" * self._call.tokens.verbatim)
-        if self._thinking:
-            self._made.warn("`<think>` is never closed, so what stands behind it was not read")
+            self._unclosed(self._call)
+        if self._thoughts.open:
+            self._made.fail("a thought, `<think>`, is never closed; write the plan behind `</think>`")
+        for name, source, text in self._mentioned:
+            if (name, source) not in self._made.read:
+                self._not_read(name, text)
         self._made.finish()
-        return self._told()
+        return self._new_nodes()
 
-    def _told(self) -> list[Event]:
-        events, self._made.events = self._made.events, []
-        return events
+    def _new_nodes(self) -> list[Node]:
+        nodes = self._made.nodes[self._given : self._made.sound]
+        self._given += len(nodes)
+        return nodes
 
     def _row(self, row: str) -> None:
         """Take a whole row with its line end."""
+        row, was_thought = self._thoughts.take(row)
+        if was_thought:
+            self._begin()
+            self.restarted = True
         if self._json is not None:
             self._json.append(row)
             return
-        at = 0
+        end: int | None = 0
         if self._call is not None and not self._next_begins(self._call, row):
-            end = self._scan(row, 0)
-            if end is not None:
-                self._outside(row, end, behind=True)
-            return
-        if self._call is not None:
+            end = self._scan(self._call, row, 0)
+        elif self._call is not None:
             self._unclosed(self._call)
-        elif self._thinking or _THINK.match(row):
-            found = _THOUGHT_OUT.search(row)
-            self._thinking = found is None
-            at = found.end() if found else len(row)
-        self._outside(row, at, behind=False)
+        if end is not None:
+            self._outside(row, end)
 
-    def _next_begins(self, call: NumberedCall, row: str) -> bool:
+    def _next_begins(self, call: _OpenCall, row: str) -> bool:
         """Whether a row ends an open call, because the next one begins there. Triple quotes may hold any row."""
-        found = None if call.tokens.verbatim else _NEXT.match(row)
-        number = int(found["number"]) if found else 0
-        if found and self._made.has(number) and number < call.number:
-            self._made.warn(f"line {call.number} holds a row that looks like line {number}")
+        if len(call.arguments.quote) == 3:
             return False
-        return found is not None
+        begun = self._call_in(row, 0)
+        return begun is not None and not begun[0].text and (begun[0].counted or bool(call.arguments.quote))
 
-    def _outside(self, row: str, at: int, *, behind: bool) -> None:
-        """Read the calls in a row from a place on where none is open, and then what else stands there.
-
-        `behind` says that a call has just ended there.
-        """
-        while not self._ended and (begun := self._begun(row, at)) is not None:
-            self._call, inside = begun
-            self._broken = False
-            end = self._scan(row, inside)
+    def _outside(self, row: str, at: int) -> None:
+        """Read the calls in a row from a place on where none is open, and then what else stands there."""
+        behind = at > 0
+        while (begun := self._call_in(row, at)) is not None:
+            call, inside = begun
+            end = self._scan(call, row, inside) if self._takes(call, row, behind) else None
             if end is None:
                 return
             at, behind = end, True
-        text = row[at:].strip()
+        self._words(row[at:], behind)
+
+    def _call_in(self, row: str, at: int) -> tuple[_OpenCall, int] | None:
+        """Return the next call in a row and where its arguments begin.
+
+        A known name and a bracket are a call, unless the bracket is one in a sentence; an unknown name only where a
+        line begins.
+        """
+        for found in _CALL.finditer(row, at):
+            name, spaced = found["name"], bool(found["gap"].strip("*`"))
+            known, meant = self._made.known_call(name), _MEANT.match(row, found.end()) is not None
+            alike = known or (meant and any(map(self._made.known_call, re.split(r"[.-]", name))))
+            if alike or found.start() - at < _LONGEST_LEAD:
+                call = _begun(row[at : found.start()], known or name, row)
+                numbered = call.number is not None and (known or not spaced)
+                if (alike and (meant or not spaced)) or numbered or (meant and not spaced and not call.text):
+                    return call, found.end()
+        return None
+
+    def _takes(self, call: _OpenCall, row: str, behind: bool) -> bool:
+        """Whether a call that begins can be read on, as a line with a number or as words."""
+        number = self._made.last + 1
         if self._ended:
-            self._ignore(text)
-        elif not text or _FENCE.fullmatch(text):
-            return
-        elif _END.fullmatch(text):
-            self._ended = True
+            wrong = "stands behind the end of the plan; write the end last"
+        elif call.text or call.number is not None:
+            self._numbered |= call.number is not None
+            self._heading = None if call.number is not None else self._heading
+            return True
         elif behind:
-            self._tail(text)
-        elif not self._broken:
-            self._prose(row[at:], text)
-
-    def _ignore(self, text: str) -> None:
-        found = _LINE.match(text)
-        if found and found["open"]:
-            self._made.warn(f"line {int(found['number'])} stands behind the end of the plan and was left out")
-
-    def _begun(self, row: str, at: int) -> tuple[NumberedCall, int] | None:
-        """Return the call that begins here and where its arguments do, or None. An answer needs no number."""
-        found = _LINE.match(row, at)
-        if found and found["open"] and (not found["gap"] or self._made.is_name(found["name"])):
-            number = int(found["number"])
-        elif (found := _BARE.match(row, at)) and found["name"].lower() in ("answer", "join"):
-            number = self._made.last + 1
+            wrong = f"holds two calls; write one call a line, such as {number}. {call.name}(...)"
+        elif self._heading is not None or not self._numbered or call.name in _ENDS_PLAN:
+            self._numbered |= self._heading is not None
+            call.number, self._heading = number if self._heading is None else self._heading, None
+            return True
         else:
-            return None
-        return self._made.begin(number, found["name"]), found.end()
+            wrong = f"has no number; write {number}. {call.name}(...)"
+        self._broken = True
+        self._made.fail(f"{format_value(row[:100].strip())} {wrong}")
+        return False
 
-    def _tail(self, text: str) -> None:
-        """What stands behind a call in its row: nothing of a plan, or an error."""
-        calls = (found[1] for found in _CALLS.finditer(text))
-        if _GOES_ON.match(text) or any(map(self._made.is_name, calls)):
-            self._made.fail(
-                f"line {self._made.last}: {format_value(text)} stands behind the call; "
-                "write one call a line, and only that"
-            )
-        elif text.strip(_NOISE):
-            self._made.warn(f"line {self._made.last}: {format_value(text)} behind the call was left out")
-
-    def _prose(self, row: str, text: str) -> None:
-        """A row that begins no call: JSON, a thought, a call that misses its number or its brackets, or words."""
-        if not self._made.begun and begins_json(row):
-            self._json = [row]
-        elif _THOUGHT.match(text):
-            return
-        elif (found := _BARE.match(text)) and self._made.is_name(found["name"]):
-            self._made.fail(f"{format_value(text)} has no number; write `{self._made.last + 1}. {found['name']}(...)`")
-        elif (found := _LINE.match(text)) and found["name"]:
-            self._numbered(found, text)
-        else:
-            self._made.warn(f"{format_value(text)} is no call and was left out")
-
-    def _numbered(self, found: re.Match[str], text: str) -> None:
-        number, name = int(found["number"]), found["name"]
-        self._made.leave(number)
-        if self._made.is_name(name) and text[found.end() :][:1] in ("", "$", '"', "'", ":", "=", "[", "{"):
-            self._made.fail(f"line {number} is no call; write `{number}. {name}(...)`")
-        else:
-            self._made.warn(f"line {number} is no call and was left out: {format_value(text)}")
-
-    def _scan(self, row: str, at: int) -> int | None:
-        """Read on in the open call; return where it ends, None if it does not end in this row or is broken."""
-        call = self._call
-        assert call is not None
+    def _scan(self, call: _OpenCall, row: str, at: int) -> int | None:
+        """Read on in an open call; return where it ends, None if it does not end in this row or is broken."""
+        self._call, self._broken = call, False
         try:
-            end = call.tokens.take(row, at)
+            end = call.arguments.take(row, at)
         except Unbalanced as error:
-            self._call, self._broken = None, True
-            self._made.fail(f"line {call.number}: {error}")
+            self._fail(call, str(error))
             return None
         if end is not None:
             self._call = None
-            self._made.take(call)
+            self._closed(call)
+        elif call.number is None:
+            self._fail(call, "")
         return end
 
-    def _unclosed(self, call: NumberedCall, more: str = "") -> None:
-        self._call = None
-        self._made.fail(f"line {call.number}: {format_name(call.tokens.missing)} is missing at its end{more}")
+    def _closed(self, call: _OpenCall) -> None:
+        source = call.arguments.source
+        if call.number is None:
+            self._mentioned += [(call.name, source, call.text)] if source.strip(".\u2026'") else []
+        elif call.counted or call.name not in _ENDS_PLAN or (call.name, source) not in self._made.read:
+            self._made.add(call.number, call.name, call.arguments, call.result)
+
+    def _fail(self, call: _OpenCall, wrong: str) -> None:
+        self._call, self._broken = None, True
+        if call.number is not None:
+            self._made.broken(call.number, wrong)
+        else:
+            self._not_read(call.name, call.text)
+
+    def _unclosed(self, call: _OpenCall) -> None:
+        self._fail(call, f"{format_name(call.arguments.missing)} is missing at its end; close every quote and bracket")
+
+    def _not_read(self, name: str, text: str) -> None:
+        self._made.fail(f"{text} looks like a call of {name}; write it as a line, {self._made.last + 1}. {name}(...)")
+
+    def _words(self, row: str, behind: bool) -> None:
+        """What is no call: JSON, the end, a line that misses its brackets, a heading, a thought, or other words."""
+        text = row.strip()
+        if behind and _GOES_ON.match(row):
+            part = f"refer to a part of its result in a later line, as ${{{self._made.last}.name}}"
+            self._made.fail(f"line {self._made.last}: {format_value(text)} stands behind the call; {part}")
+        elif not text.strip(_NOISE) or _FENCE.fullmatch(text) or self._ended:
+            return
+        elif _END.fullmatch(text.strip(_NOISE)):
+            self._ended = True
+        elif behind:
+            self._made.warn(f"line {self._made.last}: {format_value(text)} behind the call was left out")
+        elif not self._made.begun and begins_json(row):
+            self._json = [row]
+        else:
+            self._prose(text, " ".join(_DECORATION.sub(" ", text.translate(WIDE)).split()))
+
+    def _prose(self, text: str, plain: str) -> None:
+        heading = _HEADING.match(plain)
+        number = int(heading["step"] or heading["number"]) if heading else self._made.last + 1
+        found = _NO_BRACKET.match(plain, heading.end() if heading else 0)
+        name = self._made.known_call(found["name"]) if found else ""
+        exact = name == found["name"] or found["after"] not in ("", ":") if found else False
+        if name and found and exact and (heading or found["label"] or name in self._made.tools):
+            self._made.fail(f"{format_value(text)} is no whole call; write {number}. {name}(...)")
+        elif heading:
+            self._heading = number
+            self._made.leave_out(number, format_value(text))
+        elif not self._broken and not _THOUGHT.match(plain):
+            self._made.warn(f"{format_value(text)} is no call and was left out")
 
     def _read_json(self, text: str) -> None:
         try:
@@ -223,7 +291,22 @@ class LineReader:
         nodes = self._plan.get("nodes")
         if not isinstance(nodes, list) or not nodes:
             self._made.fail("the JSON holds no plan; it needs `nodes`, a list of objects")
-            return
-        if behind.strip(_NOISE):
+        elif self._call_in(behind, 0):
+            self._made.fail(f"{format_value(behind)} stands behind the JSON; write JSON or numbered lines, not both")
+        elif behind.strip(_NOISE):
             self._made.warn(f"{format_value(behind)} behind the JSON was left out")
-        self._made.events += [LineNode(node) for node in nodes if isinstance(node, dict)]
+
+
+def _begun(lead: str, name: str, row: str) -> _OpenCall:
+    """Return the call behind a lead, such as `- **Step 1.** height =`. `text` is set if the lead is words."""
+    plain = " ".join(_DECORATION.sub(" ", lead.translate(WIDE)).split())
+    found = _LEAD.search(plain, max(0, len(plain) - _LONGEST_LEAD))
+    assert found is not None
+    words, target = plain[: found.start()], found["target"] or ""
+    own = re.fullmatch(r"n?(\d{1,9})", target)
+    number = found["number"] or (own[1] if own else None)
+    label = _LABEL.fullmatch(words) is not None
+    sentence = bool(found["sign"]) if found["number"] else words.endswith(":") and not _THOUGHT.match(words)
+    text = "" if label or sentence else format_value(row[:100].strip())
+    result = "" if own else target
+    return _OpenCall(None if text or number is None else int(number), name, text, result, number is not None)

@@ -1,184 +1,179 @@
-"""Makes the nodes of a planner's numbered calls. A node comes after all that it refers to, whatever order their lines
-have; only those that wait for each other, or for a line that never comes, come at the end.
-"""
+"""The plan under construction. Each line becomes its node at once, from the lines above it."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Collection, Sequence
 
+from workflows.plan.language.nodes import RESERVED_IDS
 from workflows.plan.language.references import references_in
-from workflows.plan.language.text import printable
-from workflows.plan.planner_format.calls import FORMS, Node, Tools, node_of
-from workflows.plan.planner_format.line_references import numbers_in, with_ids
-from workflows.plan.planner_format.literals import Arguments, CallError, read_arguments
-from workflows.plan.planner_format.tokens import Tokens
+from workflows.plan.language.text import format_value, printable
+from workflows.plan.planner_format.call_text import CallText
+from workflows.plan.planner_format.calls import Context, Node, NoResults, Tools, call_name, node_of
+from workflows.plan.planner_format.line_references import resolve
+from workflows.plan.planner_format.values import CallError, Scope
 
-
-@dataclass(frozen=True, slots=True)
-class LineNode:
-    """A node. Those it refers to came before it, unless they wait for each other."""
-
-    node: Node
-
-
-@dataclass(frozen=True, slots=True)
-class LineWarning:
-    """Text that was left out, or taken as it stands; the sentence names its line where it has one."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class LineError:
-    """A line that can be no node; the sentence names it and says why."""
-
-    text: str
-
-
-Event = LineNode | LineWarning | LineError
-
-
-@dataclass(slots=True, eq=False)
-class NumberedCall:
-    """A line on its way to a node; `waits` counts the lines it refers to that have not come yet."""
-
-    number: int
-    name: str
-    twice: bool
-    tokens: Tokens = field(default_factory=Tokens)
-    given: Arguments = field(default_factory=Arguments)
-    waits: int = 0
+_LONGEST_CYCLE = 20
+_QUOTED_CALL = re.compile(r"(?<!\w)([A-Za-z_][\w.-]{0,79}+)\s*+[(\uff08][\"'\u201c]", re.ASCII)
+_HASH = re.compile(r"#([A-Za-z]\w{0,39})", re.ASCII)
 
 
 class PlanBuilder:
-    """The plan under construction. `last` is the highest number so far, `events` are those that nobody has read yet;
-    `known` and `gathered` as in `LineReader`.
-    """
+    """`known` and `gathered` as in `LineReader`; `writes` are tools whose result nobody needs to use."""
 
-    def __init__(self, tools: Tools, known: Sequence[str], gathered: Sequence[str]) -> None:
-        self._tools = tools
-        self._known = dict.fromkeys(known)
-        self._seen: dict[int, None] = {}
-        self._left: dict[int, None] = {}
-        self._done: dict[int, None] = {}
-        self._held: dict[NumberedCall, None] = {}
-        self._waiting: dict[int, list[NumberedCall]] = {}
-        self._loose = dict.fromkeys(gathered)
-        self._failed = False
-        self.last = 0
+    def __init__(self, tools: Tools, known: Sequence[str], gathered: Sequence[str], writes: Collection[str]) -> None:
+        self.tools = tools
         self.nodes: list[Node] = []
         self.answer = ""
-        self.events: list[Event] = []
+        self.errors: list[str] = []
+        self.warnings: list[str] = []
+        self.sound: int | None = None
+        """How many nodes were read before the first error; None without one."""
+        self.last = max((int(found[1]) for name in known if (found := re.fullmatch(r"n(\d{1,9})", name))), default=0)
+        self.read: dict[tuple[str, str], None] = {}
+        self._writes = writes
+        self._known = dict.fromkeys(known)
+        self._ids: dict[int, str] = {}
+        self._lines: dict[int, tuple[str, str]] = {}
+        self._broken: dict[int, int | None] = {}
+        self._left_out: dict[int, str] = {}
+        self._results: dict[str, int] = {}
+        self._loose = dict.fromkeys(gathered)
 
     def warn(self, text: str) -> None:
         """Tell of text that is no part of the plan."""
-        self.events.append(LineWarning(printable(text)))
+        self.warnings.append(printable(text))
 
     def fail(self, text: str) -> None:
         """Tell that the plan is not whole."""
-        self._failed = True
-        self.events.append(LineError(printable(text)))
+        self.sound = len(self.nodes) if self.sound is None else self.sound
+        self.errors.append(printable(text))
 
-    def is_name(self, name: str) -> bool:
-        """Whether calls may have this name."""
-        return name in self._tools or name in FORMS
+    def known_call(self, name: str) -> str:
+        """Return the tool or form that a name means, or ""."""
+        return call_name(name, self.tools)
 
     @property
     def begun(self) -> bool:
         """Whether there was any call."""
-        return bool(self._seen)
+        return bool(self._lines)
 
     def has(self, number: int) -> bool:
-        """Whether a line of that number has begun."""
-        return number in self._seen
+        """Whether a call with that number has begun."""
+        return number in self._lines
 
-    def begin(self, number: int, name: str) -> NumberedCall:
-        """Return a new call with that number, which references may mean from now on."""
-        call = NumberedCall(number, name, number in self._seen)
-        self._seen[number] = None
-        self.last = max(self.last, number)
-        return call
-
-    def leave(self, number: int) -> None:
+    def leave_out(self, number: int, text: str) -> None:
         """Remember that a line with that number is no call."""
-        self._left[number] = None
+        self._left_out[number] = text
 
-    def take(self, call: NumberedCall) -> None:
-        """Take a call that is closed. It becomes a node when all that it refers to have."""
-        if call.twice:
-            self.fail(f"line {call.number} is there twice; give each line a number of its own")
+    def broken(self, number: int, text: str) -> None:
+        """Tell what is wrong with a line."""
+        self.last = max(self.last, number)
+        self._lines.setdefault(number, ("", ""))
+        self._broken.setdefault(number, None)
+        self.fail(f"line {number}: {text}")
+
+    def add(self, number: int, name: str, arguments: CallText, result: str = "") -> None:
+        """Make the node of a whole call, if all that it refers to stands above."""
+        call = (name, arguments.source)
+        if self._lines.get(number) == call:  # the model has written its plan twice
             return
+        if number in self._lines:
+            self.fail(f"line {number} is there twice; give each line a number of its own")
+            return
+        self._lines[number], self.read[call] = call, None
+        self.last = max(self.last, number)
+        if name != "map" and (inner := [text for text in arguments.quoted if self._holds_call(text)]):
+            hint = "close the quotes before it, or put the text in triple quotes"
+            self.broken(number, f"{format_value(inner[0])} holds a call; {hint}")
+            return
+        scope = Scope(self.known_call, self._results, lambda text: self._resolve(text, number))
         try:
-            call.given = read_arguments(call.tokens.found)
+            made = node_of(name, f"n{number}", arguments.python, Context(scope, self.tools, self._loose))
         except CallError as error:
-            self.fail(f"line {call.number}: {error}")
+            self._refuse(number, error)
             return
-        for number in _numbers(call):
-            if number not in self._done and f"n{number}" not in self._known and number != call.number:
-                self._waiting.setdefault(number, []).append(call)
-                call.waits += 1
-        if call.waits:
-            self._held[call] = None
-        else:
-            self._make_all([call])
+        if result and result not in RESERVED_IDS:
+            self._results[result] = number
+        self._take(number, made)
 
-    def _make_all(self, calls: list[NumberedCall]) -> None:
-        """Make these calls' nodes, and those of all that waited for no more than them."""
-        for call in calls:
-            self._held.pop(call, None)
-            self._make(call)
-            self._done[call.number] = None
-            for other in self._waiting.pop(call.number, ()):
-                other.waits -= 1
-                if not other.waits and other in self._held:
-                    calls.append(other)
+    def _refuse(self, number: int, error: CallError) -> None:
+        """Keep what is wrong with a line, unless it is only that another is wrong."""
+        self._broken[number] = error.line
+        if str(error) and not (isinstance(error, NoResults) and self.errors):
+            self.broken(number, str(error))
 
-    def _id(self, number: int) -> str | None:
-        name = f"n{number}"
-        return name if number in self._seen or name in self._known else None
+    def _name_cycles(self) -> None:
+        """Say where lines wait for each other, which is known only now that all of them are there."""
+        for index, text in enumerate(self.errors):
+            found = re.match(r"line (\d+): it refers to", text)
+            path = [int(found[1])] if found else []
+            while path and path[-1] not in path[:-1] and len(path) <= _LONGEST_CYCLE:
+                path.append(self._broken.get(path[-1]) or 0)
+            if path and path[0] == path[-1]:
+                cycle = " needs ".join(f"line {number}" for number in path)
+                self.errors[index] = f"line {path[0]}: a cycle: {cycle}; take one of these references out"
 
-    def _make(self, call: NumberedCall) -> None:
-        """Make the nodes of a call whose references are settled."""
-        where = f"line {call.number}"
-        for number in _numbers(call):
-            if self._id(number) is None and number in self._left:
-                self.fail(f"{where} refers to ${number}, but line {number} is no call")
-            elif self._id(number) is None:
-                self.warn(f"{where}: there is no line {number}, so ${number} stays text")
-        given = Arguments(with_ids(call.given.ordered, self._id), with_ids(call.given.by_name, self._id))
-        try:
-            made = node_of(call.name, f"n{call.number}", given, self._tools, self._loose)
-        except CallError as error:
-            self.fail(f"{where}: {error}")
-            return
-        self._add(made, [reference.node for reference in references_in([given.ordered, given.by_name])])
+    def _holds_call(self, text: str) -> bool:
+        """Whether a text holds what looks like a call, which a missing quote may have put there."""
+        return any(self.known_call(found[1]) for found in _QUOTED_CALL.finditer(text))
 
-    def _add(self, made: Node, used: Iterable[str]) -> None:
-        """Take a node that uses these; one that reads how others ended is the answer."""
-        inputs = made.get("inputs", ()) if made["kind"] == "llm" else ()
-        for name in (*(name for name in used if name not in self._known), *inputs):
+    def _resolve(self, text: str, number: int) -> str:
+        if self._results:  # `#E1` is how ReWOO (arXiv 2305.18323) refers to `E1 = ...`
+            text = _HASH.sub(lambda found: f"${found[1]}" if found[1] in self._results else found[0], text)
+        return resolve(text, self._id, lambda what: self.warn(f"line {number}: {what}"))
+
+    def _id(self, name: str) -> str | None:
+        """Return the node of a line above, by its number, its node's id, or the name that its result was given."""
+        number = self._results.get(name)
+        if number is None and name.removeprefix("n").isdecimal():
+            number = int(name.removeprefix("n"))
+        if number is None or number in self._ids or f"n{number}" in self._known:
+            return None if number is None else f"n{number}"
+        if number in self._broken:
+            raise CallError("", number)
+        if number in self._left_out:
+            raise CallError(f"it refers to ${number}, but line {number} is no call: {self._left_out[number]}")
+        if not name.isdecimal():
+            raise CallError(
+                f"it refers to ${name}, and no line {number} stands above it; write that line first", number
+            )
+        return None
+
+    def _take(self, number: int, made: Node) -> None:
+        used = dict.fromkeys(reference.node for reference in references_in(made))
+        used |= dict.fromkeys(made.get("needs", ()))
+        for name in (*(name for name in used if name not in self._known), *made.get("inputs", ())):
             self._loose.pop(name, None)
-        if inputs:
+        if made["kind"] == "llm" and "inputs" in made:
             self.answer = made["id"]
+        self._ids[number] = made["id"]
         self._loose[made["id"]] = None
         self.nodes.append(made)
-        self.events.append(LineNode(made))
 
     def finish(self) -> None:
-        """Take what still waits for lines that never came, and see that the plan has an end."""
-        while self._held:
-            self._make_all([next(iter(self._held))])
-        if self._failed:
+        """See that the plan has an end and that every result is used."""
+        self._name_cycles()
+        if self.errors:
             return
         if not self.nodes:
             self.fail('the reply holds no plan; write numbered calls, such as 1. search("...")')
             return
-        ends = [node for node in self.nodes if node["id"] in self._loose]
-        if not self.answer and len(ends) == 1 and ends[0]["kind"] == "llm":
-            self.answer = ends[0]["id"]
+        loose = [node for node in self.nodes if node["id"] in self._loose]
+        if not self.answer and len(loose) == 1 and loose[0]["kind"] == "llm":
+            self.answer = loose[0]["id"]
         elif not self.answer:
             self.warn("the plan has no answer line; one was added")
-            self._add(node_of("answer", f"n{self.last + 1}", Arguments(), self._tools, self._loose), [])
+            self.add(self.last + 1, "answer", CallText())
+            return
+        for node in loose:
+            if node["id"] != self.answer and not self._acts(node):
+                number = node["id"].removeprefix("n")
+                self.fail(
+                    f"line {number}: no line uses its result; write ${number} where it is needed, such as in the "
+                    "answer, or leave the line out"
+                )
 
-
-def _numbers(call: NumberedCall) -> Iterable[int]:
-    return dict.fromkeys(numbers_in([call.given.ordered, call.given.by_name]))
+    def _acts(self, node: Node) -> bool:
+        """Whether a node may do something beside giving a result."""
+        if node["kind"] == "map":
+            return self._acts(node["do"])
+        return node["kind"] == "agent" or bool(node.get("tools")) or node.get("tool") in self._writes

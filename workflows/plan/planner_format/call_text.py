@@ -1,0 +1,160 @@
+"""A call's arguments while they arrive, rewritten as Python would write them.
+
+Models quote carelessly, so a string opens only where a value may begin (`what's` holds none) and closes only where a
+value may end (`"the "Nile" river"` is one). Curly quotes and full-width brackets count as plain ones outside strings.
+A `$` outside strings becomes a letter, so that references are names. Linear: no character is looked at more than a
+fixed number of times.
+"""
+
+import re
+
+MAX_DEPTH = 60
+"""How deep brackets may nest."""
+
+DOLLAR = "\u01c2"
+"""What stands for a `$` outside strings: a letter of no language that plans are written in."""
+
+WIDE = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
+"""Full-width signs, letters and digits as plain ones."""
+
+_CLOSERS = {"(": ")", "[": "]", "{": "}"}
+_QUOTES = r"\"'\u201c-\u201e\u2018\u2019\u00ab\u00bb\uff02\uff07"
+_OUTSIDE = re.compile(
+    rf"\$\{{[^{{}}\n]{{0,200}}\}}|[()\[\]{{}},:=+\uff08\uff09\uff3b\uff3d\uff5b\uff5d\uff0c\uff1a\uff1d\uff0b{_QUOTES}]"
+)
+_PREFIX = re.compile(r"\s*[rRbBfFuU]{0,2}\Z")
+_ENDS = r"(?=\s*+(?:[,)\]}:=+\uff0c\uff09\uff3d\uff5d\uff1a\uff1d\uff0b]|\Z)|\s++[\"'])"
+_ENDINGS = (
+    {'"': '"', "'": "'", "\u2018": "[\u2019']", "\u2019": "[\u2019']"}
+    | dict.fromkeys("\u201c\u201d\u201e", '[\u201d\u201c"]')
+    | dict.fromkeys("\u00ab\u00bb", "[\u00bb\u00ab]")
+)
+_INSIDE = {sign: re.compile(rf"\\.?|{ending}{_ENDS}", re.DOTALL) for sign, ending in _ENDINGS.items()}
+_INSIDE |= {sign * 3: re.compile(rf"\\.?|{sign * 3}", re.DOTALL) for sign in "\"'"}
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "\n": "", "$": "$$"}
+_ESCAPED |= {sign: sign for sign in "\\/\"'`"}
+_BRACED = re.compile(rf"{DOLLAR}_((?:[0-9a-f]{{2}})*)")
+
+
+class Unbalanced(Exception):
+    """A bracket that does not fit, or too many of them; the message names it."""
+
+
+class CallText:
+    """The text behind an opening parenthesis, as far as it has come; the parenthesis that ends it is no part of it."""
+
+    def __init__(self) -> None:
+        self.quote = ""
+        """What opened the string that has not ended yet."""
+        self.quoted: list[str] = []
+        """What stood between single or double quotes, one each."""
+        self._python: list[str] = []
+        self._closers = [")"]
+        self._text: list[str] = []
+        self._plain = False
+
+    @property
+    def python(self) -> str:
+        """The arguments as Python writes them."""
+        return "".join(self._python)
+
+    @property
+    def source(self) -> str:
+        """The arguments without white space, to compare calls by."""
+        return "".join(self.python.split())
+
+    @property
+    def missing(self) -> str:
+        """What the text lacks so far to be a whole call."""
+        return self.quote or self._closers[-1]
+
+    def take(self, row: str, at: int = 0) -> int | None:
+        """Read on; return the position behind the parenthesis that ends the call, None if it is not in this row.
+
+        A row goes with its line end, and is never given in parts. Raises Unbalanced.
+        """
+        while at < len(row):
+            at = self._string(row, at) if self.quote else self._outside(row, at)
+            if not self._closers:
+                return at
+        return None
+
+    def _outside(self, row: str, at: int) -> int:
+        found = _OUTSIDE.search(row, at)
+        if found is None:
+            self._text.append(row[at:])
+            return len(row)
+        self._text.append(row[at : found.start()])
+        sign, end = found[0].translate(WIDE), found.end()
+        if sign[0] == "$":
+            self._text.append(f"{DOLLAR}_{found[0][2:-1].encode().hex()}")
+            return end
+        if sign in _ENDINGS:
+            return self._opened(row, found.start(), sign)
+        self._end_text()
+        if sign in _CLOSERS:
+            if len(self._closers) > MAX_DEPTH:
+                raise Unbalanced(f"brackets nest more than {MAX_DEPTH} levels deep; nest fewer")
+            self._closers.append(_CLOSERS[sign])
+        elif sign in ")]}" and sign != (wanted := self._closers.pop()):
+            raise Unbalanced(f"`{sign}` stands where `{wanted}` is missing")
+        if self._closers:
+            self._python.append(sign)
+        return end
+
+    def _opened(self, row: str, at: int, sign: str) -> int:
+        """Open a string, or take the quote as text where no value begins."""
+        before = "" if self._plain else "".join(self._text)
+        if self._plain or not _PREFIX.match(before):
+            self._plain = True
+            self._text.append(row[at])
+            return at + 1
+        self.quote = sign * 3 if sign * 3 in _INSIDE and row.startswith(sign * 3, at) else sign
+        self._text = [before]
+        return at + len(self.quote)
+
+    def _string(self, row: str, at: int) -> int:
+        for found in _INSIDE[self.quote].finditer(row, at):
+            if found[0][0] != "\\":
+                self._text.append(row[at : found.start()])
+                self._end_string()
+                return found.end()
+        self._text.append(row[at:])
+        return len(row)
+
+    def _end_text(self) -> None:
+        self._python.append("".join(self._text).replace("$", DOLLAR))
+        self._text, self._plain = [], False
+
+    def _end_string(self) -> None:
+        prefix, body = self._text[0].lower(), "".join(self._text[1:])
+        text = body if "r" in prefix else unescaped(body)
+        if len(self.quote) == 1:
+            self.quoted.append(text)
+        self._python.append(f"{' f' if 'f' in prefix and '{' in body else ' '}{text!r}")
+        self._text, self.quote = [], ""
+
+
+def with_dollars(python: str) -> str:
+    """Return text outside strings as the model wrote it."""
+    braced = _BRACED.sub(lambda found: f"${{{bytes.fromhex(found[1]).decode()}}}", python)
+    return braced.replace(DOLLAR, "$")
+
+
+def unescaped(text: str) -> str:
+    r"""Return a string's text with `\n`, `\"`, `\u00e9` and the like replaced; a `\` before another sign stays."""
+    if "\\" not in text:
+        return text
+    written = _ESCAPE.sub(_unescape, text)
+    if any("\ud800" <= sign <= "\udfff" for sign in written):
+        return written.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return written
+
+
+def _unescape(found: re.Match[str]) -> str:
+    sign = found[1]
+    if len(sign) > 1:
+        code = int(sign[1:], 16)
+        return chr(code) if code <= 0x10FFFF else "\ufffd"
+    return _ESCAPED.get(sign, found[0])

@@ -1,0 +1,182 @@
+"""The values in a call's arguments: JSON, Python literals, references, expressions of them, and single words."""
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+from warnings import catch_warnings, simplefilter
+
+from workflows.plan.language.text import format_name, format_value
+from workflows.plan.planner_format.call_text import DOLLAR, with_dollars
+
+_CONSTANTS = {"true": True, "false": False, "null": None}
+_ONE_TEXT = re.compile(r"(?:[^\"',=]|(?<=\w)'(?=\w))+|\s*https?://[^\"',\s]+\s*")
+_NOT_IN_EXPRESSIONS = (
+    ast.JoinedStr, ast.Lambda, ast.Starred, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp,
+    ast.GeneratorExp, ast.NamedExpr,
+)  # fmt: skip
+
+
+class CallError(Exception):
+    """Arguments that cannot be read; the message says which and what to write. `line` is one that they refer to and
+    that does not stand above, or is wrong itself.
+    """
+
+    def __init__(self, message: str = "", line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a call was given, in order and by name."""
+
+    ordered: list[Any] = field(default_factory=list)
+    by_name: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What the names in a line's arguments mean: `call_name` gives the known call of a name or "", `results` are the
+    names that earlier lines have given their results, `resolve` writes references by line as references by node.
+    """
+
+    call_name: Callable[[str], str]
+    results: Mapping[str, int]
+    resolve: Callable[[str], str]
+
+
+def parse_call(python: str) -> ast.Call:
+    """Return the arguments of a call as Python reads them, or as the inside of an object, or as one text without
+    quotes. Raises CallError.
+    """
+    try:
+        return _parsed(f"f({python}\n)")
+    except SyntaxError as error:
+        wrong = error.msg
+    try:
+        return _parsed(f"f(**{{{python}\n}})")
+    except SyntaxError:
+        if _ONE_TEXT.fullmatch(python):
+            return ast.Call(ast.Name("f"), [ast.Constant(with_dollars(python).strip())], [])
+    shown = format_value(" ".join(with_dollars(python).split()))
+    raise CallError(f'{shown} cannot be read ({wrong}); put text in double quotes, and write \\" for a quote inside')
+
+
+def _parsed(text: str) -> ast.Call:
+    try:
+        with catch_warnings():
+            simplefilter("error")  # `1or` is a warning to Python, and nothing that a model means
+            call = ast.parse(text, mode="eval").body
+    except (ValueError, RecursionError, MemoryError):
+        raise CallError("its arguments are too long or too deep; write less in one line") from None
+    assert isinstance(call, ast.Call)
+    return call
+
+
+def arguments_of(call: ast.Call, scope: Scope, *, may_call: bool = False) -> Arguments:
+    """Return the arguments of a call; a call among them, where one may be, as it is. Raises CallError."""
+    given = Arguments()
+    reader = _Reader(scope)
+    for node in call.args:
+        given.ordered.append(node if may_call and reader.called(node) else reader.value(node))
+    for keyword in _flat(call.keywords):
+        if keyword.arg is None or keyword.arg in given.by_name:
+            raise CallError(f"{format_name(keyword.arg or '**')} is given twice or as a whole; give each argument once")
+        inner = may_call and reader.called(keyword.value)
+        given.by_name[keyword.arg] = keyword.value if inner else reader.value(keyword.value)
+    return given
+
+
+def _flat(keywords: list[ast.keyword]) -> list[ast.keyword]:
+    """Return keywords with the fields of `**{...}` as such."""
+    flat = []
+    for keyword in keywords:
+        if keyword.arg is None and isinstance(keyword.value, ast.Dict):
+            pairs = zip(keyword.value.keys, keyword.value.values, strict=True)
+            flat += [ast.keyword(_name(key), value) for key, value in pairs]
+        else:
+            flat.append(keyword)
+    return flat
+
+
+def _name(key: ast.expr | None) -> str:
+    """Return a key of an object. Raises CallError."""
+    match key:
+        case ast.Constant(value):
+            return str(value)
+        case ast.Name(name):
+            return name
+    raise CallError("an object needs names as keys; put them in double quotes")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Turns what Python has read into JSON. Brackets nest at most `MAX_DEPTH` deep, so recursion is bounded."""
+
+    scope: Scope
+
+    def called(self, node: ast.expr) -> str:
+        """Return the known tool or form that an expression calls, or ""."""
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name | ast.Attribute):
+            return ""
+        return self.scope.call_name(ast.unparse(node.func))
+
+    def value(self, node: ast.expr) -> Any:
+        """Return the value of an expression. Raises CallError."""
+        match node:
+            case ast.List(elts) | ast.Tuple(elts):
+                return [self.value(item) for item in elts]
+            case ast.Dict(keys, values):
+                return {_name(key): self.value(item) for key, item in zip(keys, values, strict=True)}
+            case ast.Constant(str() as text):
+                return self.scope.resolve(text)
+            case ast.Constant(value=None | bool() | int() | float()) if not isinstance(node.value, float) or isfinite(
+                node.value
+            ):
+                return node.value
+            case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)) if isfinite(number):
+                return -number
+            case ast.Name(name) if name in _CONSTANTS:
+                return _CONSTANTS[name]
+            case ast.BinOp(op=ast.Add()) if (parts := _added(node)) and any(map(_is_text, parts)):
+                texts = [part.value if _is_text(part) else self._expression(part) for part in parts]  # type: ignore[attr-defined]
+                return self.scope.resolve("".join(texts))
+        return self.scope.resolve(self._expression(node))
+
+    def _expression(self, node: ast.expr) -> str:
+        """Return the text of references, numbers and names with signs between them."""
+        indices = {id(part.slice) for part in ast.walk(node) if isinstance(part, ast.Subscript)}
+        for part in ast.walk(node):
+            if isinstance(part, ast.expr) and (name := self.called(part)):
+                raise CallError(
+                    f"a call of {name} stands inside it; write that on a line above, and here $ and its number"
+                )
+            if isinstance(part, _NOT_IN_EXPRESSIONS) or (
+                isinstance(part, ast.Constant) and not _is_plain(part, indices)
+            ):
+                text = format_value(with_dollars(ast.unparse(node)))
+                raise CallError(f"{text} is no value; write a text in double quotes, with references such as $1 in it")
+            if isinstance(part, ast.Name) and part.id in self.scope.results:
+                part.id = f"{DOLLAR}{part.id}"
+        return with_dollars(ast.unparse(node))
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _is_plain(node: ast.Constant, indices: set[int]) -> bool:
+    """Whether a constant may stand in an expression: a number, or the name in `$1["name"]`."""
+    return isinstance(node.value, int | float | None) or (isinstance(node.value, str) and id(node) in indices)
+
+
+def _added(node: ast.expr) -> list[ast.expr]:
+    """Return what a sum adds up, in order."""
+    parts: list[ast.expr] = []
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        parts.append(node.right)
+        node = node.left
+    return [node, *reversed(parts)]
