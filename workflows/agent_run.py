@@ -1,6 +1,7 @@
 """AgentRun: one run of an agent, as a Temporal workflow."""
 
 import asyncio
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -17,13 +18,15 @@ with workflow.unsafe.imports_passed_through():
     from workflows.run.engine import Engine, start_engine
     from workflows.run.plan_drafts import PlanDrafts
     from workflows.run.queries import QueryHandlers
-    from workflows.run.setup import RunSetup, parse_input, raise_if_invalid, with_usage
+    from workflows.run.setup import RunSetup, parse_input, raise_if_invalid, run_prefix_of, with_usage
+    from workflows.run.subagent import GIVEN_UP
     from workflows.run.subagent_status import SubagentStatus
     from workflows.run.update_handlers import UpdateHandlers
     from workflows.views.board import board
     from workflows.views.report import report_of
 
 BOARD_EVERY = timedelta(seconds=1)
+SUBAGENTS_END = timedelta(seconds=10)
 CARRIED_BYTES = 1_500_000
 
 
@@ -39,9 +42,8 @@ class AgentRun(UpdateHandlers, QueryHandlers):
     @workflow.init
     def __init__(self, request: Any = None, *more: Any) -> None:
         self._request, self._invalid = parse_input(request, *more)
-        info = workflow.info()
         self._carry = self._request.carry if self._request else None
-        self._setup = RunSetup(info.first_execution_run_id)
+        self._setup = RunSetup(run_prefix_of(self._request))
         self._checked = CheckResult()
         self._engine: Engine | None = None
         self._status_without_engine: RunStatus = "running"
@@ -66,7 +68,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
                 self._continue_as_new(self._request, engine)
         except BaseException as error:
             if is_cancelled_exception(error) and workflow.cancellation_reason() is not None:
-                self._cancelled()  # not when a worker forgets the run, which cancels its tasks too
+                await self._cancelled()  # not when a worker forgets the run, which cancels its tasks too
             elif isinstance(error, ApplicationError):
                 self._status_without_engine = "failed"
                 self._publish()
@@ -171,13 +173,29 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             following = following.model_copy(update={"plan": None, "plan_packed": None})
         workflow.continue_as_new(following.model_dump(mode="json", exclude_defaults=True))
 
-    def _cancelled(self) -> None:
-        """Cancel what runs; the board keeps what there is."""
+    async def _cancelled(self) -> None:
+        """Cancel what runs; the board keeps what there is.
+
+        A sub-agent whose parent was reset, or continues as new, lets its writes end: the next one takes them over.
+        """
         self._status_without_engine = "cancelled"
+        if self._planner is not None:
+            self._planner.cancel()
         if self._engine is not None and self._engine.status is None:
+            if workflow.info().parent is not None and workflow.cancellation_reason() != GIVEN_UP:
+                await self._engine.suspend()
             self._engine.post(StopRequested("cancelled"))
             self._draw(self._engine)
         self._publish()
+        await self._subagents_over()
+
+    async def _subagents_over(self) -> None:
+        """Wait until those that were given up have ended, at most for a while. If this run ended first, they might hear
+        from the server that it is over before they hear from it why, and go on with their writes.
+        """
+        if self._subagent_status.any_runs:
+            with suppress(TimeoutError):
+                await workflow.wait_condition(lambda: not self._subagent_status.any_runs, timeout=SUBAGENTS_END)
 
     async def _end(self, engine: Engine) -> RunReport:
         self._setup.phase = "concluding"
@@ -187,6 +205,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         self._setup.phase = "ended"
         self._draw(engine)
         self._publish()
+        await self._subagents_over()
         await workflow.wait_condition(workflow.all_handlers_finished)
         info = workflow.info()
         fields = {"id": info.workflow_id, "run_id": info.run_id, "usage": UsageReport.of(self._spent)}
@@ -215,7 +234,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
 
     def _changed(self) -> None:
         """Draw the board at the end of a turn, at most once a second unless hardly anything runs."""
-        engine = self._engine
+        engine, phase = self._engine, self._setup.phase
+        if engine is not None and phase in ("running", "draining"):
+            self._setup.phase = "draining" if engine.state.draining else "running"
         if engine is not None and engine.status is None:  # the end is published once, with the answer
             self._publish()
         if engine is not None and (engine.moving < 5 or workflow.now() - self._drawn_at >= BOARD_EVERY):

@@ -17,8 +17,11 @@ def content_key(checked: StoredPlan, address: Address, refs: dict[str, str], cal
     Everything else is known by its path: items of maps, turns of tool loops, joiners. Writes are in the effect ledger.
     """
     node = checked.node(address.id)
+    run = [checked.goal, checked.given]  # after a reset of its parent, a sub-agent may have another goal
     if address.item is None and _is_shareable(node, checked):
-        return digest_of(encode([checked.call_key(node.id), address.generation, version, _bound(node, checked, refs)]))
+        asked = run if isinstance(node, LlmNode) else []
+        bound = _bound(node, checked, refs)
+        return digest_of(encode([checked.call_key(node.id), address.generation, version, bound, asked]))
     work = work_at(node, address)
     read = {name: refs[name] for name in sorted(refs)}
     if isinstance(work, ToolCall | ModelCall):
@@ -28,7 +31,7 @@ def content_key(checked: StoredPlan, address: Address, refs: dict[str, str], cal
         written, extra = node.kind, [dict(sorted(call.lost.items())), call.items, call.answer]
     extra += [node.over, node.as_] if isinstance(node, MapNode) and address.item is not None else []
     extra += [call.replans, call.objections] if call.replans or call.objections else []
-    return digest_of(encode([address.path, address.generation, written, version, read, extra]))
+    return digest_of(encode([address.path, address.generation, written, version, read, extra, run]))
 
 
 def _is_shareable(node: Node, checked: StoredPlan) -> bool:

@@ -17,6 +17,7 @@ from activities.nodes.context import NodeContext, NodeOutput
 from activities.nodes.documents import DocumentRule
 from activities.nodes.effect_ledger import EffectLedger, Write
 from activities.nodes.error_mapping import NodeTimeout, SubAgentFailed
+from activities.nodes.in_flight import finish
 from activities.nodes.questions import question_of, unapproved
 from activities.nodes.replies import keep, preview_of
 from activities.prompts.outputs import bind_goal, refers_to_goal
@@ -109,7 +110,7 @@ class NodeRunner:
             question = await unapproved(context, self.store, tool, work)
             if question is not None:
                 return NodeReply(question=question)
-        reply = await ledger.enter(write, partial(self._run, context, write.marker))
+        reply = await ledger.enter(write, lambda: finish(self._run(context, write.marker)))
         approved = context.call.approved
         changed = {"written": write.digest} if approved is not None and approved.args else {}
         return reply.model_copy(update=changed)

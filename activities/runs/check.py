@@ -10,7 +10,7 @@ from activities.nodes.binding import parse_address
 from activities.prompts.planner import with_line_numbers
 from activities.runs.model_choice import disallowed_models, price_a_million, price_warnings, queue_of
 from activities.storage.artifacts import ArtifactStore, digest_of, encode
-from activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
+from activities.storage.run_context import ArtifactReader, RunContext, StoredPlan, plan_marker
 from workflows.messages.contracts import CheckCall, CheckResult, LoadCall
 from workflows.plan.checking.inputs import bind_inputs, input_problems
 from workflows.plan.checking.validation import parse_plan, problems_of
@@ -56,7 +56,16 @@ class PlanChecker:
     models: Models
 
     async def check(self, run_prefix: str, call: CheckCall) -> CheckResult:
-        """Check a draft that lies in the store. Raises BodyMissing, StoreUnavailable."""
+        """Check a draft that lies in the store, and mark the plan with which the run begins.
+
+        Raises BodyMissing, StoreUnavailable.
+        """
+        checked = await self._check(run_prefix, call)
+        if not (call.adds or checked.problems):
+            await self.store.mark(run_prefix, plan_marker(call.run_context), call.draft.encode())
+        return checked
+
+    async def _check(self, run_prefix: str, call: CheckCall) -> CheckResult:
         run = await self._run(run_prefix, call.run_context)
         draft = await self.library.value(run_prefix, call.draft)
         base = await self.library.plan(run_prefix, call.base) if call.base else None
@@ -134,6 +143,7 @@ class PlanChecker:
             goal=run_context.goal or plan.goal or "",
             docs=run_context.docs,
             inputs=bind_inputs(plan, run_context.inputs),
+            given=run_context.given,
             plan=plan,
             execution_plan=execution_plan,
             wanted=dependencies.facts_wanted(plan),

@@ -13,7 +13,7 @@ from activities.prompts import planner
 from activities.providers import Message, ModelReply, ModelRequest
 from activities.runs.model_choice import disallowed_models
 from activities.storage.artifacts import ArtifactStore, encode
-from activities.storage.run_context import ArtifactReader
+from activities.storage.run_context import ArtifactReader, plan_marker
 from workflows.messages.contracts import PlanCall, PlanResult
 from workflows.plan.language.text import without_thoughts
 from workflows.plan.planner_format.lines import LineReader
@@ -40,12 +40,16 @@ class Planner:
         attempts: Attempts,
         on_nodes: OnNodes | None = None,
     ) -> PlanResult:
-        """Store the planner's draft, unchecked; what is wrong with its text comes beside it.
+        """Store the planner's draft, unchecked; what is wrong with its text comes beside it. If an earlier draft has
+        passed its check, as before a reset of the run, it is returned, and no model is asked.
 
         While the planner writes, `on_nodes` is given batches of nodes as their lines are complete, in an order in which
         each comes after those it refers to; none after a line that is wrong, and at most as many as a plan may have.
         The draft that is returned is the authority. Raises ProviderError, BodyMissing, StoreUnavailable.
         """
+        known = await self._known(run_prefix, call.run_context)
+        if known is not None:
+            return known
         run_context = await self.library.run_context(run_prefix, call.run_context)
         given = await self.library.given(run_prefix, run_context)
         tools = {entry["name"]: entry["schema"] for entry in run_context.catalogue}
@@ -82,7 +86,18 @@ class Planner:
 
     async def _planned(self, run_prefix: str, reply: ModelReply, plan: dict[str, Any], **fields: Any) -> PlanResult:
         draft = await self.store.put(run_prefix, encode(plan, canonical=False))  # people read arguments as written
-        return PlanResult(draft=draft, usage=reply.usage, **fields)
+        planned = PlanResult(draft=draft, usage=reply.usage, **fields)
+        if not planned.problems:
+            await self.store.mark(run_prefix, plan_marker(draft), planned.model_dump_json().encode())
+        return planned
+
+    async def _known(self, run_prefix: str, run_context: str) -> PlanResult | None:
+        """Return the reply whose draft has passed its check, if the store has all of it."""
+        draft = await self.store.marked(run_prefix, plan_marker(run_context)) or b""
+        reply = await self.store.marked(run_prefix, plan_marker(draft.decode()))
+        known = PlanResult.model_validate_json(reply) if reply is not None else None
+        bodies = [digest for digest in (known.draft, known.text) if digest] if known is not None else []
+        return known if all([await self.store.has(run_prefix, digest) for digest in bodies]) else None
 
     async def _repair(self, run_prefix: str, call: PlanCall) -> tuple[Message, ...]:
         if not call.problems:

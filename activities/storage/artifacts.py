@@ -1,7 +1,8 @@
 """Where bodies live: outputs, plans and markers of finished nodes, by content, under the run that made them.
 
-A reference is a digest, valid only below its prefix, `<namespace>/<first run id>`. Bodies never change, so a read is
-either the whole body or BodyMissing, also after a crash in the middle of a write.
+A reference is a digest, valid only below its prefix: `<namespace>/<first run id>`, with a suffix for a sub-agent of
+that run. Bodies never change, so a read is either the whole body or BodyMissing, also after a crash in the middle of a
+write.
 """
 
 import hashlib

@@ -51,6 +51,7 @@ class StoredPlan(BaseModel):
     goal: str
     docs: str | None
     inputs: dict[str, JsonValue]
+    given: str = ""
     plan: Plan
     execution_plan: str
     wanted: dict[str, list[str]]
@@ -90,6 +91,14 @@ class StoredPlan(BaseModel):
     def answer(self) -> Any:
         """The expression of the answer."""
         return self._answer
+
+
+def plan_marker(digest: str) -> str:
+    """Return the name of the marker that says with which draft a run begins, or what a planner replied with a draft.
+
+    `digest` is that of the run_context, or of the draft.
+    """
+    return f"{digest}.plan"
 
 
 class ArtifactReader:

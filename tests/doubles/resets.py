@@ -19,18 +19,21 @@ EVERYTHING = (
 async def reset(
     client: Client,
     handle: WorkflowHandle[Any, Any],
-    before: Callable[[HistoryEvent], bool],
+    before: Callable[[HistoryEvent], bool] | None = None,
     *,
     without: tuple[ResetReapplyExcludeType.ValueType, ...] = (),
 ) -> WorkflowHandle[Any, Any]:
-    """Reset a run to the last workflow task that ended before the first such event; returns the run that goes on.
+    """Reset a run, when such an event has come, to the last workflow task that ended before the first of them; without
+    `before`, to the last one so far.
 
-    What came later, but for the kinds in `without`, comes again.
+    Returns the run that goes on. What came later, but for the kinds in `without`, comes again.
     """
     run = (await handle.describe()).run_id
     task = 0
-    async for event in client.get_workflow_handle(handle.id, run_id=run).fetch_history_events():
-        if before(event):
+    async for event in client.get_workflow_handle(handle.id, run_id=run).fetch_history_events(
+        wait_new_event=before is not None
+    ):
+        if before is not None and before(event):
             break
         if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
             task = event.event_id

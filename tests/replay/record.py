@@ -30,7 +30,7 @@ from starter.dev.binary import obtain
 from starter.dev.server import DevServer
 from workflows.messages import queues
 from workflows.messages.converter import connect
-from workflows.run import engine
+from workflows.run import drain
 
 HISTORIES = Path(__file__).parent / "histories"
 Handle = WorkflowHandle[Any, Any]
@@ -318,7 +318,7 @@ async def main(names: list[str]) -> None:
                 host = Activities(places, load_tools(["doubles.tools"]), models, identity="recorder", approval="never")
                 async with serving(client, host):
                     for name in names or [*SHAPES, *REQUESTS]:
-                        engine.DRAIN_EVENTS = 60 if name == "continued-as-new" else 20_000
+                        drain.SOFT_BOUNDS = (60 if name == "continued-as-new" else 20_000, *drain.SOFT_BOUNDS[1:])
                         await record(client, name)
                 await models.close()
         finally:

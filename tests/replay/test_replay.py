@@ -14,7 +14,7 @@ from workers.workflow_sandbox import workflow_runner
 from workflows.agent_run import AgentRun
 from workflows.messages.converter import DATA_CONVERTER
 from workflows.plan.compile import graph
-from workflows.run import engine
+from workflows.run import drain
 
 HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json"))
 ONCE = ("continued-as-new",)
@@ -23,10 +23,10 @@ ONCE = ("continued-as-new",)
 
 @contextmanager
 def as_recorded(path: Path) -> Iterator[None]:
-    before = engine.DRAIN_EVENTS
-    engine.DRAIN_EVENTS = 60 if path.name.startswith(ONCE) else before
+    before = drain.SOFT_BOUNDS
+    drain.SOFT_BOUNDS = (60, *before[1:]) if path.name.startswith(ONCE) else before
     yield
-    engine.DRAIN_EVENTS = before
+    drain.SOFT_BOUNDS = before
 
 
 def saved(path: Path) -> WorkflowHistory:

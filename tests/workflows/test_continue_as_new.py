@@ -15,7 +15,7 @@ from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.common import RawValue
 from temporalio.service import RPCError
 
-from workflows.run import engine
+from workflows.run import drain
 
 pytestmark = pytest.mark.server
 
@@ -23,8 +23,7 @@ pytestmark = pytest.mark.server
 @pytest.fixture(autouse=True)
 def short_histories(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs drain, and continue as new, after 40 events or 5 updates."""
-    monkeypatch.setattr(engine, "DRAIN_EVENTS", 40)
-    monkeypatch.setattr(engine, "DRAIN_UPDATES", 5)
+    monkeypatch.setattr(drain, "SOFT_BOUNDS", (40, drain.SOFT_BOUNDS[1], 5))
 
 
 async def links(client: Client, handle: Handle) -> list[Payload]:
@@ -67,7 +66,7 @@ async def test_a_long_chain_ends_as_a_short_one_does_and_a_copy_of_its_last_run_
 async def test_a_run_continues_at_temporals_suggestion_only_while_nothing_is_pending(
     client: Client, start: Start, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "DRAIN_EVENTS", 10_000)
+    monkeypatch.setattr(drain, "SOFT_BOUNDS", drain.HARD_BOUNDS)
     monkeypatch.setattr(
         workflow.Info, "is_continue_as_new_suggested", lambda info: info.get_current_history_length() > 20
     )

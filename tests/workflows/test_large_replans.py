@@ -9,7 +9,7 @@ from doubles.models import ModelServer
 from doubles.runs import insist, status_of, until
 from temporalio.client import Client, WorkflowUpdateFailedError
 
-from workflows.run import engine
+from workflows.run import drain
 
 pytestmark = pytest.mark.server
 PLANNER, JOINER = "You plan work", "You put results together"
@@ -74,7 +74,7 @@ async def test_a_rejected_replan_goes_back_to_its_joiner(begin: Start, model_ser
 async def test_a_request_for_more_nodes_waits_while_its_run_continues_as_new(
     client: Client, begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "DRAIN_EVENTS", 30)
+    monkeypatch.setattr(drain, "SOFT_BOUNDS", (30, *drain.SOFT_BOUNDS[1:]))
     model_server.on(PLANNER, PLAN)
     model_server.on(JOINER, MORE_NODES, ANSWER)
     handle = await begin(goal="Which is longer?", approve_replans_above=3, budget={"calls": 10})
@@ -91,7 +91,7 @@ async def test_the_next_run_passes_a_rejection_to_the_model(
     client: Client, begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The refused joiner waits for the only place; when that is free the run drains, and starts it as the next one."""
-    monkeypatch.setattr(engine, "DRAIN_UPDATES", 1)
+    monkeypatch.setattr(drain, "SOFT_BOUNDS", (*drain.SOFT_BOUNDS[:2], 1))
     plan = {
         "nodes": [
             {"id": "n1", "kind": "tool", "tool": "nap", "args": {"value": "a"}},

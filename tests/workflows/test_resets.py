@@ -1,17 +1,21 @@
 """Resets: what was written is not written again, and what is still being written is waited for."""
 
+import json
+import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
 from doubles.local_workers import Handle, Start
-from doubles.resets import EVERYTHING, reset
-from doubles.runs import call, insist, until
+from doubles.models import ModelServer
+from doubles.resets import EVERYTHING, reset, scheduled
+from doubles.runs import call, happens, insist, until
 from doubles.tools import calls
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowUpdateFailedError
 
 pytestmark = pytest.mark.server
+SECONDS = 6.0  # a write takes longer than resets do
 
 
 def answered(event: HistoryEvent) -> bool:
@@ -20,6 +24,12 @@ def answered(event: HistoryEvent) -> bool:
 
 def called(cache: Path, handle: Handle) -> list[str]:
     return calls(cache, handle.first_execution_run_id or "")
+
+
+def lines(cache: Path, file: str, text: str) -> int:
+    """Return how many lines of a file in the cache have that text."""
+    found = cache / file
+    return found.read_text().count(text) if found.exists() else 0
 
 
 def transfer(tool: str, field: str) -> dict[str, Any]:
@@ -62,3 +72,37 @@ async def test_a_write_after_a_reset_is_the_recorded_one_or_is_refused(
     await insist(again, "answer", {"node": "end", "value": "yes"})
     assert (await again.result())["answer"] == [{next(iter(result)): second}, "yes"]
     assert called(cache, handle) == ["w~1", "w~2"]
+
+
+async def test_a_write_in_flight_is_waited_for_after_a_reset(client: Client, start: Start, cache: Path) -> None:
+    text = f"plain-{uuid.uuid4().hex}"
+    nodes = [call("q"), call("w", "post", args={"text": text, "seconds": SECONDS}, timeout="30s", needs=["q"])]
+    handle = await start(plan={"nodes": nodes, "answer": "$w"}, approval="never")
+    await happens(lambda: lines(cache, "posts.txt", text) > 0)
+    again = await reset(client, handle, scheduled("w"))
+    assert (await again.result())["answer"] == {"posted": text}
+    assert called(cache, handle) == ["q~1", "w~1"]
+
+
+def begun(event: HistoryEvent) -> bool:
+    return event.HasField("start_child_workflow_execution_initiated_event_attributes")
+
+
+async def test_a_write_in_flight_below_is_made_once_over_three_resets(
+    client: Client, begin: Start, model_server: ModelServer, cache: Path
+) -> None:
+    """It is a grandchild's. Each reset but the last ends the runs below, and starts them again."""
+    text = f"below-{uuid.uuid4().hex}"
+    inner = [call("w", "post", args={"text": text, "seconds": SECONDS}, timeout="30s"), call("r", needs=["w"])]
+    outer = [call("q"), {"id": "in", "kind": "agent", "goal": "Inner.", "needs": ["q"]}]
+    model_server.on("You plan work.*Outer", json.dumps({"nodes": outer, "answer": "$in"}))
+    model_server.on("You plan work.*Inner", json.dumps({"nodes": inner, "answer": "$w"}))
+    agent = {"id": "sub", "kind": "agent", "goal": "Outer."}
+    handle = await begin(plan={"nodes": [agent], "answer": "$sub"}, approval="never")
+    await happens(lambda: lines(cache, "posts.txt", text) > 0)
+    for point in (scheduled("sub.goal"), begun, None):
+        handle = await reset(client, handle, point)
+        await until(handle, lambda view: view["nodes"][:1] and view["nodes"][0]["preview"].startswith("run "))
+    assert (await handle.result())["answer"] == {"posted": text}
+    assert lines(cache, "posts.txt", text) == 1
+    assert len(model_server.asked) == 2, "the plans are known"

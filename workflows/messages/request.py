@@ -48,7 +48,8 @@ class ContinuedState(BaseModel):
 class RunRequest(BaseModel):
     """Starts a run: a `goal` for the planner, or a `plan`. Everything else has a default.
 
-    `given` and `depth` come with the goal of a sub-agent, from the run above it; nobody else may set them.
+    `given` and `depth` come with the goal of a sub-agent, from the run above it; nobody else may set them. So does
+    `run_prefix`, the name of its artifacts, which a run without a parent ignores.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -68,6 +69,7 @@ class RunRequest(BaseModel):
     window: int = Field(default=100, strict=True, ge=1, le=500)
     tenant: str = ""
     given: str = Field(default="", max_length=200)
+    run_prefix: str = Field(default="", max_length=100)
     depth: int = Field(default=0, strict=True, ge=0, le=100)
     carry: ContinuedState | None = None
 

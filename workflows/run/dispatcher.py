@@ -32,7 +32,7 @@ from workflows.plan.language.limits import limit_fields
 from workflows.plan.scheduling.events import NodeEnded, Outcome
 from workflows.plan.scheduling.state import ENDED, RUNNING, STATUS_NAMES, SUCCEEDED, RunState
 from workflows.run.outcomes import ends_of
-from workflows.run.subagent import run_subagent
+from workflows.run.subagent import GIVEN_UP, SUSPENDED, run_subagent
 from workflows.run.subagent_status import SubagentStatus
 
 LOSS_CHARACTERS = 300
@@ -55,17 +55,21 @@ _CALLS: dict[str, Call[NodeCall, GroupReply]] = {
 PAID = ("tokens", "cost")
 """The limits that every attempt of a model call uses up."""
 
+AGAIN = Outcome(attempts=0, again=True)
+"""The outcome of a unit that starts again later, as if it had not started."""
+
 Handle = asyncio.Task[GroupReply]
 """What is under way: an activity's handle is a task, and so is a sub-agent with the activities around it."""
 
 
 @dataclass(slots=True, eq=False)
 class InFlight:
-    """One activity under way: the units it runs, and in which generations."""
+    """One activity under way: the units it runs, and in which generations. Suspended, they start again later."""
 
     units: Units
     generations: Units
     handle: Handle
+    is_suspended: bool = False
 
     @property
     def keys(self) -> list[tuple[int, int]]:
@@ -106,7 +110,7 @@ class Dispatcher:
     def successor(self, state: RunState, plan: str) -> "Dispatcher":
         """Cancel everything and return the dispatcher of the plan that replaces this one."""
         for flight in dict.fromkeys(self._flights.values()):
-            flight.handle.cancel()
+            flight.handle.cancel(GIVEN_UP)
         other = Dispatcher(state, self._run, plan, self._wake, self._subagent_status, epoch=self.epoch + 1)
         other.child_defaults, other.replans = self.child_defaults, self.replans
         other._task, other._starts, other._bytes = self._task, self._starts, self._bytes
@@ -138,7 +142,7 @@ class Dispatcher:
             if len(live) == len(units):
                 self._start(units, asks)
             elif live:  # a member of the group was cancelled meanwhile: the others start alone
-                self._put_back += [NodeEnded(*key, Outcome(attempts=0, again=True)) for key in live]
+                self._put_back += [NodeEnded(*key, AGAIN) for key in live]
                 self._wake()
 
     def _still_wanted(self, unit: int, generation: int) -> bool:
@@ -223,7 +227,32 @@ class Dispatcher:
         """Cancel the activity that runs this unit in this generation."""
         flight = self._flights.get((unit, generation))
         if flight is not None and not flight.handle.done():
-            flight.handle.cancel()
+            flight.handle.cancel(GIVEN_UP)
+
+    def suspend(self, *, writes: bool) -> None:
+        """Put back what waits to start, and cancel what runs, so that it starts again later; writes with `writes`."""
+        for units, generations, _ in self._waiting:
+            self._put_back += [NodeEnded(*key, AGAIN) for key in zip(units, generations, strict=True)]
+        self._waiting.clear()
+        for flight in dict.fromkeys(self._flights.values()):
+            if not flight.is_suspended and (writes or not self._write_time(flight)):
+                flight.is_suspended = True
+                flight.handle.cancel(SUSPENDED)
+        if self._put_back:
+            self._wake()
+
+    @property
+    def longest_write(self) -> int:
+        """In how many milliseconds the writes in flight have ended."""
+        return max(map(self._write_time, self._flights.values()), default=0)
+
+    def _write_time(self, flight: InFlight) -> int:
+        """Return the milliseconds that a write may take, and 0 for all else: a sub-agent waits for its own writes."""
+        first = flight.units[0]
+        spec, item = self._state.spec_of(first), self._state.is_item(first)
+        if spec.effect != "write" or (spec.item_kind if item else spec.kind) == "agent":
+            return 0
+        return 2 * spec.limit(item=item) + 5_000
 
     def settled(self) -> list[tuple[NodeEnded, NodeReply | None]]:
         """Return the units that have ended since the last call, in order, each with its reply if there is one."""
@@ -232,6 +261,8 @@ class Dispatcher:
         while self._ended:
             flight = self._ended.popleft()
             ends = ends_of(flight.handle, len(flight.units))
+            if flight.is_suspended:
+                ends = [(AGAIN, None) if outcome.error else (outcome, reply) for outcome, reply in ends]
             found += [
                 (NodeEnded(*key, outcome), reply) for key, (outcome, reply) in zip(flight.keys, ends, strict=True)
             ]

@@ -36,9 +36,10 @@ from workflows.plan.scheduling.events import (
 )
 from workflows.plan.scheduling.extension import renumbered, successor
 from workflows.plan.scheduling.snapshot import load
-from workflows.plan.scheduling.state import OVERTIME, RUNNING, RunState
+from workflows.plan.scheduling.state import DRAIN, OVERTIME, RUNNING, RunState
 from workflows.plan.scheduling.step import step
 from workflows.run.dispatcher import Dispatcher
+from workflows.run.drain import Drain
 from workflows.run.extension import PlanExtender
 from workflows.run.setup import RunSetup
 from workflows.run.subagent import inherited
@@ -46,9 +47,6 @@ from workflows.run.subagent_status import SubagentStatus
 from workflows.run.timer import DeadlineTimer, milliseconds
 from workflows.run.update_rules import Verdict, judge
 
-DRAIN_EVENTS = 20_000
-DRAIN_BYTES = 20 * 1024 * 1024
-DRAIN_UPDATES = 1_500
 KEPT_REPLIES = 2_000
 
 
@@ -77,6 +75,7 @@ class Engine:
         self._awake = False
         self._alarm = DeadlineTimer(self.wake)
         self.extender = PlanExtender(self, setup)
+        self._drain = Drain()
         self._broken: BaseException | None = None
         self._dispatcher = Dispatcher(state, setup.run_prefix, plan, self.wake, subagents, epoch=epoch)
 
@@ -150,14 +149,24 @@ class Engine:
             if self.status is not None:
                 return True
             if self._should_continue():
+                self.state.deadlines.pop(DRAIN, None)
                 return False
             await self._rest()
+
+    async def suspend(self) -> None:
+        """Start nothing more, cancel what runs, but let writes end."""
+        self._drain.force()
+        self._turn()
+        while self._dispatcher.busy and self.status is None:
+            await self._rest()
+            self._turn()
 
     def _turn(self) -> None:
         """Handle everything that has arrived."""
         self._awake = False
         self.state.now = milliseconds()
-        self._drain()
+        if self._drain.update(self.state, self._dispatcher, self.updates):
+            self._carry_out(step(self.state, TimeAdvanced()))
         for event, reply in self._dispatcher.settled():
             if reply is not None and self.state.generation[event.unit] == event.generation:
                 self._note(event.unit, reply)
@@ -271,14 +280,6 @@ class Engine:
                 self._dispatcher.cancel(decision.unit, decision.generation)
             elif isinstance(decision, End):
                 self.status = decision.status
-
-    def _drain(self) -> None:
-        info = workflow.info()
-        self.state.draining = (
-            info.get_current_history_length() >= DRAIN_EVENTS
-            or info.get_current_history_size() >= DRAIN_BYTES
-            or self.updates >= DRAIN_UPDATES
-        )
 
     def _should_continue(self) -> bool:
         return self.quiet and (self.state.draining or workflow.info().is_continue_as_new_suggested())

@@ -150,11 +150,18 @@ def parse_input(request: Any, *more: Any) -> tuple[RunRequest | None, str]:
         parsed = parse_request(request, *more)
     except InvalidRequest as error:
         return None, str(error)
-    if parsed.carry is None or parsed.carry.run_prefix == workflow.info().first_execution_run_id:
+    if parsed.carry is None or parsed.carry.run_prefix == run_prefix_of(parsed):
         return parsed, ""
     if not has_work(parsed):
         return None, "this input carries on another run; start with a goal or a plan"
     return parsed.model_copy(update={"carry": None}), ""
+
+
+def run_prefix_of(request: RunRequest | None) -> str:
+    """Return the name of a run's artifacts: its first run id or, for a sub-agent, what the run above it says."""
+    info = workflow.info()
+    given = request.run_prefix if request is not None and info.parent is not None else ""
+    return given or info.first_execution_run_id
 
 
 def raise_if_invalid(checked: CheckResult, otherwise: str = "InvalidPlan", prefix: str = "") -> CheckResult:

@@ -1,8 +1,10 @@
 """A sub-agent: a run of its own as a child workflow, with some of its parent's tools and a part of its budget."""
 
+import hashlib
 from typing import Any
 
 from temporalio import workflow
+from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError
 from temporalio.workflow import ParentClosePolicy
 
@@ -12,6 +14,10 @@ from workflows.messages.queues import WORKFLOW
 from workflows.messages.request import RunRequest
 from workflows.run.subagent_status import SubagentStatus
 
+RUN_ID_CHARACTERS = 36
+GIVEN_UP = "the run above it does not need it any more"
+SUSPENDED = "the run above it continues as new, and starts it again"
+"""Why a run cancels a sub-agent. A server that cancels it because its parent is over gives no reason."""
 DEEPEST = 3
 """Levels of sub-agents below a run; one further down is refused."""
 
@@ -23,8 +29,11 @@ async def run_subagent(
     failed.
 
     The child is `<parent id>.<name>`; the activities around it have the id `ident`. It ends `partial` where it would
-    park, and is asked to cancel when its parent ends. Its request has the fields `given`, and no larger budget than
-    they allow.
+    park. Its request has the fields `given`, and no larger budget than they allow. It is cancelled when its parent
+    ends. If that is not because it was given up, its writes end first.
+
+    A child that was left running by a reset of this run is ended. The new one takes over what is finished, because its
+    artifacts have the same place.
     """
     if given["depth"] > DEEPEST:
         raise ApplicationError(f"sub-agents are {DEEPEST} deep already", type="TooDeep", non_retryable=True)
@@ -34,12 +43,13 @@ async def run_subagent(
     budget = prepared.request.get("budget")
     if given["budget"]:
         budget = {**given["budget"], **_tighter(budget or {}, given["budget"])}
-    request = {**prepared.request, **given, "budget": budget}
+    request = {**prepared.request, **given, "budget": budget, "run_prefix": prefix_below(call.run, name)}
     child = await workflow.start_child_workflow(
         "AgentRun",
         request,
         id=f"{workflow.info().workflow_id}.{name}",
         task_queue=WORKFLOW,
+        id_reuse_policy=WorkflowIDReusePolicy.TERMINATE_IF_RUNNING,
         parent_close_policy=ParentClosePolicy.REQUEST_CANCEL,
         static_summary=str(request.get("goal", ""))[:200],
     )
@@ -56,6 +66,11 @@ async def run_subagent(
         **as_keywords(options),
     )
     return reply
+
+
+def prefix_below(run_prefix: str, name: str) -> str:
+    """Return the run prefix of a sub-agent: the first run id of the root, and what stands for the way down from it."""
+    return f"{run_prefix[:RUN_ID_CHARACTERS]}-{hashlib.sha256(f'{run_prefix}/{name}'.encode()).hexdigest()[:16]}"
 
 
 def inherited(request: RunRequest) -> dict[str, Any]:

@@ -40,6 +40,11 @@ class SubagentStatus:
         self._runs: dict[str, str] = {}
 
     @property
+    def any_runs(self) -> bool:
+        """Whether a sub-agent runs, even one that has been cancelled."""
+        return bool(self._runs)
+
+    @property
     def busy(self) -> bool:
         """Whether a report is on its way to the parent."""
         return self._reporting is not None

@@ -39,6 +39,14 @@ def test_what_a_call_reads_of_the_run_itself_is_part_of_its_key() -> None:
     assert key(stored(asks, goal="Which?"), "a") != key(stored(asks, goal="Why?"), "a")
 
 
+@pytest.mark.parametrize("field", ["goal", "given"])
+@pytest.mark.parametrize("role", ["worker", "joiner"])
+def test_a_model_call_for_another_goal_is_other_work(field: str, role: str) -> None:
+    """A sub-agent that is started anew after a reset finds the calls of the one before, which may have had another."""
+    plan = stored(llm("a", prompt="Go on", role=role), goal="Which?")
+    assert key(plan, "a") != key(plan.model_copy(update={field: "other"}), "a")
+
+
 def test_a_call_in_the_place_of_a_failed_write_is_other_work_than_the_call_alone() -> None:
     behind = stored(tool("w", WRITES, {"text": "x"}, on_error={"instead": "a"}), tool("a"))
     assert key(behind, "a") != key(stored(tool("a")), "a")

@@ -15,7 +15,7 @@ from activities.prompts.planner import MOST_NODES
 from activities.providers.settings import ModelSettings, Server
 from activities.runs.planner import Planner
 from activities.storage.directory import DirectoryStore
-from activities.storage.run_context import ArtifactReader, RunContext
+from activities.storage.run_context import ArtifactReader, RunContext, plan_marker
 from activities.toolbox import load_tools
 from workflows.messages.contracts import PlanCall, PlanResult
 
@@ -35,6 +35,7 @@ class Desk:
         self.library = ArtifactReader(self.store)
         self.models = Models.of(ModelSettings(servers={"openai": Server("openai", server.openai_url)}))
         self._planner = planner
+        self.run_context = ""
 
     async def ask(
         self,
@@ -47,7 +48,8 @@ class Desk:
         run_context = RunContext(
             goal=GOAL, inputs={}, docs=None, approval="writes", catalogue=catalogue, models={"planner": [self._planner]}
         )
-        call = PlanCall(run="run", run_context=await self.library.keep(HOME, run_context), **fields)
+        self.run_context = await self.library.keep(HOME, run_context)
+        call = PlanCall(run="run", run_context=self.run_context, **fields)
         planning = Planner(self.store, self.library, self.models)
         return await planning.plan(HOME, call, Attempts(1, 0), on_nodes)
 
@@ -211,3 +213,13 @@ async def test_the_rules_plan_from_the_goal_alone(tmp_path: Path) -> None:
         assert (planned.text, planned.problems) == ("", ())
         assert (await desk.plan(planned))["goal"] == GOAL
         assert server.asked == []
+
+
+@pytest.mark.parametrize(("marked", "asked"), [(False, 2), (True, 1)], ids=["unchecked", "checked"])
+async def test_a_reply_whose_draft_has_passed_its_check_is_found_again(desk: Desk, marked: bool, asked: int) -> None:
+    desk.server.on("", LINES)
+    first = await desk.ask()
+    if marked:
+        await desk.store.mark(HOME, plan_marker(desk.run_context), first.draft.encode())
+    assert await desk.ask() == first
+    assert len(desk.server.asked) == asked

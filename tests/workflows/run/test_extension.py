@@ -15,6 +15,7 @@ from workflows.plan.scheduling.state import OVERTIME, RUNNING, SUCCEEDED, WAITIN
 from workflows.run import engine as engines
 from workflows.run import extension as extenders
 from workflows.run.dispatcher import Dispatcher
+from workflows.run.drain import Drain
 from workflows.run.engine import Engine
 from workflows.run.subagent_status import SubagentStatus
 
@@ -54,9 +55,9 @@ def outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(engines, "milliseconds", lambda: 0)
     monkeypatch.setattr(extenders, "workflow", SimpleNamespace(wait_condition=hold))
-    monkeypatch.setattr(Engine, "_drain", lambda _: None)
+    monkeypatch.setattr(Drain, "update", lambda *_: False)
     for name in ("start", "start_waiting"):
-        monkeypatch.setattr(Dispatcher, name, lambda *_: None)
+        monkeypatch.setattr(Dispatcher, name, lambda *_, **__: None)
 
 
 def longer(*nodes: Fields, answer: str = "a", **fields: Any) -> CheckResult:

@@ -12,7 +12,7 @@ from doubles.runs import call, insist, until
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 
 from activities.definitions import Activities
-from workflows.run import engine, search_attributes
+from workflows.run import drain, search_attributes
 from workflows.run.search_attributes import KEYS
 
 pytestmark = [pytest.mark.server, remembered_or_not]
@@ -113,7 +113,7 @@ async def test_a_cancelled_run_shows_as_cancelled(start: Start) -> None:
 
 
 async def test_a_continued_run_keeps_its_attributes(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "DRAIN_EVENTS", 40)
+    monkeypatch.setattr(drain, "SOFT_BOUNDS", (40, *drain.SOFT_BOUNDS[1:]))
     nodes = [call(f"n{i}", args={"value": f"$n{i - 1}.value" if i else 1}) for i in range(16)]
     handle = await start(plan={"nodes": nodes}, tenant="acme")
     await handle.result()

@@ -25,7 +25,7 @@ from starter.client.client import Sennit
 from starter.client.connection import local_server
 from workflows.agent_run import AgentRun
 from workflows.messages import queues
-from workflows.run import engine
+from workflows.run import drain
 
 pytestmark = [pytest.mark.server, remembered_or_not]
 Handle = WorkflowHandle[Any, Any]
@@ -159,7 +159,7 @@ async def test_only_its_own_sub_agents_are_heard(begin: Start, model_server: Mod
 async def test_one_that_continues_as_new_says_nothing_twice(
     client: Client, begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "DRAIN_EVENTS", 40)
+    monkeypatch.setattr(drain, "SOFT_BOUNDS", (40, *drain.SOFT_BOUNDS[1:]))
     steps = [call(f"n{i}", args={"value": f"$n{i - 1}.value" if i else "end"}) for i in range(12)]
     model_server.on(
         PLANNER,

@@ -30,7 +30,7 @@ STATUS_NAMES = (
     "running",
     "running",
 )
-PARK, OVERTIME = -1, -2
+PARK, OVERTIME, DRAIN = -1, -2, -3
 """Deadlines of the run itself, beside those of its units."""
 
 
@@ -79,7 +79,7 @@ _SLOTS = {
     "answers": "of a gate: a person's answer",
     "approved": "a person's approval of what it writes",
     "questions": "what a person is asked, of those that wait and have had to put it together",
-    "deadlines": "when it ends waiting; PARK and OVERTIME are the run's own",
+    "deadlines": "when it ends waiting; PARK, OVERTIME and DRAIN are the run's own",
     "past_deadline": "of a join whose deadline has passed: true until that has closed it",
     "expansion_requests": "requests for more nodes that a person decides on, until the nodes are added",
     "objections": "what was wrong with a node's last request",

@@ -39,7 +39,7 @@ from workflows.plan.scheduling.events import (
     StopRequested,
     TimeAdvanced,
 )
-from workflows.plan.scheduling.state import OVERTIME, PARK, PENDING, RUNNING, WAITING, RunState
+from workflows.plan.scheduling.state import DRAIN, OVERTIME, PARK, PENDING, RUNNING, WAITING, RunState
 
 
 def step(state: RunState, event: Event) -> list[Decision]:
@@ -119,7 +119,7 @@ def _used(state: RunState, unit: int, outcome: Outcome) -> Amounts | None:
 
 
 def _advance_time(state: RunState, _: TimeAdvanced) -> None:
-    due = sorted((at, unit) for unit, at in state.deadlines.items() if at <= state.now)
+    due = sorted((at, unit) for unit, at in state.deadlines.items() if at <= state.now and unit != DRAIN)
     for _at, unit in due:
         if state.deadlines.pop(unit, None) is not None and not state.ended:
             _expire(state, unit)
