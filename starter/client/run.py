@@ -126,21 +126,20 @@ class Run:
         and goes on. Raises CliError if the server stays away.
         """
         over = asyncio.ensure_future(self.outcome())
-        query: asyncio.Future[RunView | None] | None = None
+        query: asyncio.Future[tuple[RunView | None, RunView | None]] | None = None
         view: RunView | None = None
         last_page: RunView | None = None
         pause = FAST
         try:
             while not over.done():
                 began = asyncio.get_running_loop().time()
-                query = asyncio.ensure_future(self._first_page(on_silence))
+                query = asyncio.ensure_future(self._changed_view(last_page, view, on_silence))
                 await asyncio.wait({over, query}, return_when=asyncio.FIRST_COMPLETED)
                 if over.done():  # a run that is over needs no worker to look at it
                     break
-                page = await query
+                page, view = await query
                 changed = page is not None and page != last_page
-                if page is not None and changed:
-                    last_page, view = page, await self._with_all_pages(page)
+                last_page = page or last_page
                 if view is not None and (changed or (every and page is not None)):
                     yield await activity_details(self._client, view)
                 pause = FAST if changed else min(pause * 1.25, SLOW)
@@ -153,13 +152,17 @@ class Run:
                     task.cancel()
                     await asyncio.gather(task, return_exceptions=True)
 
-    async def _first_page(self, on_silence: Callable[[str], None] | None) -> RunView | None:
+    async def _changed_view(
+        self, last_page: RunView | None, view: RunView | None, on_silence: Callable[[str], None] | None
+    ) -> tuple[RunView | None, RunView | None]:
+        """Return the first page and the whole view, read again if that page has changed; no page if nobody answers."""
         try:
-            return await self._page(0)
+            page = await self._page(0)
+            return page, view if page == last_page else await self._with_all_pages(page)
         except (NoAnswer, Unreachable) as error:  # whether the server stays away is for `outcome` to say
             if on_silence:
                 on_silence(str(error))
-        return None
+        return None, view
 
     async def update(self, name: str, /, **fields: Any) -> str:
         """Send an update and return the run's sentence about it. It is applied once, or refused and not at all.

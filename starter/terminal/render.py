@@ -127,7 +127,7 @@ def _wrapped(mark: str, text: str, width: int | None) -> list[str]:
 
 def closing_lines(report: RunReport) -> list[str]:
     """Return how a run ended: why it failed or what is missing, and what it used."""
-    counts = counts_text(Counter(node.status for node in report.nodes)) if report.nodes else ""
+    counts = counts_text(report.counts or Counter(node.status for node in report.nodes)) if report.nodes else ""
     lines = [" · ".join(filter(None, (report.status, counts, usage_text(report.usage))))]
     if report.problem:
         lines += [f"  {line}" for line in clean(report.problem).splitlines()[:50]]
@@ -136,6 +136,8 @@ def closing_lines(report: RunReport) -> list[str]:
     lines += [f"  {one_line(node.id)} failed: {one_line(node.error or 'no reason given')}" for node in failed[:10]]
     if len(failed) > 10:
         lines.append(f"  and {len(failed) - 10} more failed")
+    if report.nodes_left_out:
+        lines.append(f"  {report.nodes_left_out:,} nodes are not in the report because it would be too long")
     return lines + [f"  warning: {one_line(warning)}" for warning in report.warnings]
 
 
@@ -155,10 +157,7 @@ def view_text(view: RunView, width: int, flags: str = "") -> str:
 
 def report_text(report: RunReport, width: int) -> str:
     """Return a run that is over: state, nodes, what went wrong, and the answer."""
-    lines = [f"{one_line(report.id)}  {report.status}", *_node_lines(report.nodes, width)]
-    if report.nodes_left_out:
-        lines.append(f"  and {report.nodes_left_out:,} more nodes")
-    lines += closing_lines(report)[1:]
+    lines = [f"{one_line(report.id)}  {report.status}", *_node_lines(report.nodes, width), *closing_lines(report)[1:]]
     answer = answer_text(report, width)
     return "\n".join(lines + (["", answer] if answer else []))
 

@@ -82,8 +82,9 @@ class RunReport(Message):
     answer: JsonValue = None
     answer_ref: str | None = Field(default=None, description="digest of the whole answer when it was cut")
     evidence: tuple[Evidence, ...] = ()
-    nodes: tuple[NodeLine, ...] = ()
-    nodes_left_out: int = Field(default=0, description="settled nodes not listed because the list would be too long")
+    counts: dict[str, int] = Field(default_factory=dict, description="how many nodes ended in each status")
+    nodes: tuple[NodeLine, ...] = Field(default=(), description="in plan order; failed ones first if any is left out")
+    nodes_left_out: int = Field(default=0, description="nodes not listed because the list would be too long")
     usage: UsageReport = UsageReport()
     problem: str | None = None
     blocked: tuple[BlockedOn, ...] = Field(default=(), description="what a run that goes on waits for")

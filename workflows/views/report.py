@@ -98,19 +98,26 @@ def visible_units(state: RunState) -> list[int]:
 
 
 def report_lines(state: RunState) -> tuple[tuple[NodeLine, ...], int]:
-    """Return the lines for the report and how many were left out to keep it below a payload's size."""
-    lines: list[NodeLine] = []
-    size = 0
-    units = visible_units(state)
+    """Return the lines for the report and how many were left out to keep it below a payload's size: no failed one
+    before any other.
+    """
     room = SUMMARY_CHARACTERS // len(state.graph.specs)
-    for unit in units:
-        summary = "" if state.is_item(unit) or room < LEAST_SUMMARY else _cut(state.spec_of(unit).summary, room)
-        line = NodeLine(**_fields(state, unit), summary=summary)
-        size += 150 + len((line.error or "").encode()) + len(line.summary.encode())
+    lines = [_report_line(state, unit, room) for unit in visible_units(state)]
+    sizes = [150 + len((line.error or "").encode()) + len(line.summary.encode()) for line in lines]
+    if sum(sizes) <= REPORT_BYTES:
+        return tuple(lines), 0
+    size, kept = 0, []
+    for index in sorted(range(len(lines)), key=lambda index: lines[index].status != "failed"):
+        size += sizes[index]
         if size > REPORT_BYTES:
             break
-        lines.append(line)
-    return tuple(lines), len(units) - len(lines)
+        kept.append(lines[index])
+    return tuple(kept), len(lines) - len(kept)
+
+
+def _report_line(state: RunState, unit: int, room: int) -> NodeLine:
+    summary = "" if state.is_item(unit) or room < LEAST_SUMMARY else _cut(state.spec_of(unit).summary, room)
+    return NodeLine(**_fields(state, unit), summary=summary)
 
 
 def counts(state: RunState) -> dict[str, int]:
@@ -272,6 +279,7 @@ def report_of(state: RunState, status: RunStatus, found: Conclusion, unanswered:
         answer=found.answer,
         answer_ref=found.ref,
         evidence=found.evidence,
+        counts=counts(state),
         nodes=lines,
         nodes_left_out=left_out,
         problem=problem or None if status != "done" else None,

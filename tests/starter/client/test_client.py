@@ -19,6 +19,9 @@ from workflows.messages.queues import WORKFLOW
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(60)]
 
+SLOW: list[str] = []
+"""Runs whose next later page is not answered."""
+
 
 @workflow.defn(name="AgentRun")
 class StandIn:
@@ -50,6 +53,9 @@ class StandIn:
     @workflow.query
     def plan(self, page: Any = None) -> dict[str, Any]:
         start, limit = page["from"], min(page["limit"], 2)
+        if start and workflow.info().workflow_id in SLOW:
+            SLOW.remove(workflow.info().workflow_id)
+            raise ApplicationError("a slow page")
         nodes = [{"id": f"n{i}", "kind": "tool", "status": "running"} for i in range(start, min(start + limit, 5))]
         after = start + limit if start + limit < 5 else None
         status = {"status": "running", "phase": "run", "counts": {"running": 5}, "nodes": nodes, "next": after}
@@ -113,6 +119,15 @@ async def test_the_view_has_every_page_and_changes_until_the_end(sennit: Sennit)
         seen.append(view)
         await run.update("answer", node="n1", value="x")
     assert len(seen) == 1
+
+
+async def test_a_later_page_that_nobody_answers_is_asked_for_again(sennit: Sennit) -> None:
+    run, silences = await sennit.start(goal="wait"), list[str]()
+    SLOW.append(run.id)
+    async for view in run.watch(on_silence=silences.append):
+        assert len(view.nodes) == 5
+        await run.update("answer", node="n1", value="x")
+    assert ["a slow page" in silence for silence in silences] == [True]
 
 
 async def test_watching_may_stop_without_ending_the_run(sennit: Sennit) -> None:

@@ -120,6 +120,15 @@ def test_the_end_tells_the_problem_the_failed_nodes_and_what_was_used() -> None:
     assert lines[-2:] == ["  and 2 more failed", "  warning: w"]
 
 
+def test_the_counts_are_those_of_all_nodes() -> None:
+    nodes = (NodeLine(id="n1", kind="tool", status="succeeded"),)
+    report = make_report(nodes=nodes, counts={"succeeded": 4801, "failed": 20}, nodes_left_out=4820)
+    assert closing_lines(report) == [
+        "done · 4821 of 4821 nodes, 20 failed",
+        "  4,820 nodes are not in the report because it would be too long",
+    ]
+
+
 def test_a_run_without_model_calls_says_nothing_of_tokens() -> None:
     assert usage_text(UsageReport()) == ""
     assert usage_text(UsageReport(calls=1)) == "1 model call, 0 tokens"
@@ -156,7 +165,7 @@ def test_a_report_is_shown_with_nodes_and_answer() -> None:
     assert text.splitlines() == [
         "run-1  done",
         "  ✓ n1 succeeded     20 ms     tool",
-        "  and 1,200 more nodes",
+        "  1,200 nodes are not in the report because it would be too long",
         "",
         "42",
     ]

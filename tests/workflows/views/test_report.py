@@ -4,10 +4,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from doubles.plan.play import Play, node
 from doubles.runs import call, until
 from temporalio.client import WorkflowHandle
 from temporalio.converter import default
 
+from workflows.messages.contracts import Conclusion
 from workflows.messages.result import BlockedOn
 from workflows.run.subagent_status import for_parent
 from workflows.views import report as reporting
@@ -39,6 +41,18 @@ async def test_many_nodes_share_the_room_for_it(
 ) -> None:
     monkeypatch.setattr(reporting, "SUMMARY_CHARACTERS", characters)
     assert set((await summaries(start)).values()) - {""} == expected - {""}
+
+
+def test_a_report_that_is_too_long_counts_every_node_and_lists_the_failed_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(*(node(f"n{index}") for index in range(9)))
+    play.begin()
+    for index in range(9):
+        play.fail(f"n{index}") if index in (4, 8) else play.ok(f"n{index}")
+    monkeypatch.setattr(reporting, "REPORT_BYTES", 900)
+    report = reporting.report_of(play.state, "partial", Conclusion(), "")
+    assert report.counts == {"succeeded": 7, "failed": 2}
+    assert [line.id for line in report.nodes][:3] == ["n4", "n8", "n0"]
+    assert report.nodes_left_out == 9 - len(report.nodes) > 0
 
 
 async def test_a_timer_says_what_ends_with_it(start: Start) -> None:
