@@ -95,8 +95,8 @@ class Supervisor:
                 folder = self._hand_over_files(ours)
             stopped = "failed" if folder is None else self._watch(child.pid, folder)
         finally:
-            noting = partial(self._note_end, child.pid)
-            ended = processes.end_all(self._job["user"], _KILL_SECONDS, noting)
+            user = None if self._job["namespaces"] else self._job["user"]  # a namespace ends with its first process
+            ended = processes.end_all(user, _KILL_SECONDS, partial(self._note_end, child.pid))
         child.returncode = self._status
         self._drain()
         if folder is None or not ended:

@@ -83,7 +83,7 @@ def code_tools(sandbox: Sandbox) -> list[Tool]:
 
     @tool(effect="read", timeout="150s", queue=queues.SANDBOX, registry=registry)
     async def python(args: PythonArguments) -> PythonResult:
-        """Run Python code with the standard library: no network, a private folder, 512 MB of memory.
+        """Run Python code with the standard library: no network, no asyncio, a private folder, 512 MB of memory.
 
         The code sees the variable `data`; the variable `result` is returned. Code that takes longer than `timeout_s`
         fails the call. Code that raises does not: check `exit_code`.
