@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 MOST_ENTRIES = 10_000
 DEEPEST = 40
-_MOST_FILES = 50
+MOST_FILES = 50
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -63,15 +63,15 @@ def collect(folder: int, given: dict[str, str], most: int) -> tuple[dict[str, st
         name = entry.path
         if entry.found.is_dir(follow_symlinks=False) or any(part.startswith(".") for part in name.split("/")):
             continue
-        text = _text(entry, most) if name.isprintable() and len(files) < _MOST_FILES else None
-        if text is None:
+        text = _text(entry, most) if name.isprintable() else None
+        if text is not None and given.get(name) == text:
+            continue
+        if text is None or len(files) == MOST_FILES:
             left_out.append(name)
-        elif given.get(name) != text:
+        else:
             most -= len(text.encode())
             files[name] = text
-    return files, [
-        "".join(each if each.isprintable() else "\ufffd" for each in name) for name in left_out[:_MOST_FILES]
-    ]
+    return files, ["".join(each if each.isprintable() else "\ufffd" for each in name) for name in left_out[:MOST_FILES]]
 
 
 def clear(folder: int) -> None:

@@ -13,8 +13,8 @@ from activities.toolbox.errors import ToolResultError
 from activities.toolbox.registry import Registry, tool
 from workflows.messages import queues
 
-_MOST_FILES: Final = 50
-_MOST_CHARACTERS: Final = 1_000_000
+MOST_FILES: Final = 50
+MOST_CHARACTERS: Final = 1_000_000
 _RESULT: Final = "result.json"
 _MAIN: Final = """
 import json, sys, traceback
@@ -42,7 +42,7 @@ class CodeArguments(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     data: Annotated[JsonValue, Field(description="Also in the file data.json")] = None
-    files: Annotated[dict[str, str], Field(max_length=_MOST_FILES, description="Texts by relative path")] = {}
+    files: Annotated[dict[str, str], Field(max_length=MOST_FILES, description="Texts by relative path")] = {}
     timeout_s: Annotated[int, Field(ge=1, le=LONGEST_SECONDS)] = 10
 
     @field_validator("files")
@@ -54,8 +54,8 @@ class CodeArguments(BaseModel):
                 raise ValueError(f"{name[:80]!r} is not a relative path inside the folder that can be printed")
             if str(path) != name or any(str(above) in files for above in path.parents):
                 raise ValueError(f"{name[:80]!r} is not a plain path, or is below another file")
-        if sum(map(len, files.values())) > _MOST_CHARACTERS:
-            raise ValueError(f"more than {_MOST_CHARACTERS:,} characters in all")
+        if sum(map(len, files.values())) > MOST_CHARACTERS:
+            raise ValueError(f"more than {MOST_CHARACTERS:,} characters in all")
         return files
 
 
@@ -110,7 +110,7 @@ def code_tools(sandbox: Sandbox) -> list[Tool]:
 def _result(report: Report) -> Any:
     """Return the value that the code left; raises ToolResultError."""
     if _RESULT in report.left_out:
-        raise ToolResultError(f"`result` is longer than {_MOST_CHARACTERS:,} characters of JSON")
+        raise ToolResultError(f"`result` is longer than {MOST_CHARACTERS:,} characters of JSON")
     try:
         return json.loads(report.files.get(_RESULT, "null"))
     except (ValueError, RecursionError):

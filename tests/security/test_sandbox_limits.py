@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from doubles.sandboxes import mark, run
 
+from activities.sandbox.output_files import MOST_FILES
 from activities.sandbox.runner import LIMITS, Report, Sandbox
 from activities.toolbox.errors import SandboxLimit
 
@@ -168,10 +169,13 @@ async def test_one_file_and_the_output_are_bounded(sandbox: Sandbox) -> None:
     report = await run(sandbox, "print('x' * 1_000_000)")
     assert (report.exit_code, len(report.stdout), report.truncated) == (0, LIMITS["output"], True)
     await stopped(sandbox, "while True: print('x' * 10_000)", "writing without end")
-    files = "for n in range(60): open(f'{n}.txt', 'w').write('x' * 30_000)"
-    report = await run(sandbox, files)
-    assert sum(map(len, report.files.values())) <= LIMITS["files"]
-    assert len(report.files) + len(report.left_out) == 60
+
+
+async def test_what_comes_back_is_bounded(sandbox: Sandbox) -> None:
+    for size in (30_000, 1):
+        report = await run(sandbox, f"for n in range(60): open(f'{{n}}.txt', 'w').write('x' * {size})")
+        assert len(report.files) == min(MOST_FILES, LIMITS["files"] // size)
+        assert len(report.files) + len(report.left_out) == 60
 
 
 async def test_open_files_are_bounded(sandbox: Sandbox) -> None:

@@ -12,7 +12,8 @@ from doubles.sandboxes import sandbox_of
 from temporalio.client import Client
 
 from activities.definitions import Activities, WorkerPaths
-from activities.sandbox.tools import code_tools
+from activities.sandbox.runner import LONGEST_SECONDS
+from activities.sandbox.tools import MOST_CHARACTERS, MOST_FILES, code_tools
 from activities.toolbox import Tool, ToolArgumentError, ToolContext, ToolError, load_tools
 from activities.toolbox.errors import SandboxLimit, ToolResultError
 from workflows.messages import queues
@@ -88,6 +89,23 @@ async def test_a_file_cannot_be_put_elsewhere(tools: dict[str, Tool], context: T
         await python(tools, context, "1", files={name: "x"})
     with pytest.raises(ToolArgumentError, match="below another file"):
         await python(tools, context, "1", files={"a": "x", "a/b": "x"})
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        ({"timeout_s": LONGEST_SECONDS + 1}, "120"),
+        ({"files": {f"{n}": "" for n in range(MOST_FILES + 1)}}, "50"),
+        ({"files": {"a": "x" * MOST_CHARACTERS, "b": "x"}}, "more than 1,000,000 characters in all"),
+        ({"files": {"x" * 201: ""}}, "is not a relative path"),
+        ({"code": "x" * 100_001}, "100,?000"),
+    ],
+)
+async def test_what_goes_in_is_bounded(
+    tools: dict[str, Tool], context: ToolContext, more: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ToolArgumentError, match=problem):
+        await tools["python"].call({"code": "1", **more}, context)
 
 
 async def test_a_shell_command_runs_likewise(tools: dict[str, Tool], context: ToolContext) -> None:
