@@ -41,11 +41,16 @@ class JoinerReply:
 
 
 def read_reply(
-    text: str, results: Mapping[str, Result], tools: Tools | None = None, known: Sequence[str] = ()
+    text: str,
+    results: Mapping[str, Result],
+    tools: Tools | None = None,
+    known: Sequence[str] = (),
+    writes: Sequence[str] = (),
 ) -> JoinerReply:
-    """Return what a reply says. Text that is no JSON is the answer. `known` are the nodes of the plan, which new lines
-    may refer to; without `tools` none may be added. Raises UnreadableReply; nothing else.
+    """Return what a reply says. Text that is neither JSON nor lines to add is the answer. `known` are the nodes of the
+    plan, which new lines may refer to; without `tools` none may be added. Raises UnreadableReply; nothing else.
     """
+    reader = LineReader(tools or {}, known or list(results), list(results), writes)
     try:
         data, _ = extract_json(text)
     except NoJson as error:
@@ -55,11 +60,13 @@ def read_reply(
     if isinstance(data, dict) and data.get("replan"):
         if tools is None:
             raise UnreadableReply("the joiner asks for more nodes, and none may be added any more")
-        return _delta(data["replan"], LineReader(tools, known or list(results), list(results)))
+        return _delta(data["replan"], reader)
     if isinstance(data, dict) and data.get("answer") is not None:
         return _answer(data["answer"], data.get("evidence"), results)
     if not text.strip():
         raise UnreadableReply("the joiner's reply is empty")
+    if data is None and tools is not None and _read_lines(reader, text):
+        return _delta(reader.plan, reader)
     return _answer(text.strip(), (), results)
 
 
@@ -67,18 +74,24 @@ def _delta(request: Any, reader: LineReader) -> JoinerReply:
     fields = request if isinstance(request, dict) else {"nodes": request}
     nodes = fields.get("nodes")
     if isinstance(nodes, str):
-        reader.feed(nodes)
-        reader.close()
-        if reader.errors:
-            raise UnreadableReply(f"the joiner's new lines cannot be read: {format_names(reader.errors, 3)}")
+        _read_lines(reader, nodes)
         fields = {**fields, **reader.plan}
         nodes = reader.plan["nodes"]
+    if reader.errors:
+        raise UnreadableReply(f"the joiner's new lines cannot be read: {format_names(reader.errors, 3)}")
     if not isinstance(nodes, list) or not nodes or not all(isinstance(node, dict) for node in nodes):
         raise UnreadableReply("the joiner asks for another plan and writes none")
     if len(nodes) > MOST_NODES:
         raise UnreadableReply(f"the joiner adds {len(nodes):,} nodes; at most {MOST_NODES}")
     why = str(fields.get("why") or "the results do not hold the answer")
     return JoinerReply(delta=Delta(" ".join(why.split())[:500], tuple(nodes), fields.get("answer")))
+
+
+def _read_lines(reader: LineReader, text: str) -> bool:
+    """Whether a text holds lines to add, even if there is something wrong with some of them."""
+    reader.feed(text)
+    reader.close()
+    return bool(reader.plan["nodes"])
 
 
 def _answer(answer: Any, evidence_data: Any, results: Mapping[str, Result]) -> JoinerReply:
@@ -205,7 +218,7 @@ class JoinerFormat(PromptFormat):
         if isinstance(reply.output, dict):  # the rules took over, and give an answer as it should be
             return NodeOutput(reply.output, reply.usage)
         try:
-            more = (self.replanning.tools, self.replanning.nodes) if self.replanning else ()
+            more = (self.replanning.tools, self.replanning.nodes, self.replanning.writes) if self.replanning else ()
             joined = read_reply(_text(reply), self.results, *more)
         except UnreadableReply as error:
             fault = SchemaMismatch(str(error), retryable=True)

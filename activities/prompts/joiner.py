@@ -23,13 +23,14 @@ Answer the goal from the results alone. Reply with one JSON object and nothing e
 passage of it, word for word, or empty. If a result that matters failed or says nothing, tell what is not known."""
 _REPLAN = """\
 If the answer needs more, do not guess. A dead end calls for another way: an address that is broken, a search that found
-nothing, a page that does not hold the fact, a failed call. Then reply with lines to add to the plan, and nothing else,
-numbered from {first} on; `$1` is still the result of n1:
+nothing, a page that does not hold the fact, a failed call. Then reply with this JSON object in place of the answer, and
+nothing else. Its `nodes` are lines to add to the plan, numbered from {first} on; `$1` is still the result of n1:
 
 {{"replan": {{"why": "the search for the Amazon found nothing",
             "nodes": "{first}. search(\\"Amazon river kilometres\\")\\n{next}. answer($1, ${first})"}}}}
 
-Do not repeat a call that is there already: its result would be the same. At most {most} lines.
+Do not repeat a call that is there already: its result would be the same. At most {most} lines. The lines are written as
+follows.
 
 {forms}
 Tools:
@@ -54,6 +55,11 @@ class Replanning:
     def tools(self) -> Tools:
         """The argument schemas of the tools by name."""
         return {str(entry["name"]): entry["schema"] for entry in self.catalogue}
+
+    @property
+    def writes(self) -> list[str]:
+        """The tools that change something, whose results nobody needs to use."""
+        return [str(entry["name"]) for entry in self.catalogue if entry.get("effect") == "write"]
 
 
 def system(replanning: Replanning | None) -> str:

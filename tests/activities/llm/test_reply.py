@@ -130,6 +130,20 @@ def test_a_replan_is_a_delta(replan: dict[str, Any]) -> None:
     assert delta.nodes[1]["inputs"] == ["n1", "n4"]
 
 
+@pytest.mark.parametrize("form", ["{}", "```\n{}\n```", "The results lack it.\n\n{}"])
+def test_bare_lines_are_added_too(form: str) -> None:
+    delta = read(form.format('4. search("Amazon km", 2)\n5. answer($1, $4)')).delta
+    assert delta is not None
+    assert ([node["id"] for node in delta.nodes], delta.answer) == (["n4", "n5"], "$n5")
+
+
+@pytest.mark.parametrize(
+    "text", ["1. The Nile (6,650 km)\n2. The Amazon", "1. f(x) is 2x", "I would search (again).", "Search: nothing"]
+)
+def test_a_list_in_an_answer_is_no_plan(text: str) -> None:
+    assert read(text).output == {"answer": text, "evidence": []}
+
+
 def test_new_lines_without_an_answer_get_one_over_all_results() -> None:
     delta = read({"replan": '4. search("x")'}).delta
     assert delta is not None
@@ -147,6 +161,7 @@ def test_new_lines_without_an_answer_get_one_over_all_results() -> None:
         ({"replan": True}, "asks for another plan and writes none"),
         ({"replan": ["x"]}, "asks for another plan and writes none"),
         ({"replan": "look again"}, "the joiner's new lines cannot be read: the reply holds no plan"),
+        ('4. search("x")\n5. search("y"', "the joiner's new lines cannot be read: line 5: `)` is missing at its end"),
         ({"replan": {"nodes": "4. rm(x)"}}, "cannot be read: line 4: there is no tool `rm`"),
         ({"replan": {"nodes": [{"id": "a"}] * 61}}, "adds 61 nodes; at most 60"),
     ],
