@@ -56,10 +56,6 @@ class PlanBuilder:
         """Whether there was any call."""
         return bool(self._lines)
 
-    def has(self, number: int) -> bool:
-        """Whether a call with that number has begun."""
-        return number in self._lines
-
     def leave_out(self, number: int, text: str) -> None:
         """Remember that a line with that number is no call."""
         self._left_out[number] = text

@@ -71,13 +71,24 @@ def _parsed(text: str) -> ast.Call:
             simplefilter("error")  # `1or` is a warning to Python, and nothing that a model means
             call = ast.parse(text, mode="eval").body
     except (ValueError, RecursionError, MemoryError):
-        raise CallError("its arguments are too long or too deep; write less in one line") from None
+        raise _too_long() from None
     assert isinstance(call, ast.Call)
     return call
 
 
 def arguments_of(call: ast.Call, scope: Scope, *, may_call: bool = False) -> Arguments:
     """Return the arguments of a call; a call among them, where one may be, as it is. Raises CallError."""
+    try:
+        return _arguments(call, scope, may_call)
+    except RecursionError:
+        raise _too_long() from None
+
+
+def _too_long() -> CallError:
+    return CallError("its arguments are too long or too deep; write less in one line")
+
+
+def _arguments(call: ast.Call, scope: Scope, may_call: bool) -> Arguments:
     given = Arguments()
     reader = _Reader(scope)
     for node in call.args:
@@ -133,12 +144,12 @@ class _Reader:
                 return {_name(key): self.value(item) for key, item in zip(keys, values, strict=True)}
             case ast.Constant(str() as text):
                 return self.scope.resolve(text)
-            case ast.Constant(value=None | bool() | int() | float()) if not isinstance(node.value, float) or isfinite(
-                node.value
-            ):
-                return node.value
-            case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)) if isfinite(number):
-                return -number
+            case ast.Constant(None | bool() | int() as constant):
+                return constant
+            case ast.Constant(float() as number) if isfinite(number):
+                return number
+            case ast.UnaryOp(ast.USub(), ast.Constant(int() | float())):
+                return -self.value(node.operand)
             case ast.Name(name) if name in _CONSTANTS:
                 return _CONSTANTS[name]
             case ast.BinOp(op=ast.Add()) if (parts := _added(node)) and any(map(_is_text, parts)):
