@@ -34,6 +34,7 @@ _INSIDE |= {sign * 3: re.compile(rf"\\.?|{sign * 3}", re.DOTALL) for sign in "\"
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "\n": "", "$": "$$"}
 _ESCAPED |= {sign: sign for sign in "\\/\"'`"}
+_NUMBER_SIGN = re.compile(r"#(?=\w)")
 _BRACED = re.compile(rf"{DOLLAR}_((?:[0-9a-f]{{2}})*)")
 
 
@@ -124,7 +125,8 @@ class CallText:
         return len(row)
 
     def _end_text(self) -> None:
-        self._python.append("".join(self._text).replace("$", DOLLAR))
+        text = _NUMBER_SIGN.sub("$", "".join(self._text))  # `#1` and `#E1` are how ReWOO (arXiv 2305.18323) refers
+        self._python.append(text.replace("$", DOLLAR))
         self._text, self._plain = [], False
 
     def _end_string(self) -> None:

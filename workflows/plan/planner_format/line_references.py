@@ -29,7 +29,7 @@ _FIGURE = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _UNIT = re.compile(
-    r"\s?(?:/[a-z]|[%\u20ac\u00a3\u00b0]|(?:per|each|apiece|fees?|off|discount|tax|tips?|bills?|notes?|coins?|tickets?|prices?|"
+    r"[\s-]?(?:/[a-z]|[%\u20ac\u00a3\u00b0]|(?:per|each|apiece|fees?|off|discount|tax|tips?|bills?|notes?|coins?|tickets?|prices?|"
     r"deposit|charges?|or (?:less|more)|and (?:up|under)|an? (?:hour|day|week|month|year|piece|head)|euros?|eur|gbp|"
     r"percent|units?|items?|shares?|people|[ckm]?m|km/h|k?g|lbs?|ft|miles?|(?:kilo)?met(?:re|er)s?|seconds?|minutes?|hours?|"
     r"days?|weeks?|months?|years?|hourly|daily|weekly|monthly|annual(?:ly)?|yearly)\b)|[A-Za-z_]",

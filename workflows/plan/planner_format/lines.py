@@ -186,7 +186,7 @@ class LineReader:
             known, meant = self._made.known_call(name), _MEANT.match(row, found.end()) is not None
             alike = known or (meant and any(map(self._made.known_call, re.split(r"[.-]", name))))
             if alike or found.start() - at < _LONGEST_LEAD:
-                call = _begun(row[at : found.start()], known or name, row)
+                call = _begun(row[at : found.start()], known or name, row, known=bool(known))
                 numbered = call.number is not None and (known or not spaced)
                 if (alike and (meant or not spaced)) or numbered or (meant and not spaced and not call.text):
                     return call, found.end()
@@ -297,8 +297,11 @@ class LineReader:
             self._made.warn(f"{format_value(behind)} behind the JSON was left out")
 
 
-def _begun(lead: str, name: str, row: str) -> _OpenCall:
-    """Return the call behind a lead, such as `- **Step 1.** height =`. `text` is set if the lead is words."""
+def _begun(lead: str, name: str, row: str, *, known: bool) -> _OpenCall:
+    """Return the call behind a lead, such as `- **Step 1.** height =`, or `1. Look it up with` before a known name.
+
+    `text` is set if the lead is words.
+    """
     plain = " ".join(_DECORATION.sub(" ", lead.translate(WIDE)).split())
     found = _LEAD.search(plain, max(0, len(plain) - _LONGEST_LEAD))
     assert found is not None
@@ -306,6 +309,9 @@ def _begun(lead: str, name: str, row: str) -> _OpenCall:
     own = re.fullmatch(r"n?(\d{1,9})", target)
     number = found["number"] or (own[1] if own else None)
     label = _LABEL.fullmatch(words) is not None
+    heading = _HEADING.match(words) if known and number is None else None
+    if heading is not None:
+        return _OpenCall(int(heading["step"] or heading["number"]), name, "", "" if own else target, counted=True)
     sentence = bool(found["sign"]) if found["number"] else words.endswith(":") and not _THOUGHT.match(words)
     text = "" if label or sentence else format_value(row[:100].strip())
     result = "" if own else target

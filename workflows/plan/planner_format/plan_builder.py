@@ -113,7 +113,7 @@ class PlanBuilder:
         return any(self.known_call(found[1]) for found in _QUOTED_CALL.finditer(text))
 
     def _resolve(self, text: str, number: int) -> str:
-        if self._results:  # `#E1` is how ReWOO (arXiv 2305.18323) refers to `E1 = ...`
+        if self._results:  # `#E1` for `E1 = ...`
             text = _HASH.sub(lambda found: f"${found[1]}" if found[1] in self._results else found[0], text)
         return resolve(text, self._id, lambda what: self.warn(f"line {number}: {what}"))
 

@@ -181,7 +181,9 @@ def _is_text(node: ast.expr) -> bool:
 
 def _is_plain(node: ast.Constant, indices: set[int]) -> bool:
     """Whether a constant may stand in an expression: a number, or the name in `$1["name"]`."""
-    return isinstance(node.value, int | float | None) or (isinstance(node.value, str) and id(node) in indices)
+    if isinstance(node.value, float):
+        return isfinite(node.value)
+    return isinstance(node.value, int | None) or (isinstance(node.value, str) and id(node) in indices)
 
 
 def _added(node: ast.expr) -> list[ast.expr]:
