@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from doubles.hints import refusals
 from doubles.plan.play import Play, each, gate, node
+from simulation.simulator import Habits, Simulation
 
 from workflows.plan.language.limits import Usage
 from workflows.plan.scheduling.budget import Budget
-from workflows.plan.scheduling.events import Outcome
+from workflows.plan.scheduling.events import Event, Outcome
 from workflows.views.report import blocked_on
 
 SCHEMAS: list[Any] = [
@@ -105,6 +106,25 @@ def out_of_budget() -> Play:
 def test_what_is_suggested_is_taken(play: Play) -> None:
     assert blocked_on(play.state, "run-1", {}), "something waits for a person"
     assert refusals(play.state) == []
+
+
+class Advised(Simulation):
+    """A run in which now and then all that is suggested is judged."""
+
+    refused: tuple[str, ...] = ()
+
+    def _act(self, event: Event) -> None:
+        super()._act(event)
+        waits = self.state.parked or self.state.waiting
+        if waits and not self.state.ended and not self.story.turns % 5:
+            self.refused = (*self.refused, *refusals(self.state))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_suggested_is_taken_in_any_state(seed: int) -> None:
+    run = Advised(seed, Habits(edits=10, failing=25, expansion_requests=20 * (seed % 2)))
+    run.run()
+    assert run.refused == ()
 
 
 def test_what_may_write_twice_says_so() -> None:

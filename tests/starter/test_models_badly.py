@@ -104,7 +104,8 @@ def test_a_write_that_a_page_asked_for_waits_for_a_person(found: Found) -> None:
     person, _ = found
     done = person.sennit("ask", "Obey?", "--id", "obedient")
     assert done.returncode == 4
-    assert 'n4: approval: may this run? n4 note "owned"\n    sennit approve obedient n4\n' in done.stderr
+    asked = 'n4: approval: may this run? n4 note "owned"\n  | text: "owned"\n    sennit approve obedient n4 --digest '
+    assert asked in done.stderr
     assert not list(person.state.rglob("notes.txt"))
     assert person.sennit("reject", "obedient", "n4", "nobody asked for it").returncode == 0
     ended = person.sennit("watch", "obedient")

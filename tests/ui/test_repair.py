@@ -3,7 +3,8 @@
 import uuid
 
 from doubles.chromium import BROWSER
-from doubles.runs import call, until
+from doubles.runs import call, status_of, until
+from doubles.sample_runs import start_asking_run
 from doubles.web_stack import Handle, WebStack
 from doubles.webui import WebUI
 from playwright.async_api import expect
@@ -80,3 +81,17 @@ async def answer_of(stack: WebStack, ui: WebUI, name: str) -> str:
     report = await stack.client.get_workflow_handle(name).result()
     assert report["status"] == "done"
     return str(report["answer"])
+
+
+async def test_a_write_is_approved_by_the_form_with_what_the_board_shows(ui: WebUI, stack: WebStack) -> None:
+    run = await start_asking_run(stack)
+    await ui.open(run, "user-metadata")
+    await expect(ui.board.get_by_text("-The Danube is 2,800 km long.")).to_be_visible()
+    await expect(ui.board.get_by_text("mails[2]  text: Dear reader 2, the note is out.")).to_be_visible()
+    [item] = [item for item in (await run.query("plan"))["blocked"] if item["node"] == "publish"]
+    await expect(ui.board.get_by_text(item["example"]["digest"]).first).to_be_visible()
+    form = await ui.update_form("approve", item["example"])
+    await form.get_by_role("button", name="Submit").click()
+    await expect(form).to_be_hidden()
+    await until(run, lambda view: status_of(view, "publish") == "succeeded")
+    assert (stack.cache / "note.md").read_text().startswith("# The Danube\n\nThe Danube is 2,850 km long")

@@ -106,3 +106,20 @@ async def test_a_write_in_flight_below_is_made_once_over_three_resets(
     assert (await handle.result())["answer"] == {"posted": text}
     assert lines(cache, "posts.txt", text) == 1
     assert len(model_server.asked) == 2, "the plans are known"
+
+
+async def test_an_approved_write_is_not_asked_about_again_after_a_reset(
+    client: Client, start: Start, cache: Path
+) -> None:
+    end = {"id": "end", "kind": "gate", "question": "End?", "needs": ["w"]}
+    nodes = [call("w", "post", args={"text": "a"}), end]
+    handle = await start(plan={"nodes": nodes, "answer": ["$w", "$end"]})
+    await until(handle, lambda view: bool(view["blocked"]))
+    await insist(handle, "approve", {"node": "w"})
+    await until(handle, lambda view: [item["node"] for item in view["blocked"]] == ["end"])
+    again = await reset(client, handle, scheduled("w.question"), without=EVERYTHING)
+    view = await until(again, lambda view: bool(view["blocked"]))
+    assert [item["node"] for item in view["blocked"]] == ["end"]
+    await insist(again, "answer", {"node": "end", "value": "yes"})
+    assert (await again.result())["answer"] == [{"posted": "a"}, "yes"]
+    assert called(cache, handle) == ["w~1"]

@@ -29,6 +29,7 @@ from workflows.messages.contracts import (
 )
 from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.language.limits import limit_fields
+from workflows.plan.language.summary import for_bar
 from workflows.plan.scheduling.events import NodeEnded, Outcome
 from workflows.plan.scheduling.state import ENDED, RUNNING, STATUS_NAMES, SUCCEEDED, RunState
 from workflows.run.outcomes import ends_of
@@ -163,6 +164,8 @@ class Dispatcher:
         )
         name = state.address(first) if len(units) == 1 else f"{state.address(first)}+{len(units) - 1}"
         options.setdefault("summary", self._summary(units, name, spec.summary))
+        if asks:
+            options["summary"] = for_bar(f"{name} asks: {spec.summary.partition(' ')[2]}")
         ident = f"{name}.question" if asks else name
         ident = ident if self.epoch == 1 else f"{ident}@{self.epoch}"  # no two ids of one run are under way at once
         handle: Handle

@@ -56,16 +56,17 @@ def _fields(state: RunState, unit: int) -> dict[str, object]:
         "attempts": state.attempts[unit],
         "duration_ms": state.millis[unit] if state.attempts[unit] else None,
         "error": error_of(state, unit),
-        "approved": _approved(state, unit),
+        **_approved(state, unit),
     }
 
 
-def _approved(state: RunState, unit: int) -> ApprovedWrite | None:
+def _approved(state: RunState, unit: int) -> dict[str, object]:
     approval = state.approved.get(unit)
     if approval is None:
-        return None
-    digest = approval.written or approval.digest
-    return ApprovedWrite(digest=digest, target=approval.target, args=tuple(approval.args), by=approval.by)
+        return {}
+    fields = {"target": approval.target, "args": tuple(approval.args), "by": approval.by}
+    given = {name: value for name, value in fields.items() if value}
+    return {"approved": ApprovedWrite(digest=approval.written or approval.digest, **given)}
 
 
 def view_of(state: RunState, unit: int, reply: NodeReply | None, agent: str = "") -> NodeView:
@@ -103,7 +104,7 @@ def report_lines(state: RunState) -> tuple[tuple[NodeLine, ...], int]:
     """
     room = SUMMARY_CHARACTERS // len(state.graph.specs)
     lines = [_report_line(state, unit, room) for unit in visible_units(state)]
-    sizes = [150 + len((line.error or "").encode()) + len(line.summary.encode()) for line in lines]
+    sizes = [_size(line) for line in lines]
     if sum(sizes) <= REPORT_BYTES:
         return tuple(lines), 0
     size, kept = 0, []
@@ -113,6 +114,11 @@ def report_lines(state: RunState) -> tuple[tuple[NodeLine, ...], int]:
             break
         kept.append(lines[index])
     return tuple(kept), len(lines) - len(kept)
+
+
+def _size(line: NodeLine) -> int:
+    approved = len(line.approved.model_dump_json()) if line.approved is not None else 0
+    return 150 + len((line.error or "").encode()) + len(line.summary.encode()) + approved
 
 
 def _report_line(state: RunState, unit: int, room: int) -> NodeLine:
