@@ -17,7 +17,7 @@ from activities.nodes.runner import Marker, NodeRunner
 from activities.storage.artifacts import digest_of, encode
 from activities.storage.directory import DirectoryStore
 from activities.storage.run_context import ArtifactReader
-from activities.toolbox import Registry, threads
+from activities.toolbox import Registry, Tool, threads
 from activities.toolbox import tool as register
 from workflows.messages.contracts import NodeCall, NodeReply
 
@@ -92,12 +92,12 @@ def runner_with(tmp_path: Path, function: Callable[..., Any], **fields: Any) -> 
     return NodeRunner(store, library, registry, unused, tmp_path, unused, asyncio.Semaphore(1))
 
 
-async def outcome(runner: NodeRunner, **fields: Any) -> NodeReply:
+async def outcome(runner: NodeRunner, *, lost: bool = False, **fields: Any) -> NodeReply:
     """Run node a of a plan with the nodes a and b."""
     kept = stored(*(tool(name, args={"query": name}, **fields) for name in ("a", "b")))
     call = NodeCall(run="run", plan=await runner.library.keep(PREFIX, kept), nodes=("a",))
     async with asyncio.timeout(30):
-        return await runner.run(call, "a", {}, run_prefix=PREFIX, attempts=Attempts(1, 0))
+        return await runner.run(call, "a", {}, run_prefix=PREFIX, attempts=Attempts(1, 0, lost=lost))
 
 
 def answer(args: Nothing) -> str:
@@ -107,8 +107,8 @@ def answer(args: Nothing) -> str:
 async def test_the_wait_for_a_thread_is_not_the_time_of_the_node(tmp_path: Path) -> None:
     runner = runner_with(tmp_path, answer)
     await runner.threads.acquire()
-    waiting = asyncio.create_task(outcome(runner, timeout="500ms"))
-    await asyncio.sleep(0.8)
+    waiting = asyncio.create_task(outcome(runner, timeout="1s"))
+    await asyncio.sleep(1.3)
     runner.threads.release()
     assert (await waiting).ref == digest_of(b'"a"')
 
@@ -131,9 +131,22 @@ async def test_a_node_that_blocks_its_event_loop_says_so(tmp_path: Path, monkeyp
         go.wait(30)
         return args.query
 
-    problem = (
-        "no result within 0.3 s; it blocked the event loop of all async tools for 0 s; write it as a plain function"
-    )
+    problem = r"no result within 0.8 s; it blocked the event loop of all async tools for \d s; write it as a plain"
     with pytest.raises(NodeTimeout, match=problem):
-        await outcome(runner_with(tmp_path, blocks), timeout="300ms")
+        await outcome(runner_with(tmp_path, blocks), timeout="800ms")
     go.set()
+
+
+@pytest.mark.parametrize("lost", [False, True])
+async def test_a_tool_is_isolated_after_its_worker_was_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: bool
+) -> None:
+    asked: list[bool] = []
+
+    async def call(*_: Any, isolated: bool) -> str:
+        asked.append(isolated)
+        return "found"
+
+    monkeypatch.setattr(Tool, "call", call)
+    await outcome(runner_with(tmp_path, answer), lost=lost)
+    assert asked == [lost]

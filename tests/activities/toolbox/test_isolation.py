@@ -16,7 +16,7 @@ from activities.toolbox.isolation import _portable, run_isolated
 
 
 async def test_a_function_runs_in_another_process_whose_start_is_not_its_time() -> None:
-    async with asyncio.timeout(0.2) as limit:
+    async with asyncio.timeout(0.5) as limit:
         assert await run_isolated(os.getpid, "tool", limit) != os.getpid()
 
 
