@@ -147,6 +147,7 @@ def view_text(view: RunView, width: int, flags: str = "") -> str:
         (f"{one_line(view.id)}  {view.status}  ", f"{counts_text(view.counts)} {usage_text(view.usage)}"),
         ("goal  ", view.goal),
         ("budget  ", budget_text(view.budget)),
+        ("drains until these have ended, to continue as new  ", ", ".join(view.waits_for)),
     )
     lines = [(head + fit(tail, max(width - cell_len(head), 8))).rstrip() for head, tail in heads if tail]
     lines += _node_lines(view.nodes, width)

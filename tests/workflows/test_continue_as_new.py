@@ -1,21 +1,25 @@
 """Runs that continue as new every few nodes: the same answer, nothing twice, and people notice nothing."""
 
 import asyncio
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from doubles.local_workers import Handle, Start, remembered_or_not
+from doubles.models import ModelServer
 from doubles.runs import call, insist, status_of, until
 from doubles.tools import calls
 from temporalio import workflow
 from temporalio.api.common.v1 import Payload
+from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.common import RawValue
 from temporalio.service import RPCError
 
 from workflows.run import drain
+from workflows.run.subagent import prefix_below
 
 pytestmark = pytest.mark.server
 
@@ -24,6 +28,11 @@ pytestmark = pytest.mark.server
 def short_histories(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs drain, and continue as new, after 40 events or 5 updates."""
     monkeypatch.setattr(drain, "SOFT_BOUNDS", (40, drain.SOFT_BOUNDS[1], 5))
+
+
+async def board(handle: Handle) -> str:
+    metadata: WorkflowMetadata = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
+    return metadata.current_details
 
 
 async def links(client: Client, handle: Handle) -> list[Payload]:
@@ -77,6 +86,45 @@ async def test_a_run_continues_at_temporals_suggestion_only_while_nothing_is_pen
     first = await client.get_workflow_handle(handle.id, run_id=handle.first_execution_run_id).fetch_history()
     ended = [event for event in first.events if event.HasField("activity_task_completed_event_attributes")]
     assert len(ended) >= 9, "the first run must have gone on for as long as `long` was pending"
+
+
+async def test_a_drain_is_given_up_for_a_long_node_and_is_shown(
+    client: Client, start: Start, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drain, "SOFT_MILLISECONDS", 2_000)
+    monkeypatch.setattr(drain, "AGAIN", 10.0)
+    handle = await start(plan={"nodes": [*chain(12), call("long", "hang", args={"name": "drain"})], "answer": "$n11"})
+    view = await until(handle, lambda view: view["phase"] == "draining" and view["waits_for"] == ["long"])
+    assert "Nothing starts until these have ended: `long`" in await board(handle)
+    view = await until(handle, lambda view: status_of(view, "n11") == "succeeded")
+    assert (view["phase"], view["waits_for"], len(await links(client, handle))) == ("running", [], 1)
+    await insist(handle, "skip_node", {"node": "long"})
+    assert (await handle.result())["status"] == "done"
+    assert set(called(cache, handle).values()) == {1}
+
+
+async def test_at_the_hard_bound_writes_end_and_all_else_begins_again_in_the_next_run(
+    client: Client, begin: Start, model_server: ModelServer, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sub-agent lets its own write end, and the next one asks for no plan. The bounds are those of the first run."""
+    monkeypatch.setattr(drain, "SOFT_BOUNDS", (1_000, *drain.SOFT_BOUNDS[1:]))
+    monkeypatch.setattr(drain, "HARD_BOUNDS", (60, *drain.HARD_BOUNDS[1:]))
+    below = [call("v", "post", args={"text": "below", "seconds": 3}), call("s", args={"seconds": 4, "value": 1})]
+    model_server.on("You plan work", json.dumps({"nodes": below, "answer": ["$v", "$s"]}))
+    nodes = [
+        *chain(8),
+        call("w", "post", args={"text": "above", "seconds": 3}),
+        call("r", args={"seconds": 4, "value": 1}),
+        {"id": "sub", "kind": "agent", "goal": "Write."},
+    ]
+    handle = await begin(plan={"nodes": nodes, "answer": ["$n7.value", "$w", "$r.value", "$sub"]}, approval="never")
+    assert (await handle.result())["answer"] == ["end", {"posted": "above"}, 1, [{"posted": "below"}, {"value": 1}]]
+    assert len(await links(client, handle)) == 2
+    counted = called(cache, handle)
+    assert (counted.pop("r~1"), counted.pop("w~1"), set(counted.values())) == (2, 1, {1})
+    child = prefix_below(handle.first_execution_run_id or "", "sub")
+    assert Counter(calls(cache, child)) == {"v~1": 1, "s~1": 2}
+    assert len(model_server.asked) == 1
 
 
 async def test_maps_joins_failures_and_gates_with_their_time_survive(client: Client, start: Start, cache: Path) -> None:

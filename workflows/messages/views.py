@@ -31,7 +31,11 @@ class SubagentView(Message):
 
 
 class RunView(Message):
-    """One page of a run. `counts` has every status with at least one node; `next` is where the next page starts."""
+    """One page of a run. `counts` has every status with at least one node; `next` is where the next page starts.
+
+    While the phase is `draining`, nothing starts. `waits_for` has the first 20 nodes that must end before the run
+    continues as new.
+    """
 
     id: str
     run_id: str
@@ -40,6 +44,7 @@ class RunView(Message):
     goal: str = ""
     counts: dict[str, int] = Field(default_factory=dict)
     blocked: tuple[BlockedOn, ...] = ()
+    waits_for: tuple[str, ...] = ()
     nodes: tuple[NodeView, ...] = ()
     next: int | None = None
     usage: UsageReport = UsageReport()

@@ -14,7 +14,7 @@ from workflows.plan.language.limits import NO_USAGE, Usage
 from workflows.plan.scheduling.budget import ledger
 from workflows.run.engine import Engine
 from workflows.run.setup import RunSetup
-from workflows.views.report import blocked_on, counts, error_of, view_of, visible_units
+from workflows.views.report import blocked_on, counts, drain_waits_for, error_of, view_of, visible_units
 
 PAGE_BYTES = 200_000
 
@@ -102,6 +102,7 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
             "counts": counts(state),
             "budget": ledger(state.budget),
             "blocked": blocked,
+            "waits_for": drain_waits_for(state),
             "nodes": tuple(nodes),
             "next": end if end < len(units) else None,
         }

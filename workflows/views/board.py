@@ -23,7 +23,7 @@ from workflows.plan.compile.graph import Graph
 from workflows.plan.language.limits import duration_text
 from workflows.plan.language.text import clean
 from workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, STATUS_NAMES, RunState
-from workflows.views.report import blocked_on, error_of, visible_units
+from workflows.views.report import blocked_on, drain_waits_for, error_of, visible_units
 
 USUAL_BYTES = 7_900
 """Bytes as sent that every proxy lets through; about 6 KB of text."""
@@ -87,7 +87,7 @@ def board(
     counts = {status: statuses.count(status) for status in _STATUSES if status in statuses}
     blocked = blocked_on(state, run, blocked_children)
     diagram = _diagram_of(state.graph)
-    head = _head(run, title, counts)
+    head = [*_head(run, title, counts), *_draining(state)]
     ranked = sorted(
         (pair for pair in zip(units, statuses, strict=True) if not state.is_item(pair[0]) or pair[1] in _URGENT),
         key=lambda pair: (_STATUSES.index(pair[1]), pair[0]),
@@ -127,6 +127,13 @@ def _head(run: str, title: str, counts: dict[str, int]) -> list[str]:
         parts += [f"[pending activities]({page}/pending-activities)"] if counts.get("running") else []
         parts.append(f"[timeline]({page}/timeline)")
     return [f"**{prose(title, 200)}**", " · ".join(parts), ""]
+
+
+def _draining(state: RunState) -> list[str]:
+    """Return why nothing starts while the run drains, and what it waits for."""
+    names = [f"`{clip_name(name, 20)}`" for name in drain_waits_for(state)[:5]]
+    why = "The history is long, so the run is about to continue as new. Nothing starts until these have ended:"
+    return [f"{why} {', '.join(names)}{' …' * (state.running > len(names))}", ""] if names else []
 
 
 def _questions(blocked: Sequence[BlockedOn], run: str, detail: _Detail) -> list[str]:

@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Iterable, Mapping
+from itertools import islice
 
 from pydantic import JsonValue
 
@@ -15,7 +16,7 @@ from workflows.plan.scheduling.admission import token_of, waiting_in
 from workflows.plan.scheduling.budget import Budget, ledger
 from workflows.plan.scheduling.events import ExpansionRequest, Question
 from workflows.plan.scheduling.retry import names_of, repeated
-from workflows.plan.scheduling.state import AWAITING_FALLBACK, EXPANDED, STATUS_NAMES, WAITING, RunState
+from workflows.plan.scheduling.state import AWAITING_FALLBACK, EXPANDED, RUNNING, STATUS_NAMES, WAITING, RunState
 from workflows.plan.scheduling.termination import blocking_failures
 from workflows.views.example import example_value
 
@@ -87,6 +88,12 @@ def view_of(state: RunState, unit: int, reply: NodeReply | None, agent: str = ""
         preview=preview,
         ref=state.digest[unit],
     )
+
+
+def drain_waits_for(state: RunState) -> tuple[str, ...]:
+    """Return the first running nodes of a run that drains, before it continues as new; none of any other run."""
+    running = (unit for unit, status in enumerate(state.status) if state.draining and status == RUNNING)
+    return tuple(state.path(unit) for unit in islice(running, MAX_BLOCKED))
 
 
 def visible_units(state: RunState) -> list[int]:
