@@ -16,13 +16,14 @@ with workflow.unsafe.imports_passed_through():
     from workflows.plan.scheduling.events import StopRequested
     from workflows.plan.scheduling.snapshot import dump
     from workflows.run.engine import Engine, start_engine
+    from workflows.run.outage import Outage
     from workflows.run.plan_drafts import PlanDrafts
     from workflows.run.queries import QueryHandlers
     from workflows.run.setup import RunSetup, parse_input, raise_if_invalid, run_prefix_of, with_usage
     from workflows.run.subagent import GIVEN_UP
     from workflows.run.subagent_status import SubagentStatus
     from workflows.run.update_handlers import UpdateHandlers
-    from workflows.views.board import board
+    from workflows.views.board import board, board_without_plan
     from workflows.views.report import report_of
 
 BOARD_EVERY = timedelta(seconds=1)
@@ -43,7 +44,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
     def __init__(self, request: Any = None, *more: Any) -> None:
         self._request, self._invalid = parse_input(request, *more)
         self._carry = self._request.carry if self._request else None
-        self._setup = RunSetup(run_prefix_of(self._request))
+        self._setup = RunSetup(run_prefix_of(self._request), Outage(self._interrupted))
         self._checked = CheckResult()
         self._engine: Engine | None = None
         self._status_without_engine: RunStatus = "running"
@@ -122,6 +123,11 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         else:
             engine.replace_plan(checked)
         return engine
+
+    def _interrupted(self) -> None:
+        """An attempt to plan has failed, or the next one begins: what was sent of the plan may not begin that one."""
+        self._takes_drafts, self._drafts = self._engine is None, PlanDrafts()
+        self._changed()
 
     def _planned(self, planner: asyncio.Task[Engine]) -> None:
         error = None if planner.cancelled() else planner.exception()
@@ -237,22 +243,27 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         engine, phase = self._engine, self._setup.phase
         if engine is not None and phase in ("running", "draining"):
             self._setup.phase = "draining" if engine.state.draining else "running"
-        if engine is not None and engine.status is None:  # the end is published once, with the answer
+        if engine is None or engine.status is None:  # the end is published once, with the answer
             self._publish()
-        if engine is not None and (engine.moving < 5 or workflow.now() - self._drawn_at >= BOARD_EVERY):
+        if engine is None or engine.moving < 5 or workflow.now() - self._drawn_at >= BOARD_EVERY:
             self._draw(engine)
         if engine is not None and self._request is not None and self._request.depth:
             self._subagent_status.report(engine.state, engine.shown_status)
 
-    def _draw(self, engine: Engine) -> None:
+    def _draw(self, engine: Engine | None) -> None:
         self._drawn_at = workflow.now()
         goal = self._request.goal if self._request else ""
         title = f"{self._status}: {goal}" if goal else self._status
+        run, outage = workflow.info().workflow_id, self._setup.outage.blocked
+        if engine is None:
+            workflow.set_current_details(board_without_plan(run, title, outage))
+            return
         drawn = board(
             engine.state,
-            run=workflow.info().workflow_id,
+            run=run,
             title=title,
             blocked_children=engine.blocked_children,
+            outage=outage,
             notes=self._setup.attributes.notes,
         )
         workflow.set_current_details(drawn)
@@ -266,9 +277,13 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         """Let lists know how the run stands."""
         engine = self._engine
         state, started, blocked = (engine.state, engine.started, engine.blocked_children) if engine else (None, 0, {})
-        self._setup.attributes.publish(self._status, self._setup.phase, state, self._spent, started, blocked)
+        outage = self._setup.outage.blocked
+        self._setup.attributes.publish(self._status, self._setup.phase, state, self._spent, started, blocked, outage)
 
     @property
     def _status(self) -> RunStatus:
         """How the run stands, as people see it."""
-        return self._engine.shown_status if self._engine is not None else self._status_without_engine
+        engine = self._engine
+        status = engine.shown_status if engine is not None else self._status_without_engine
+        idle = engine is None or not engine.moving
+        return "blocked" if status == "running" and idle and self._setup.outage.blocked else status

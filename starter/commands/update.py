@@ -14,7 +14,7 @@ from workflows.messages.updates import NOT_BUILT, UPDATES
 from workflows.plan.language.text import clean
 
 SHORT_FORMS = {
-    "retry": ("retry_node", "sennit retry nightly-1 n7\nsennit retry nightly-1 n7 --repeat-effect"),
+    "retry": ("retry_node", "sennit retry nightly-1\nsennit retry nightly-1 n7 --repeat-effect"),
     "skip": ("skip_node", "sennit skip nightly-1 n7\nsennit skip nightly-1 'pages[17]'"),
     "answer": ("answer", 'sennit answer nightly-1 n7 yes\nsennit answer nightly-1 n7 \'{"city": "Rome"}\''),
     "approve": (
@@ -24,6 +24,7 @@ SHORT_FORMS = {
     "reject": ("reject", 'sennit reject nightly-1 n7\nsennit reject nightly-1 n7 "wrong file"'),
     "finish": ("finish", "sennit finish nightly-1\nsennit finish nightly-1 --output none"),
 }
+_PLACES = {"finish": "", "retry": "[NODE]", "answer": "NODE VALUE", "reject": "NODE [REASON]"}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -36,10 +37,11 @@ def add_arguments(parser: Parser) -> None:
         parser.add_argument("fields", nargs="*", metavar="NAME=VALUE|JSON", help="the update's fields")
         return
     name, examples = SHORT_FORMS[command]
-    places = {"finish": "RUN", "answer": "RUN NODE VALUE", "reject": "RUN NODE [REASON]"}.get(command, "RUN NODE")
-    parser.describe(places, examples)
+    parser.describe(f"RUN {_PLACES.get(command, 'NODE')}".rstrip(), examples)
     parser.set_defaults(name=name)
-    if command != "finish":
+    if command == "retry":
+        parser.add_argument("node", nargs="?", metavar="NODE", help="without it, what blocks the run")
+    elif command != "finish":
         parser.add_argument("node", metavar="NODE", help="the node's id, or map[17] for one item")
     if command == "answer":
         parser.add_argument("value", metavar="VALUE", help="JSON, or text; '\"7\"' is the text 7")

@@ -34,6 +34,8 @@ def question(item: BlockedOn) -> str:
     if item.update == "raise_budget":
         limits = ", ".join(f"{name} {limit}" for name, limit in item.example.items())
         return f"raise the budget ({limits})? [y]es, [f]inish with what there is: "
+    if not item.node:
+        return "[r]etry now, [f]inish with what there is: "
     again = "[r]etry (it may write again)" if "repeat_effect" in item.example else "[r]etry"
     return f"{node}: {again}, [s]kip, [f]inish with what there is: "
 
@@ -52,6 +54,8 @@ def decision(item: BlockedOn, line: str) -> tuple[str, dict[str, Any]]:
         return "answer", {"node": item.node, "value": value_of(text, item.example.get("value"))}
     word, _, reason = text.partition(" ")
     choices = _CHOICES.get(item.update, _CHOICES["retry_node"])
+    if not item.node:
+        choices = {choice: update for choice, update in choices.items() if update != "skip_node"}
     update = next((update for choice, update in choices.items() if word.lower() in (choice, choice[0])), None)
     if update is None:
         *first, last = (choice[0] for choice in choices)

@@ -1,11 +1,19 @@
 """Runs that a language model plans and joins, over real HTTP and a real server: repaired, refused, replanned."""
 
+from datetime import timedelta
+from typing import Any
+
 import pytest
-from doubles.local_workers import Start, remembered_or_not
+from doubles.local_workers import Handle, Start, remembered_or_not
 from doubles.model_rules import Asked, Reply
 from doubles.models import ModelServer
+from doubles.runs import until
+from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
+
+from activities import definitions
+from workflows.run import outage
 
 pytestmark = [pytest.mark.server, remembered_or_not]
 
@@ -69,6 +77,75 @@ async def test_a_planner_that_does_not_learn_is_a_sentence_for_a_person(
     assert cause.type == "PlannerFailed"
     assert problem in cause.message
     assert len(model_server.asked) in (2, 3)
+
+
+async def board(handle: Handle) -> str:
+    metadata: WorkflowMetadata = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
+    return metadata.current_details
+
+
+@pytest.fixture
+def one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(definitions, "SERVICE_ATTEMPTS", 1)
+
+
+@pytest.mark.usefixtures("one_attempt")
+@pytest.mark.parametrize(
+    ("lines", "needs"),
+    [("", ""), ('1. nap(value="early")\n2. nap(value="$1")\n', "$2, ")],
+    ids=["at once", "in its middle"],
+)
+async def test_an_outage_while_planning_waits_for_a_retry(
+    begin: Start, model_server: ModelServer, lines: str, needs: str
+) -> None:
+    """What the planner had written before it has run, and is not lost."""
+    down = Reply(f"{lines}3. nap(value=1, 2, 3, 4, 5)", fault="cut", rate=8) if lines else Reply("down", status=503)
+    model_server.on(PLANNER, down, times=1)
+    model_server.on(PLANNER, f'{lines}3. nap(value="late")\n4. answer({needs}$3)')
+    model_server.on(JOINER, "It is late.")
+    handle = await begin(goal="Is it late?")
+    view = await until(handle, lambda view: bool(view["status"] == "blocked"))
+    assert [line["status"] for line in view["nodes"]] == ["succeeded"] * lines.count("nap")
+    item = view["blocked"][0]
+    assert (view["phase"], item["node"], item["why"], item["update"], item["example"]) == (
+        "planning", "", "planning", "retry_node", {}
+    )  # fmt: skip
+    assert item["command"] == f"sennit retry {handle.id}"
+    assert item["question"].startswith("ReplyCut: " if lines else "ServerFailed: ")
+    assert ("; tried again at " in item["question"]) == (not lines), "what costs tokens is repeated only on demand"
+    assert "**planning failed:**" in await board(handle)
+    assert await handle.execute_update("retry_node", {}) == "the run tries again to plan"
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", "It is late.")
+
+
+@pytest.mark.usefixtures("one_attempt")
+async def test_an_outage_while_planning_may_pass_by_itself(
+    begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outage, "FIRST_PAUSE", timedelta(milliseconds=200))
+    model_server.on(PLANNER, Reply("down", status=503), times=1)
+    model_server.on(PLANNER, GOOD)
+    model_server.on(JOINER, "It is ok.")
+    assert (await (await begin(goal="Is it ok?")).result())["answer"] == "It is ok."
+
+
+@pytest.mark.usefixtures("one_attempt")
+@pytest.mark.parametrize(
+    "fields", [{"on_failure": "partial"}, {"park_for": "1s"}, {}], ids=["fails", "too long", "ended"]
+)
+async def test_an_outage_while_planning_ends_a_run_that_may_not_wait(
+    begin: Start, model_server: ModelServer, fields: dict[str, Any]
+) -> None:
+    model_server.on(PLANNER, Reply("down", status=503))
+    handle = await begin(goal="Is it ok?", **fields)
+    if not fields:
+        await until(handle, lambda view: bool(view["status"] == "blocked"))
+        await handle.execute_update("finish", {})
+    with pytest.raises(WorkflowFailureError) as failed:
+        await handle.result()
+    assert isinstance(failed.value.cause, ApplicationError)
+    assert failed.value.cause.type == "ServerFailed"
 
 
 async def test_a_dead_end_leads_to_more_lines(begin: Start, model_server: ModelServer) -> None:

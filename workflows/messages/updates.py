@@ -44,11 +44,15 @@ class NodeUpdate(Update):
 
 
 class RetryNode(NodeUpdate):
-    """Runs a node again with a new generation; what was made of its old output runs again if the output changes."""
+    """Runs a node again with a new generation; what was made of its old output runs again if the output changes.
+
+    Without a node it tries again what blocks the run: its planning, or all nodes whose failure is in the way.
+    """
 
     name = "retry_node"
-    about = 'Run a failed or finished node again: {"node": "n7"}'
+    about = 'Run a node again: {"node": "n7"}; or what blocks the run: {}'
     example = '{"node": "n7"}'
+    node: Annotated[str, AfterValidator(_unit)] = Field(default="", description="node id; without it, what blocks")
     repeat_effect: bool = Field(
         default=False, strict=True, description="needed to repeat what was written, or may have been"
     )

@@ -55,6 +55,7 @@ class QueryHandlers:
             status=self._status,
             phase=self._setup.phase,
             goal=self._request.goal[:2000] if self._request else "",
+            blocked=self._setup.outage.blocked,
             usage=UsageReport.of(self._spent),
             warnings=self._checked.warnings,
         )
@@ -88,7 +89,7 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
     agents = engine.subagents.lines(state, view.id)
     units = visible_units(state)
     nodes: list[NodeView] = []
-    blocked = blocked_on(state, view.id, engine.blocked_children)
+    blocked = (*view.blocked, *blocked_on(state, view.id, engine.blocked_children))
     size = 2 * sum(len(item.shown) for item in blocked)
     for unit in units[start : start + limit]:
         node = view_of(state, unit, engine.replies.get(unit), agents.get(unit, ""))

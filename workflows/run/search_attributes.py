@@ -5,7 +5,7 @@ A namespace must know an attribute before a run may set it: an unknown one fails
 without it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 
-from workflows.messages.result import RunStatus
+from workflows.messages.result import BlockedOn, RunStatus
 from workflows.messages.views import SubagentView
 from workflows.plan.language.limits import Usage, dollars
 from workflows.plan.scheduling.state import FAILED, SUCCEEDED, RunState
@@ -63,12 +63,14 @@ class SearchAttributes:
         spent: Usage,
         started: int = 0,
         blocked_children: Mapping[int, SubagentView] | None = None,
+        outage: Sequence[BlockedOn] = (),
     ) -> None:
-        """Write what is due. `started` counts the nodes started so far."""
+        """Write what is due. `started` counts the nodes started so far; `outage` is what planning waits for."""
         if not self.names:
             return
         open_ = status in ("running", "blocked")
-        mark = (status, phase, state is not None and open_ and bool(state.waiting or state.parked or blocked_children))
+        waits = state is not None and (state.waiting or state.parked or blocked_children)
+        mark = (status, phase, open_ and bool(waits or outage))
         now, idle = workflow.now(), started == self._started
         self._started = started
         if mark == self._mark and self._at is not None and (idle or now - self._at < EVERY):
@@ -82,7 +84,9 @@ class SearchAttributes:
         if self.tenant:
             values["SennitTenant"] = self.tenant
         if state is not None:
-            values |= progress(state) | {"SennitBlockedOn": blocker(state, blocked_children or {}) if open_ else None}
+            values |= progress(state)
+        if state is not None or outage:
+            values["SennitBlockedOn"] = blocker(state, blocked_children or {}, outage) if open_ else None
         changes = self._changes(values)
         if changes:
             workflow.upsert_search_attributes(changes)
@@ -116,9 +120,14 @@ def progress(state: RunState) -> dict[str, Value]:
     }
 
 
-def blocker(state: RunState, blocked_children: Mapping[int, SubagentView]) -> str | None:
-    """Return what waits for a person, or None: `gate n7`, `approval sub.n3 and 2 more`, `failed n5`, `budget`."""
-    items = sorted(blocked_on(state, "", blocked_children), key=lambda item: item.why != "budget")
+def blocker(
+    state: RunState | None, blocked_children: Mapping[int, SubagentView], outage: Sequence[BlockedOn] = ()
+) -> str | None:
+    """Return what waits for a person, or None: `gate n7`, `approval sub.n3 and 2 more`, `failed n5`, `budget`,
+    `planning`.
+    """
+    items = [*outage, *(blocked_on(state, "", blocked_children) if state is not None else ())]
+    items.sort(key=lambda item: bool(item.node))
     if not items:
         return None
     more = f" and {len(items) - 1} more" if len(items) > 1 else ""

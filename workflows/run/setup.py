@@ -31,6 +31,7 @@ from workflows.messages.request import ContinuedState, InvalidRequest, RunReques
 from workflows.messages.result import UsageReport
 from workflows.plan.language.limits import NO_USAGE, Usage
 from workflows.plan.scheduling.state import SUCCEEDED, RunState
+from workflows.run.outage import Outage
 from workflows.run.outcomes import failed_outcome, used_by
 from workflows.run.search_attributes import SearchAttributes
 
@@ -46,6 +47,7 @@ class RunSetup:
     """Gets a run its plan, and later additions to it. `phase` and `spent` may be read meanwhile."""
 
     run_prefix: str
+    outage: Outage
     phase: str = "preparing"
     run_context: str = ""
     spent: Usage = NO_USAGE
@@ -61,6 +63,7 @@ class RunSetup:
     async def prepare(self, request: RunRequest) -> PreparedRun:
         """Open the run; the request's own plan comes back checked. Raises ApplicationError."""
         self.attributes.tenant = request.tenant
+        self.outage.allow(request)
         for name in ("given", "depth"):
             if getattr(request, name) and workflow.info().parent is None:
                 raise ApplicationError(f"{name}: only a sub-agent has it", type="InvalidRequest", non_retryable=True)
@@ -68,7 +71,7 @@ class RunSetup:
         if request.approval != "writes":
             info = workflow.info()
             call = call.model_copy(update={"root": info.root.workflow_id if info.root else info.workflow_id})
-        prepared = await self._do(PREPARE, call, "prepare the run")
+        prepared = await self._do(PREPARE, call, "prepare the run", waits=True)
         self.run_context, self.attributes.names, self.rates = prepared.run_context, prepared.attributes, prepared.rates
         return prepared
 
@@ -84,11 +87,7 @@ class RunSetup:
             run=self.run_prefix, run_context=self.run_context, **({"stream": True} if prepared.streams else {})
         )
         for _ in range(1 + REPAIRS):
-            try:
-                planned = await self._do(PLAN, call, "plan the goal", queue=prepared.planner, beats=True)
-            except ApplicationError as error:
-                self.spent = self.spent.plus(used_by(error))
-                raise
+            planned = await self._do(PLAN, call, "plan the goal", queue=prepared.planner, beats=True, waits=True)
             self.spent = self.spent.plus(planned.usage)
             wrong = planned.problems
             checked = CheckResult(problems=wrong) if wrong else await check(planned.draft)
@@ -124,9 +123,28 @@ class RunSetup:
         return await self._do(CONCLUDE, ConcludeCall(run=self.run_prefix, plan=plan, refs=refs), "conclude")
 
     async def _do(
-        self, call: Call[In, Out], given: In, summary: str, *, queue: str = TOOLS, beats: bool = False
+        self,
+        call: Call[In, Out],
+        given: In,
+        summary: str,
+        *,
+        queue: str = TOOLS,
+        beats: bool = False,
+        waits: bool = False,
     ) -> Out:
-        """Run one activity of the run itself. Its failure fails the run, with the same type and message."""
+        """Run one activity of the run itself. Its failure fails the run, with the same type and message; one that
+        `waits` is tried again after an outage.
+        """
+        while True:
+            try:
+                return await self._try(call, given, summary, queue=queue, beats=beats)
+            except ApplicationError as error:
+                self.spent = self.spent.plus(used_by(error))
+                if not waits:
+                    raise
+                await self.outage.wait(error)
+
+    async def _try(self, call: Call[In, Out], given: In, summary: str, *, queue: str, beats: bool) -> Out:
         times = self.calls[call.name] = self.calls.get(call.name, 0) + 1
         name = f"run:{call.name}" if times == 1 else f"run:{call.name}~{times}"
         options = as_keywords(service_options(summary, queue=queue, beats=beats))

@@ -8,7 +8,7 @@ from temporalio import workflow
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
-from workflows.messages.updates import NOT_BUILT, UPDATES, InvalidUpdate, Update, parse_update
+from workflows.messages.updates import NOT_BUILT, UPDATES, Finish, InvalidUpdate, RetryNode, Update, parse_update
 from workflows.run.engine import Engine
 from workflows.run.setup import RunSetup
 
@@ -48,7 +48,13 @@ class UpdateHandlers:
         before the ends of nodes that the earlier task processed.
         """
         await workflow.sleep(timedelta(milliseconds=1), summary=f"{update.name} after what ended before it")
-        engine = self._engine
+        engine, outage = self._engine, self._setup.outage
+        if outage.blocked and isinstance(update, RetryNode) and not update.node:
+            outage.decide("retry")
+            return "the run tries again to plan"
+        if engine is None and outage.blocked and isinstance(update, Finish):
+            outage.decide("finish")
+            return "the run ends without a plan"
         if engine is None:
             early = f"the run is still {self._setup.phase}; try again in a moment"
             raise ApplicationError(early, type="InvalidUpdate", non_retryable=True)

@@ -37,6 +37,7 @@ from workflows.plan.scheduling.state import (
     WAITING,
     RunState,
 )
+from workflows.plan.scheduling.termination import blocking_failures
 
 MAX_ANSWER_CHARACTERS = 64 * 1024
 _RETRIABLE = (SUCCEEDED, FAILED, SKIPPED, CANCELLED)
@@ -62,6 +63,8 @@ def judge(state: RunState, update: Update) -> Verdict:
     if isinstance(update, RaiseBudget):
         return _raise_budget(state, update)
     assert isinstance(update, NodeUpdate)
+    if not update.node:
+        return _retry_all(state, update)
     node = state.graph.by_id.get(update.node.partition("[")[0])
     unknown = f"there is no node `{update.node}`; the query `plan` lists them"
     if node is None:
@@ -89,6 +92,16 @@ def _raise_budget(state: RunState, update: RaiseBudget) -> Verdict:
         now = ", ".join(f"{name} is {rows[name]['limit']}" for name in lower)
         return Verdict(rejection=f"the new limit must be higher: {now} already")
     return Verdict(BudgetRaised(amounts), "the limit is raised")
+
+
+def _retry_all(state: RunState, update: NodeUpdate) -> Verdict:
+    """Return the decision on a retry of all that blocks the run: none is retried if one cannot be."""
+    units = blocking_failures(state) if state.parked else ()
+    if not units:
+        return Verdict(rejection="no failed node blocks this run; name the node to run again")
+    verdicts = [judge(state, update.model_copy(update={"node": state.path(unit)})) for unit in units]
+    refused = next((verdict for verdict in verdicts if verdict.event is None), None)
+    return refused or Verdict(RetryRequested(units[0], units[1:]), f"{names_of(state, list(units))} run again")
 
 
 def _misfit(spec: NodeSpec, update: NodeUpdate) -> str | None:

@@ -37,7 +37,13 @@ _PLACEHOLDER = re.compile(r"\{(?=\w+\})")  # the page puts the run's names there
 _WIDEST, _FOLD, _LONGEST_WORD = 64, "↳ ", 20
 _BREAK = "\u200b"
 _SPACE = "\u2007"  # cells of a table have no padding; unlike others this space never breaks a line
-_ASKS = {"gate": "asks", "approval": "needs approval", "replan": "wants more nodes"}
+_ASKS = {
+    "gate": "asks",
+    "approval": "needs approval",
+    "replan": "wants more nodes",
+    "budget": "no budget is left",
+    "planning": "planning failed",
+}
 _ALTERNATIVES = {
     "approval": "refuse: `reject`",
     "replan": "refuse: `reject`",
@@ -74,18 +80,24 @@ _DETAILS = (
 
 
 def board(
-    state: RunState, *, run: str, title: str, blocked_children: BlockedChildren | None = None, notes: Sequence[str] = ()
+    state: RunState,
+    *,
+    run: str,
+    title: str,
+    blocked_children: BlockedChildren | None = None,
+    outage: Sequence[BlockedOn] = (),
+    notes: Sequence[str] = (),
 ) -> str:
     """Return the board, at most 24 KB as sent: what is blocked and what to do, the picture, the nodes, `notes`.
 
-    `blocked_children` is what sub-agents wait for. Text from users is escaped, so that it cannot become markup.
-    Notes are short Markdown of our own.
+    `blocked_children` is what sub-agents wait for, `outage` what planning waits for. Text from users is escaped, so
+    that it cannot become markup. Notes are short Markdown of our own.
     """
     blocked_children = blocked_children or {}
     units = visible_units(state)
     statuses = [_status(state, unit) for unit in units]
     counts = {status: statuses.count(status) for status in _STATUSES if status in statuses}
-    blocked = blocked_on(state, run, blocked_children)
+    blocked = (*outage, *blocked_on(state, run, blocked_children))
     diagram = _diagram_of(state.graph)
     head = [*_head(run, title, counts), *_draining(state)]
     ranked = sorted(
@@ -104,6 +116,11 @@ def board(
         if sent_bytes(text) <= detail.limit:
             break
     return text
+
+
+def board_without_plan(run: str, title: str, outage: Sequence[BlockedOn]) -> str:
+    """Return the board of a run that has no plan yet: what it waits for and what to do."""
+    return "\n".join([f"**{prose(title, 200)}**", "", *_questions(outage, run, _DETAILS[0])])
 
 
 def sent_bytes(text: str) -> int:
@@ -140,7 +157,8 @@ def _questions(blocked: Sequence[BlockedOn], run: str, detail: _Detail) -> list[
     """Return what the run asks and how to answer. The page keeps line breaks inside a paragraph."""
     lines: list[str] = []
     for item in blocked[: detail.questions]:
-        lines.append(f"**{prose(item.node, 60)} {_ASKS.get(item.why, 'failed')}:** {prose(item.question, 300)}")
+        asks = f"{prose(item.node, 60)} {_ASKS.get(item.why, 'failed')}".strip()
+        lines.append(f"**{asks}:** {prose(item.question, 300)}")
         lines += _block(item.shown, detail.shown, item.run or run)
         if item.run:
             name, words = quote(item.run, safe=""), "run of its sub-agent"

@@ -35,6 +35,16 @@ def test_a_spent_budget_is_raised_as_proposed_or_not() -> None:
     assert blocked_lines(item) == ["budget: spent", "    sennit update r"]
 
 
+def test_planning_that_failed_is_tried_again_or_given_up() -> None:
+    fields: dict[str, Any] = {"update": "retry_node", "example": {}, "command": "sennit retry r"}
+    item = BlockedOn(node="", why="planning", question="down", **fields)
+    assert question(item) == "[r]etry now, [f]inish with what there is: "
+    assert [decision(item, word) for word in "rf"] == [("retry_node", {}), ("finish", {})]
+    with pytest.raises(Refused, match="type r or f; "):
+        decision(item, "s")
+    assert blocked_lines(item) == ["planning: down", "    sennit retry r"]
+
+
 @pytest.mark.parametrize(
     ("update", "line", "expected"),
     [

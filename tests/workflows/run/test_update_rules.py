@@ -43,3 +43,18 @@ def test_nobody_approves_what_was_not_shown(update: Approve, rejection: str) -> 
     verdict = judge(run.state, update)
     assert verdict.rejection.startswith(rejection)
     assert (verdict.event is None) == bool(rejection)
+
+
+def test_a_retry_without_a_node_is_of_all_that_blocks() -> None:
+    run = Play(node("a"), node("b"), node("w", effect="write"), node("c", "a", "b", "w"), answer="c")
+    run.begin()
+    assert judge(run.state, RetryNode()).rejection == "no failed node blocks this run; name the node to run again"
+    run.fail("a")
+    run.fail("b")
+    run.fail("w", "UnknownOutcome")
+    assert "this may repeat what w wrote" in judge(run.state, RetryNode()).rejection
+    verdict = judge(run.state, RetryNode(repeat_effect=True))
+    assert verdict.confirmation == "a, b, w run again"
+    assert verdict.event is not None
+    run.act(verdict.event)
+    assert [run.status(name) for name in "abw"] == ["running"] * 3

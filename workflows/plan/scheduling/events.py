@@ -128,9 +128,10 @@ class ApprovalDecided:
 
 @dataclass(slots=True)
 class RetryRequested:
-    """A person asks to run a node again."""
+    """A person asks to run a node again, and with it others that block the run."""
 
     unit: int
+    others: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)

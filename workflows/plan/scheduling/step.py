@@ -39,7 +39,7 @@ from workflows.plan.scheduling.events import (
     StopRequested,
     TimeAdvanced,
 )
-from workflows.plan.scheduling.state import DRAIN, OVERTIME, PARK, PENDING, RUNNING, WAITING, RunState
+from workflows.plan.scheduling.state import DRAIN, FAILED, OVERTIME, PARK, PENDING, RUNNING, WAITING, RunState
 
 
 def step(state: RunState, event: Event) -> list[Decision]:
@@ -178,6 +178,9 @@ def _no_longer_wait(state: RunState, unit: int) -> None:
 
 def _retry(state: RunState, event: RetryRequested) -> None:
     retry.retry(state, event.unit)
+    for unit in event.others:
+        if state.status[unit] == FAILED:  # and has not been reset with one before it
+            retry.retry(state, unit)
 
 
 def _skip(state: RunState, event: SkipRequested) -> None:

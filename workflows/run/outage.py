@@ -1,0 +1,95 @@
+"""Waits out an outage of what a run is planned with: it is blocked, and tries again by itself or on demand."""
+
+import shlex
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from typing import Literal
+
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError
+
+from workflows.messages.request import RunRequest
+from workflows.messages.result import BlockedOn
+from workflows.run.outcomes import used_by
+from workflows.run.timer import milliseconds
+
+OUTAGES = (
+    "ModelTimeout",
+    "RateLimited",
+    "ReplyCut",
+    "ServerFailed",
+    "ServerUnreachable",
+    "StoreUnavailable",
+    "WorkerLost",
+)
+"""Errors that may be over later, though nobody changes anything."""
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=30), timedelta(minutes=10)
+CAUSE_CHARACTERS = 400
+Decision = Literal["retry", "finish"]
+
+
+class Outage:
+    """The outage that a run waits for now, if any. `changed` is called when one begins.
+
+    After each failed try it waits twice as long as before; a try that cost tokens is repeated only on demand. A run
+    waits only where it would park after the failure of a node, and at most as long in all.
+    """
+
+    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
+        self.blocked: tuple[BlockedOn, ...] = ()
+        self._changed = changed
+        self._park_for = timedelta(0)
+        self._until = 0
+        self._pause = FIRST_PAUSE
+        self._decision: Decision | None = None
+
+    def allow(self, request: RunRequest) -> None:
+        """Let a run wait as its request says."""
+        self._park_for = timedelta(seconds=request.park_for if request.on_failure in (None, "park") else 0)
+
+    def decide(self, decision: Decision) -> None:
+        """Try again now, or give up."""
+        self._decision = decision
+
+    async def wait(self, error: ApplicationError) -> None:
+        """Return when it is time to try again. Raises `error` if that is of no use, or a person gives up."""
+        now = milliseconds()
+        self._until = self._until or now + self._park_for // timedelta(milliseconds=1)
+        left = timedelta(milliseconds=self._until - now)
+        if error.type not in OUTAGES or left <= timedelta(0):
+            raise error
+        pause, self._pause = min(self._pause, left), min(2 * self._pause, LONGEST_PAUSE)
+        by_itself = not used_by(error).tokens
+        self._decision = None
+        self.blocked = (_blocked_on(error, f"; tried again at {_clock(pause)}" if by_itself else ""),)
+        self._changed()
+        try:
+            decision = await self._decided(pause if by_itself else left) or ("retry" if by_itself else "finish")
+        finally:
+            self.blocked = ()
+        if decision == "finish":
+            raise error
+        self._changed()
+
+    async def _decided(self, pause: timedelta) -> Decision | None:
+        with suppress(TimeoutError):
+            await workflow.wait_condition(
+                lambda: self._decision is not None, timeout=pause, timeout_summary="the next attempt to plan"
+            )
+        return self._decision
+
+
+def _clock(pause: timedelta) -> str:
+    return f"{workflow.now() + pause:%H:%M:%S} UTC"
+
+
+def _blocked_on(error: ApplicationError, then: str) -> BlockedOn:
+    return BlockedOn(
+        node="",
+        why="planning",
+        question=f"{error.type}: {error.message[:CAUSE_CHARACTERS]}{then}",
+        update="retry_node",
+        example={},
+        command=shlex.join(["sennit", "retry", workflow.info().workflow_id]),
+    )
