@@ -257,18 +257,34 @@ MUTANTS = (
     Mutant(
         "ledger: an earlier intent is not noticed",
         "activities/nodes/effect_ledger.py",
-        "        if await self.store.mark(run_prefix, intent, own) != own:",
-        "        if not await self.store.mark(run_prefix, intent, own):",
+        "            if found == body:",
+        "            if found:",
         (
-            "tests/activities/nodes/test_effect_ledger.py::test_after_a_success_the_intent_still_bars_the_way",
-            "tests/activities/nodes/test_effect_ledger.py::test_of_two_attempts_at_once_one_calls",
+            "tests/activities/nodes/test_effect_ledger.py::test_an_intent_without_outcome_bars_the_way",
+            "tests/activities/nodes/test_effect_ledger.py::test_an_attempt_in_flight_is_waited_for",
         ),
+    ),
+    Mutant(
+        "ledger: other arguments pass for what was written",
+        "activities/nodes/effect_ledger.py",
+        "            if reply is not None and known.digest == write.digest:",
+        "            if reply is not None:",
+        (
+            "tests/activities/nodes/test_effect_ledger.py::test_what_was_written_is_returned_and_other_arguments_are_refused",
+        ),
+    ),
+    Mutant(
+        "in flight: a reset cuts writes off",
+        "activities/nodes/in_flight.py",
+        "                if not await _may_be_asked_for():",
+        "                if True:",
+        ("tests/activities/nodes/test_in_flight.py::test_it_goes_on_if_its_outcome_may_be_asked_for",),
     ),
     Mutant(
         "ledger: a failed write stays open",
         "activities/nodes/effect_ledger.py",
-        "            await self.store.unmark(run_prefix, intent)",
-        "            pass",
+        "                await self.store.unmark(self.run_prefix, intent)",
+        "                pass",
         (
             "tests/activities/nodes/test_effect_ledger.py::test_an_error_that_knows_nothing_was_done_leaves_the_way_free",
         ),

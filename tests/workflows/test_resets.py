@@ -88,6 +88,14 @@ def begun(event: HistoryEvent) -> bool:
     return event.HasField("start_child_workflow_execution_initiated_event_attributes")
 
 
+async def test_nobody_but_a_sub_agent_takes_over_the_artifacts_of_another_run(start: Start, cache: Path) -> None:
+    first = await start(plan={"nodes": [call("n", args={"value": 1})]})
+    await first.result()
+    second = await start(plan={"nodes": [call("n", args={"value": 1})]}, run_prefix=first.first_execution_run_id)
+    await second.result()
+    assert called(cache, first) == called(cache, second) == ["n~1"]
+
+
 async def test_a_write_in_flight_below_is_made_once_over_three_resets(
     client: Client, begin: Start, model_server: ModelServer, cache: Path
 ) -> None:
