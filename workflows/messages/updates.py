@@ -85,7 +85,7 @@ class Approve(NodeUpdate):
 
     name = "approve"
     about = 'Let a waiting write or large replan go on: {"node": "n7", "digest": "3f2a9c01b4d7"}'
-    example = '{"node": "n7"}'
+    example = '{"node": "n7", "digest": "3f2a9c01b4d7"}'
     digest: str = Field(default="", max_length=100, description="which write was shown")
     args: dict[str, JsonValue] = Field(default_factory=dict, max_length=50, description="changed arguments")
     by: str = Field(default="", max_length=100, description="who decides")
