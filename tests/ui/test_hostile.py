@@ -35,7 +35,10 @@ fence
     "👩‍👩‍👧‍👦🏳️‍🌈 Z\u0351\u036b\u0343\u036a\u0302\u036b\u033d\u034f\u0334\u0319\u0324a 日本語テキスト" * 5,
     "huge": "0123456789 abcde " * 6_200,
 }
-FOREIGN = "script, style, img, iframe, form, input, button, meta, marquee, h1, pre, del, image, foreignObject"
+FOREIGN = (
+    "script, style, img, iframe, form, input, button, meta, marquee, h1, del, image, foreignObject, "
+    "pre > :not(code), pre code *"
+)
 
 
 async def made_of(stack: WebStack, text: str) -> Handle:
@@ -81,6 +84,7 @@ async def test_hostile_text_stays_text_on_every_page(ui: WebUI, stack: WebStack,
         await expect(ui.board.get_by_text(node, exact=True).first).to_be_visible()
     await expect(ui.board.get_by_text('{"node": "written"}', exact=True).first).to_be_visible()
     assert await outsiders(ui.board) == []
+    assert await ui.board.locator("pre").count() <= 2, "one for each of the two questions"
     await expect(ui.board.get_by_role("link", name=re.compile("https?:"))).to_have_count(0)
     assert await flaws(ui.board) == []
     assert await outsiders(ui.page.frame_locator("#user-metadata-summary")) == []
