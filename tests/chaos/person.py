@@ -55,7 +55,7 @@ async def watch(client: Client, seen: Watch, fleet: Fleet, ledger: Ledger) -> No
         try:
             view = await asyncio.wait_for(handle.query("plan"), PATIENCE)
             _note_settled(seen, view, fleet)
-            seen.blocked = "; ".join(f"{blocked['node']}: {blocked['why']}" for blocked in view["blocked"])
+            seen.blocked = "; ".join(f"{blocked['node']}: {blocked['question']}" for blocked in view["blocked"])
             for blocked in view["blocked"]:
                 await _decide(client, seen, blocked, ledger)
         except AWAY:
@@ -94,9 +94,8 @@ async def _decide(client: Client, seen: Watch, blocked: dict[str, Any], ledger: 
     if blocked["update"] == "retry_node":
         seen.retries += 1
         text = next((text for text in seen.case.payments if f"pay{text.split()[1]}" == blocked["node"]), "")
-        if "UnknownOutcome" in blocked["why"]:
+        if given.get("repeat_effect"):
             seen.unknown += 1
             seen.repeats[text] += ledger.paid(text)
-            given["repeat_effect"] = True
     run = client.get_workflow_handle(blocked.get("run") or seen.case.name)
     await asyncio.wait_for(run.execute_update(blocked["update"], given), PATIENCE)
