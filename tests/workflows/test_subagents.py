@@ -19,6 +19,7 @@ from activities.nodes import attempts
 from activities.nodes.runner import NodeRunner
 from activities.storage.artifacts import StoreUnavailable
 from activities.storage.directory import DirectoryStore
+from workflows.run import subagent
 
 pytestmark = [pytest.mark.server, remembered_or_not]
 PLANNER, JOINER = "You plan work", "You put results together"
@@ -108,8 +109,9 @@ async def test_an_unknown_tool_of_a_sub_agent_is_a_problem_of_the_plan(start: St
     assert "there is no tool `serach`; did you mean `search`?" in str(caught.value.__cause__)
 
 
-async def test_sub_agents_end_somewhere(start: Start) -> None:
-    handle = await start(plan={"nodes": [agent()], "answer": "$sub"}, depth=3, on_failure="partial")
+async def test_sub_agents_end_somewhere(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subagent, "DEEPEST", 0)
+    handle = await start(plan={"nodes": [agent()], "answer": "$sub"}, on_failure="partial")
     report = await handle.result()
     assert "TooDeep" in report["nodes"][0]["error"]
 
