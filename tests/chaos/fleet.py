@@ -40,9 +40,14 @@ class Fleet:
         for slot in slots:
             self.killed.append((ROLES[slot], self.pids[slot], time.time()))
             self.workers.kill(self.pids[slot])
-        for slot in slots:
-            await asyncio.sleep(LONGEST_ABSENCE * self.chance.random() / len(slots))
-            self.pids[slot] = self.workers.start(ROLES[slot])[0]
+        await asyncio.sleep(LONGEST_ABSENCE * self.chance.random())
+        self.restart()
+
+    def restart(self) -> None:
+        """Start each worker that has ended, as a supervisor or Kubernetes does."""
+        for slot, pid in self.pids.items():
+            if not self.workers.running(pid):
+                self.pids[slot] = self.workers.start(ROLES[slot])[0]
 
     async def kill_server(self) -> None:
         """Kill the server by SIGKILL and start it on its database."""
@@ -91,6 +96,12 @@ class Fleet:
         while True:
             self.read_calls()
             await asyncio.sleep(POLL)
+
+    async def supervise(self) -> None:
+        """Keep starting workers that have ended by themselves."""
+        while True:
+            await asyncio.sleep(2 * LONGEST_ABSENCE)
+            self.restart()
 
     def recoveries(self) -> list[float]:
         """Return the seconds from each kill of a worker to the next call of what it had been calling."""

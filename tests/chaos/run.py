@@ -227,10 +227,10 @@ async def storm(kills: int, seed: int, folder: Path) -> dict[str, Any]:
                 client = await connect(server.address)
                 storm = Storm(client, fleet, ledger, model, chance, kills, has_disk)
                 runs = [asyncio.create_task(storm.keep_starting(seed * 10_000 + first)) for first in range(AT_ONCE)]
-                follower = asyncio.create_task(fleet.follow())
+                helpers = [asyncio.create_task(fleet.follow()), asyncio.create_task(fleet.supervise())]
                 await storm.fire()
                 done, late = await asyncio.wait(runs, timeout=LAST_ONES)
-                for task in (follower, *late):
+                for task in (*helpers, *late):
                     task.cancel()
                 for task in done:
                     task.result()

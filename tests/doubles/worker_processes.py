@@ -54,6 +54,10 @@ class WorkerProcesses:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
 
+    def running(self, pid: int) -> bool:
+        """Whether a process that was started here has not ended."""
+        return any(process.pid == pid and process.poll() is None for process in self._processes)
+
     def calls(self, run: str) -> list[str]:
         """Return `node~generation` of every tool call of a run, in order."""
         return calls(self.index, run)
