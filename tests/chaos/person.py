@@ -73,7 +73,7 @@ async def _report(client: Client, seen: Watch) -> None:
         except WorkflowFailureError as failure:
             await asyncio.sleep(1)
             status = (await client.get_workflow_handle(seen.case.name).describe()).status
-            if status is not None and status.name != "RUNNING":
+            if status is not None and status.name not in ("RUNNING", "COMPLETED"):
                 seen.problem = f"{status.name}: {failure.cause}"
         except RPCError:
             await asyncio.sleep(PAUSE)
