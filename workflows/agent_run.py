@@ -12,7 +12,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.messages.contracts import CheckResult, Conclusion, PreparedRun
     from workflows.messages.request import ContinuedState, RunRequest
     from workflows.messages.result import RunReport, RunStatus, UsageReport
-    from workflows.plan.language.limits import NO_USAGE, Usage
+    from workflows.plan.language.limits import NO_USAGE, Usage, format_duration
     from workflows.plan.scheduling.events import StopRequested
     from workflows.plan.scheduling.snapshot import dump
     from workflows.run.engine import Engine, start_engine
@@ -64,7 +64,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             self._status_without_engine = "failed"
             raise ApplicationError(self._invalid, type="InvalidRequest", non_retryable=True)
         try:
-            engine = await self._open(self._request)
+            engine = await self._open_in_time(self._request)
             if not await engine.run():
                 self._continue_as_new(self._request, engine)
         except BaseException as error:
@@ -76,6 +76,16 @@ class AgentRun(UpdateHandlers, QueryHandlers):
                 raise with_usage(error, self._spent) from None
             raise
         return await self._end(engine)
+
+    async def _open_in_time(self, request: RunRequest) -> Engine:
+        """Open within the time that the run has. Once there is an engine, that takes care of it."""
+        limit = request.budget.time if request.budget is not None and self._carry is None else None
+        try:
+            async with asyncio.timeout(limit):
+                return await self._open(request)
+        except TimeoutError:
+            late = f"the run's time ({format_duration(limit or 0)}) was up before it had a plan"
+            raise ApplicationError(late, type="BudgetExceeded", non_retryable=True) from None
 
     async def _open(self, request: RunRequest) -> Engine:
         """Get the plan and build the engine, or restore both when the run has continued as new.

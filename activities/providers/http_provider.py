@@ -50,13 +50,14 @@ _OF_SCHEMA = re.compile(r"\bschema\b|propert|pattern|keyword|grammar|feature")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds to connect, to the first event (half the call's own time if that is more) and between events; the
-    bytes of a reply after decompression.
+    """Seconds to connect, and of silence: `first` before the first event, with the time for a prompt that is read at
+    `reading` tokens a second, then `idle` from line to line. The bytes of a reply after decompression.
     """
 
     connect: float = CONNECT_SECONDS
     first: float = 60.0
-    idle: float = 30.0
+    idle: float = 60.0
+    reading: float = 50.0
     bytes: int = MOST_BYTES
 
 
@@ -155,7 +156,7 @@ class HttpProvider:
         most = sent._replace(output_tokens=body.get("max_completion_tokens") or body["max_tokens"])
         await request.account.begin(with_cost(sent, request.model), with_cost(most, request.model))
         builder = ReplyBuilder(request, sent.input_tokens, wrapped=self._wire.schema not in without)
-        first = asyncio.get_running_loop().time() + max(self._limits.first, request.seconds / 2)
+        first = asyncio.get_running_loop().time() + self._limits.first + sent.input_tokens / self._limits.reading
         try:
             await self._fill(builder, written, first, ends)
             reply = builder.reply()
@@ -201,13 +202,14 @@ class HttpProvider:
             while chunk := await answer.chunk(
                 min(deadline, ends), why if deadline < ends else "the reply took too long"
             ):
+                lines = parser.lines
                 for event in parser.feed(chunk):
-                    if event.data == "[DONE]" or self._take(builder, self._json(event.data)):
+                    if event.data == "[DONE]" or self._take(builder, self._json(event.data)) or builder.is_too_long():
                         return
-                    if builder.stop:
-                        deadline = loop.time() + LAST_SECONDS
-                    elif (soon := loop.time() + self._limits.idle) > deadline:
-                        deadline, why = soon, f"no next piece of the reply within {self._limits.idle:g} s"
+                if builder.stop:
+                    deadline = loop.time() + LAST_SECONDS
+                elif parser.lines > lines and (soon := loop.time() + self._limits.idle) > deadline:
+                    deadline, why = soon, f"no next piece of the reply within {self._limits.idle:g} s"
         except UnicodeDecodeError:
             raise BadReply(f"the reply of {builder.request.model} is not UTF-8", retryable=True) from None
         except HttpError as error:

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
 from activities.toolbox.redaction import redact
-from workflows.plan.language.limits import NO_USAGE, Usage
+from workflows.plan.language.limits import CALL_SECONDS, NO_USAGE, Usage
 from workflows.plan.language.nodes import Role
 
 OUTPUT_TOKENS = 4096
 """What a reply may be long unless the request says otherwise: fits the context of small local models too."""
 
-CALL_SECONDS = 120.0
+THINKING_TOKENS = 8192
+"""Room beside `max_output_tokens` where the API counts the model's thinking as output too."""
 
 Stop = Literal["end", "tools", "length"]
 """Why a reply ended: it was complete, it asks for tools, or it was cut at `max_output_tokens`."""
@@ -89,9 +90,9 @@ class ModelRequest:
     `inputs` maps each referenced node id to its whole output, in the order of the references. `messages` are the turns
     after the prompt. `tools` are catalogue entries `{name, description, parameters}` (the `schema` of a catalogue is
     read as `parameters`): what a planner may plan with, for every other role what the model may call in its reply.
-    `seconds` is the longest the whole call may take. `progress` is told in words how far the call is; `on_text` is
-    given each piece of `ModelReply.text` as it arrives, and must not block. `account` is told
-    before anything goes out that is paid for, and when it has ended.
+    `seconds` is the longest the whole call may take: long, unless the plan says otherwise. `progress` is told in words
+    how far the call is; `on_text` is given each piece of `ModelReply.text` as it arrives, and must not block. `account`
+    is told before anything goes out that is paid for, and when it has ended.
     """
 
     role: Role

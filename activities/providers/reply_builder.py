@@ -8,9 +8,13 @@ from pydantic_core import from_json
 
 from activities.providers import structured
 from activities.providers.errors import BadReply, ModelRefused, OutputCut, ReplyCut
-from activities.providers.model import ModelReply, ModelRequest, Stop, ToolRequest
+from activities.providers.model import THINKING_TOKENS, ModelReply, ModelRequest, Stop, ToolRequest
 from activities.providers.prices import with_cost
 from workflows.plan.language.limits import NO_USAGE, Usage
+
+LONGEST_TOKEN = 8
+"""Bytes of a token, on average, in what is written with the longest."""
+PACE_AFTER = 1.0
 
 
 @dataclass(slots=True)
@@ -41,6 +45,7 @@ class ReplyBuilder:
     _bytes: int = 0
     _sent: float = field(default_factory=time.monotonic)
     _first: float | None = None
+    _began: float | None = None
 
     def add_text(self, piece: str) -> None:
         """Take a piece of the text."""
@@ -67,8 +72,19 @@ class ReplyBuilder:
         self._report_progress(piece)
 
     def _report_progress(self, piece: str) -> None:
+        now = time.monotonic()
+        self._began = now if self._began is None else self._began
         self._bytes += len(piece.encode("utf-8", "replace"))
-        self.request.progress(f"about {self._bytes // 4:,} tokens so far")
+        tokens, seconds = self._bytes // 4, now - self._began
+        pace = f", {tokens / seconds:,.0f} a second" if seconds >= PACE_AFTER else ""
+        self.request.progress(f"about {tokens:,} tokens so far{pace}")
+
+    def is_too_long(self) -> bool:
+        """Whether far more has come than was allowed: the server does not heed the limit, and the reply is cut here."""
+        if self._bytes <= LONGEST_TOKEN * (self.request.max_output_tokens + THINKING_TOKENS):
+            return False
+        self.stop = "length"
+        return True
 
     def reply(self) -> ModelReply:
         """Return the finished reply. Raises ModelRefused, OutputCut, ReplyCut, BadReply or SchemaMismatch."""

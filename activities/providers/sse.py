@@ -15,10 +15,12 @@ class Event:
 class EventParser:
     """Gives the same events however the bytes are cut; an event without its empty line at the end is none.
 
-    Lines end with LF, CRLF or CR. Comments, ids and retry times are left out. Raises UnicodeDecodeError.
+    Lines end with LF, CRLF or CR. Comments, ids and retry times are left out, but `lines` counts them too: servers send
+    them to show that they live. Raises UnicodeDecodeError.
     """
 
     def __init__(self) -> None:
+        self.lines = 0
         self._rest = bytearray()
         self._after_cr = False
         self._first = True
@@ -39,6 +41,7 @@ class EventParser:
                 yield from self._line(line)
 
     def _line(self, line: bytes) -> Iterator[Event]:
+        self.lines += 1
         text = line.decode()
         if self._first:
             text, self._first = text.removeprefix("\ufeff"), False

@@ -10,9 +10,6 @@ from activities.providers.settings import Server
 Without = frozenset[str]
 """Parameters that a server has refused; a call is put so that it does without them."""
 
-THINKING_TOKENS = 8192
-"""Room beside `max_output_tokens` where the API counts the model's thinking as output too."""
-
 
 class WireFormat(Protocol):
     """A wire format. `optional` maps each parameter that a call can do without to the words that a refusal of it has.

@@ -1,6 +1,7 @@
 """Asks a model for a plan of the run's goal."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,11 +16,13 @@ from activities.runs.model_choice import disallowed_models
 from activities.storage.artifacts import ArtifactStore, encode
 from activities.storage.run_context import ArtifactReader, plan_marker
 from workflows.messages.contracts import PlanCall, PlanResult
-from workflows.plan.language.text import without_thoughts
+from workflows.plan.language.text import one_line, without_thoughts
 from workflows.plan.planner_format.lines import LineReader
 
 MAX_PROBLEMS = 20
 MAX_WARNINGS = 5
+LINE_CHARACTERS = 120
+_LINE = re.compile(r"\W*\d+\W")
 
 Nodes = list[dict[str, Any]]
 OnNodes = Callable[[Nodes], Awaitable[None]]
@@ -34,11 +37,7 @@ class Planner:
     models: Models
 
     async def plan(
-        self,
-        run_prefix: str,
-        call: PlanCall,
-        attempts: Attempts,
-        on_nodes: OnNodes | None = None,
+        self, run_prefix: str, call: PlanCall, attempts: Attempts, on_nodes: OnNodes | None = None
     ) -> PlanResult:
         """Store the planner's draft, unchecked; what is wrong with its text comes beside it. If an earlier draft has
         passed its check, as before a reset of the run, it is returned, and no model is asked.
@@ -55,6 +54,7 @@ class Planner:
         tools = {entry["name"]: entry["schema"] for entry in run_context.catalogue}
         writes = [entry["name"] for entry in run_context.catalogue if entry["effect"] == "write"]
         async with _streaming(LineReader(tools, writes=writes), on_nodes) as on_text:
+            writing = _Writing(attempts.progress, on_text)
             request = ModelRequest(
                 role="planner",
                 model="",
@@ -64,9 +64,9 @@ class Planner:
                 tools=tuple(run_context.catalogue),
                 system=planner.system(run_context.catalogue),
                 messages=await self._repair(run_prefix, call),
-                progress=attempts.progress,
+                progress=writing.progress,
                 account=attempts,
-                on_text=on_text,
+                on_text=writing.take,
             )
             reply = await self.models.complete(request, run_context.models.get("planner") or OFFLINE, attempts.own)
         if isinstance(reply.output, dict):  # the rules give a plan, not text
@@ -118,6 +118,24 @@ def _problems(reply: ModelReply, reader: LineReader) -> list[str]:
         return [f"the plan has {len(nodes):,} nodes; at most {planner.MOST_NODES} are planned for one goal: {more}"]
     left_out = len(errors) - MAX_PROBLEMS
     return errors[:MAX_PROBLEMS] + ([f"... and {left_out} more"] if left_out > 0 else [])
+
+
+@dataclass(slots=True)
+class _Writing:
+    """What people see while a planner writes: the last whole line of its plan, and how fast it writes."""
+
+    report: Callable[[str], None]
+    pass_on: Callable[[str], None]
+    line: str = ""
+    rest: str = ""
+
+    def take(self, text: str) -> None:
+        *lines, self.rest = f"{self.rest}{text}".split("\n")
+        self.line = next((one_line(line, LINE_CHARACTERS) for line in reversed(lines) if _LINE.match(line)), self.line)
+        self.pass_on(text)
+
+    def progress(self, words: str) -> None:
+        self.report(f"{self.line} · {words}" if self.line else words)
 
 
 @dataclass(slots=True)

@@ -27,14 +27,17 @@ EVENTS = 20
 """How far back in a history the reason of a failed task is looked for."""
 USUAL_START = 2.0
 """Seconds within which a worker should have taken a task."""
+_BEFORE = ("preparing", "planning")
 _SUFFIX: Final = re.compile(r"(?:~(?P<generation>\d+))?(?:\.question)?(?:@(?P<epoch>\d+))?\Z")
 """What follows the node in an activity's id: `n1`, `n1~2` in its second generation, `n1~2@3` in the third plan.
 `n1.question` puts together what it asks a person."""
 
 
 async def activity_details(client: Client, view: RunView) -> RunView:
-    """Return the view with attempts, time and progress of running nodes; unchanged if the server does not say."""
-    if not any(node.status == "running" for node in view.nodes):
+    """Return the view with attempts, time and progress of running nodes, and how planning gets on; unchanged if the
+    server does not say.
+    """
+    if view.phase not in _BEFORE and not any(node.status == "running" for node in view.nodes):
         return view
     try:
         found = await _describe(client, view.id)
@@ -43,7 +46,8 @@ async def activity_details(client: Client, view: RunView) -> RunView:
     # A replaced plan's activities may still be ending: the newest of a node's activities comes last and counts.
     pending = {_node(item.activity_id): item for item in sorted(found.pending_activities, key=_version)}
     nodes = tuple(_with_details(node, pending[node.id]) if node.id in pending else node for node in view.nodes)
-    return view.model_copy(update={"nodes": nodes})
+    before = [_progress(item, _age(item)) for name, item in pending.items() if name.startswith("run:")]
+    return view.model_copy(update={"nodes": nodes, "progress": "; ".join(filter(None, before))})
 
 
 def _node(activity_id: str) -> str:
@@ -56,13 +60,17 @@ def _version(item: PendingActivityInfo) -> tuple[int, int]:
 
 
 def _with_details(node: NodeView, item: PendingActivityInfo) -> NodeView:
-    age = time.time() - item.scheduled_time.ToNanoseconds() / 1e9
+    age = _age(item)
     changes: dict[str, Any] = {"preview": _progress(item, age)}
     if item.attempt > 1:
         changes["attempts"] = item.attempt
     else:  # the server keeps the times of the last attempt only
         changes["duration_ms"] = max(0, round(age * 1000))
     return node.model_copy(update=changes)
+
+
+def _age(item: PendingActivityInfo) -> float:
+    return time.time() - item.scheduled_time.ToNanoseconds() / 1e9
 
 
 def _progress(item: PendingActivityInfo, age: float) -> str:

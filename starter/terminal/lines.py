@@ -10,9 +10,11 @@ from starter.terminal.console import Terminal
 from starter.terminal.render import blocked_lines, closing_lines, id_width, node_line
 from workflows.messages.result import BlockedOn, NodeLine, RunReport
 from workflows.messages.views import RunView
+from workflows.plan.language.text import one_line
 
 STYLES = {"failed": "red", "succeeded": "green", "waiting": "yellow", "skipped": "dim", "cancelled": "dim"}
 WIDTH = 160
+PACE = " · about "
 MANY_ITEMS = 20
 """Items of one map above which a line for each would bury the rest."""
 
@@ -65,6 +67,9 @@ class Lines:
         announce(run, self._terminal)
 
     def show(self, view: RunView) -> None:
+        progress = view.progress.partition(PACE)[0]
+        if progress and not progress.startswith(PACE.strip(" ·")):  # the pace alone would be a line each time
+            self.note(f"{view.phase}: {one_line(progress)}")
         self._show_changes(view.nodes)
 
     def _show_changes(self, nodes: Sequence[NodeLine]) -> None:

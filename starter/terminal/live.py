@@ -141,6 +141,8 @@ class LiveTable:
             yield f"and {len(view.blocked) - _QUESTIONS} more", "yellow"
         if self._note:
             yield self._note, "yellow"
+        if view.progress and not view.blocked:
+            yield fit(f"{view.phase}: {one_line(view.progress)}", width), "dim"
 
     def _rows(self, view: RunView, width: int, room: int) -> Iterator[Text]:
         bands = bands_of(view.nodes, room)

@@ -146,6 +146,7 @@ def view_text(view: RunView, width: int, flags: str = "") -> str:
     heads = (
         (f"{one_line(view.id)}  {view.status}  ", f"{counts_text(view.counts)} {usage_text(view.usage)}"),
         ("goal  ", view.goal),
+        (f"{view.phase}  ", view.progress),
         ("budget  ", budget_text(view.budget)),
         ("drains until these have ended, to continue as new  ", ", ".join(view.waits_for)),
     )

@@ -148,6 +148,14 @@ async def test_an_outage_while_planning_ends_a_run_that_may_not_wait(
     assert failed.value.cause.type == "ServerFailed"
 
 
+async def test_the_time_of_a_run_holds_for_its_planning_too(begin: Start, model_server: ModelServer) -> None:
+    model_server.on(PLANNER, Reply(GOOD, fault="hang"))
+    handle = await begin(goal="Is it ok?", budget={"time": "1s"})
+    with pytest.raises(WorkflowFailureError) as failed:
+        await handle.result()
+    assert str(failed.value.cause).endswith("the run's time (1s) was up before it had a plan")
+
+
 async def test_a_dead_end_leads_to_more_lines(begin: Start, model_server: ModelServer) -> None:
     """Few enough to be added unasked."""
     model_server.on(PLANNER, GOOD)

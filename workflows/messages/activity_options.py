@@ -13,11 +13,13 @@ from temporalio.workflow import ActivityCancellationType
 
 from workflows.messages import queues
 from workflows.plan.compile.graph import NodeSpec
+from workflows.plan.language.limits import CALL_SECONDS
 from workflows.plan.language.summary import for_bar
 
 HEARTBEAT = timedelta(seconds=10)
 OVERHEAD = timedelta(seconds=5)
 QUEUE = timedelta(minutes=30)
+PLANNING = timedelta(seconds=CALL_SECONDS) + QUEUE
 PATIENCE = timedelta(hours=24)
 USUAL_PRIORITY = 3
 SERVICE_ATTEMPTS = 5
@@ -66,7 +68,7 @@ def service_options(summary: str, *, queue: str = queues.TOOLS, beats: bool = Fa
     """Return the options for an activity of the run itself: preparing, checking, planning, concluding."""
     options = Options(
         task_queue=queue,
-        start_to_close_timeout=timedelta(seconds=150 if beats else 60),
+        start_to_close_timeout=PLANNING if beats else timedelta(minutes=1),
         schedule_to_close_timeout=PATIENCE,
         retry_policy=_retry(SERVICE_ATTEMPTS + (REFUSALS if beats else 0)),
         summary=summary,

@@ -41,6 +41,7 @@ class RunView(Message):
     run_id: str
     status: RunStatus
     phase: str
+    progress: str = Field(default="", description="how preparing or planning gets on, as only a client knows")
     goal: str = ""
     counts: dict[str, int] = Field(default_factory=dict)
     blocked: tuple[BlockedOn, ...] = ()

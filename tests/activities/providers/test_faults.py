@@ -9,6 +9,7 @@ from doubles.model_bench import KEY, Bench, MakeRemote
 from doubles.model_rules import Reply
 
 from activities.providers import ProviderError
+from workflows.plan.language.limits import CALL_SECONDS
 
 WORDS = "one two three four five six seven eight nine ten"
 
@@ -63,6 +64,26 @@ async def test_a_stream_that_goes_on_for_ever_ends_with_the_call(bench: Bench) -
     bench.server.on("", Reply(text="word " * 1000, rate=10))
     with pytest.raises(ProviderError, match="the reply took too long"):
         await bench.ask(seconds=1.2)
+
+
+async def test_a_model_that_rambles_is_stopped_where_its_server_does_not(bench: Bench) -> None:
+    bench.server.on("", Reply(text="word " * 30_000))
+    reply = await bench.ask(seconds=60, max_output_tokens=1)
+    assert reply.stop == "length"
+    assert len(reply.text) < 70_000
+
+
+async def test_a_slow_reply_is_read_to_its_end_as_long_as_it_goes_on(bench: Bench) -> None:
+    """Longer than any silence that is borne."""
+    bench.server.on("", Reply(text="word " * 20, rate=8))
+    assert (await bench.ask(seconds=CALL_SECONDS)).text == "word " * 20
+
+
+async def test_silence_is_borne_longer_before_a_long_prompt_is_read(bench: Bench) -> None:
+    bench.server.on("", Reply(text=WORDS, first_token=3.5))
+    with pytest.raises(ProviderError, match="in time"):
+        await bench.ask(seconds=60)
+    assert (await bench.ask("long " * 200, seconds=60)).text == WORDS
 
 
 async def test_a_cancelled_call_closes_its_connection(bench: Bench) -> None:

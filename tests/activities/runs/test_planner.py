@@ -1,6 +1,7 @@
 """A planner over real HTTP: its text becomes a draft, its problems come by line, its nodes while it writes."""
 
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,8 @@ class Desk:
         self.run_context = await self.library.keep(HOME, run_context)
         call = PlanCall(run="run", run_context=self.run_context, **fields)
         planning = Planner(self.store, self.library, self.models)
-        return await planning.plan(HOME, call, Attempts(1, 0), on_nodes)
+        self.attempts = Attempts(1, 0)
+        return await planning.plan(HOME, call, self.attempts, on_nodes)
 
     async def plan(self, planned: PlanResult) -> Any:
         return await self.library.value(HOME, planned.draft)
@@ -74,6 +76,18 @@ async def test_lines_become_a_draft_in_the_plan_language(desk: Desk) -> None:
     assert (plan["answer"], planned.problems, planned.warnings) == ("$n3", (), ())
     assert planned.usage[1] > 0
     assert (await desk.library.value(HOME, planned.text)).startswith("Thought")
+
+
+async def test_people_see_the_lines_as_they_come_and_how_fast(desk: Desk) -> None:
+    desk.server.on("", Reply(f"Thought: two searches.\n{LINES}", rate=12))
+    seen: list[str] = []
+
+    async def see(_: Nodes) -> None:
+        seen.append(desk.attempts.status)
+
+    await desk.ask(on_nodes=see)
+    assert re.fullmatch(r'1\. search\("Nile length"\) · about \d+ tokens so far', seen[0])
+    assert re.fullmatch(r"3\. answer\(\$1, \$2\) · about \d+ tokens so far, \d+ a second", desk.attempts.status)
 
 
 async def test_the_planner_gets_the_allowed_tools_and_the_goal(desk: Desk) -> None:

@@ -102,6 +102,17 @@ async def test_of_a_replaced_plan_only_the_newest_activity_counts(monkeypatch: p
     assert (await activity_details(cast("Client", None), view)).nodes[0].preview == "paused in Temporal"
 
 
+async def test_planning_shows_how_it_gets_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def describe(*_: Any) -> DescribeWorkflowExecutionResponse:
+        return DescribeWorkflowExecutionResponse(
+            pending_activities=[PendingActivityInfo(activity_id="run:plan~2", paused=True)]
+        )
+
+    monkeypatch.setattr("starter.client.activity_details._describe", describe)
+    view = RunView(id="r", run_id="r", status="running", phase="planning")
+    assert (await activity_details(cast("Client", None), view)).progress == "paused in Temporal"
+
+
 async def test_a_run_whose_code_fails_says_why(client: Client, begin: Callable[[str], Any]) -> None:
     view = await begin("broken")
     async with asyncio.timeout(20):

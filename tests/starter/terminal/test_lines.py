@@ -47,6 +47,19 @@ def test_a_pipe_gets_the_run_first_and_then_a_line_a_change(make_terminal: Make)
     assert terminal.out.getvalue() == ""
 
 
+def test_each_line_of_a_plan_is_printed_once_as_it_comes(make_terminal: Make) -> None:
+    terminal = make_terminal()
+    lines = Lines(terminal)
+    for progress in (
+        "",
+        "about 2 tokens so far",
+        "1. f() · about 9 tokens so far",
+        "1. f() · about 99 tokens so far, 7 a",
+    ):
+        lines.show(make_view().model_copy(update={"phase": "planning", "progress": progress}))
+    assert terminal.err.getvalue() == "planning: 1. f()\n"
+
+
 def test_a_big_map_prints_only_its_failures(make_terminal: Make) -> None:
     terminal = make_terminal()
     lines = Lines(terminal)

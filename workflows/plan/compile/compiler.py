@@ -10,6 +10,7 @@ from workflows.plan.compile.resource_locks import locks_of
 from workflows.plan.language import dependencies
 from workflows.plan.language.conditions import Condition, ConditionError, Test, holds, tests_of
 from workflows.plan.language.facts import MISSING, FactTooLarge, facts_of
+from workflows.plan.language.limits import CALL_SECONDS
 from workflows.plan.language.nodes import (
     AgentCall,
     ApprovalPolicy,
@@ -40,7 +41,6 @@ from workflows.plan.language.summary import summary_of
 Keep = Callable[[Any], tuple[str, int]]
 Fallen = tuple[str, int, dict[str, Any]]
 
-MODEL_SECONDS = 120.0
 GATE_SECONDS = 86_400.0
 AGENT_SECONDS = 86_400.0
 MODEL_ATTEMPTS = 4
@@ -144,7 +144,7 @@ class PlanCompiler:
         elif isinstance(work, AgentCall):
             seconds, tries, spec.effect = AGENT_SECONDS, 1, self._effect(work)
         else:
-            seconds, tries, spec.effect = MODEL_SECONDS, MODEL_ATTEMPTS, "read"
+            seconds, tries, spec.effect = CALL_SECONDS, MODEL_ATTEMPTS, "read"
             spec.price = self._prices(work)
         spec.timeout = _milliseconds(work.timeout or seconds)
         asked = work.retry.attempts if work.retry else tries

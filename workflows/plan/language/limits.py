@@ -9,6 +9,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 _SHAPE = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)\Z")
 _MILLIS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 _LONGEST = 30 * 86_400_000
+CALL_SECONDS = 7200.0
+"""What a model call may take where a plan does not say: a slow model that goes on writing is not cut off. Silence and
+length end a call long before."""
 
 
 def parse_duration(value: Any) -> float:

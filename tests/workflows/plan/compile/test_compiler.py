@@ -20,8 +20,9 @@ from doubles.plan.samples import (
     wanted_facts,
 )
 
-from workflows.plan.compile.compiler import GATE_SECONDS, MODEL_ATTEMPTS, MODEL_SECONDS, READ_ATTEMPTS, WRITE_ATTEMPTS
+from workflows.plan.compile.compiler import GATE_SECONDS, MODEL_ATTEMPTS, READ_ATTEMPTS, WRITE_ATTEMPTS
 from workflows.plan.compile.graph import ExecutionPlan, NodeSpec
+from workflows.plan.language.limits import CALL_SECONDS
 from workflows.plan.language.parser import parse_plan
 
 
@@ -88,7 +89,7 @@ def test_times_attempts_and_effects_come_from_the_tool_unless_the_node_says_othe
         "note": (30_000, WRITE_ATTEMPTS, "write", True),
         "save": (30_000, READ_ATTEMPTS, "write", True),
         "pure": (5_000, READ_ATTEMPTS, "pure", False),
-        "model": (round(MODEL_SECONDS * 1000), MODEL_ATTEMPTS, "read", False),
+        "model": (round(CALL_SECONDS * 1000), MODEL_ATTEMPTS, "read", False),
         "quick": (2_000, MODEL_ATTEMPTS, "read", False),
     }
     assert found["model"].queue == "queue.llm"
