@@ -24,11 +24,11 @@ from activities.nodes.error_mapping import BudgetExceeded, SubAgentFailed, failu
 from activities.providers import ProviderError
 from activities.providers.limiter import ProviderBusy
 from activities.toolbox.redaction import redact
+from workflows.messages.activity_options import FIRST_RETRY, GROWTH, LAST_RETRY
 from workflows.plan.language.limits import NO_USAGE, Usage, dollars
 from workflows.plan.language.text import one_line
 
 BEAT_SECONDS = 0.5
-LONGEST_BACKOFF = 30.0
 EAGER = 16
 """Refusals after which a call waits the longer for the next try, the more there were."""
 LONGEST_PUT_OFF = 10.0
@@ -132,7 +132,8 @@ class Attempts:
             error.retry_after = max(asked, min(asked * self.refused / EAGER, LONGEST_PUT_OFF))
             return failure(error, attempt=self.own, spent=spent)
         # Temporal's own backoff has grown with the refusals
-        wait = min(2.0 ** (self.own - 1), LONGEST_BACKOFF) if self.refused else None
+        backoff = min(FIRST_RETRY * GROWTH ** (self.own - 1), LAST_RETRY)
+        wait = backoff.total_seconds() if self.refused else None
         final = self.allowed is not None and self.own >= self.allowed
         return failure(error, attempt=self.own, final=final, wait=wait, spent=spent)
 

@@ -71,7 +71,7 @@ class RateLimited(ProviderError):
 class ServerFailed(ProviderError):
     """The server is overloaded or broken just now."""
 
-    pressure = 1.5
+    pressure = 1.0
 
 
 class ServerUnreachable(ProviderError):

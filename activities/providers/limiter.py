@@ -1,11 +1,13 @@
 """Back-pressure: what one call learns of a provider's state slows the others of this process.
 
-Each failure adds to a provider's pressure (a rate limit 2.0, missing capacity 1.5, a timeout 1.0, a schema that was
-not kept 0.5), which halves every ten seconds. After a failure none starts for as long as the server asked, else for a
-second a unit of pressure. While there is pressure, fewer calls run at once than did when it began: one more for each
-that has succeeded since, and not as few as one because one ran alone. A schema that was not kept says nothing of how
-much the server bears: it stops nobody. A call that may not start now is refused, which frees its slot; it uses up no
-attempt.
+Each failure adds to a provider's pressure (a rate limit 2.0, an error of the server or a timeout 1.0, a schema that was
+not kept 0.5). It halves every second, or every ten seconds once the rate was limited. After a failure no call starts
+for as long as the server asked; otherwise, for a second a unit of pressure if the rate is limited, and for a tenth of
+that if not, so that a slip costs nobody much.
+
+While there is pressure, fewer calls run at once than did when it began: one more for each that has succeeded since, and
+not as few as one because one ran alone. A schema that was not kept says nothing of how much the server bears: it stops
+nobody. A call that may not start now is refused, which frees its slot; it uses up no attempt.
 """
 
 import asyncio
@@ -14,10 +16,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from activities.http.client import LONGEST_WAIT
-from activities.providers.errors import SchemaMismatch
+from activities.providers.errors import RateLimited, SchemaMismatch
 from activities.providers.model import ProviderError
 
-HALF_LIFE = 10.0
+HALF_LIFE, LIMITED_HALF_LIFE = 1.0, 10.0
+SPREAD = 0.3
+"""Seconds over which refused calls come back, where it is not the rate that is limited."""
+SLIP = 0.1
+"""Seconds a unit of pressure that nobody starts after another failure than a rate limit."""
 MOST_PRESSURE = 10.0
 CALM = 0.1
 """Below this pressure there is no bound on the calls at once."""
@@ -39,6 +45,7 @@ class Limiter:
         self._clock = clock or (lambda: asyncio.get_running_loop().time())
         self._pressure = 0.0
         self._measured = 0.0
+        self._half_life = HALF_LIFE
         self._closed_until = 0.0
         self._running = 0
         self._peak = 0
@@ -48,7 +55,7 @@ class Limiter:
     @property
     def pressure(self) -> float:
         """The pressure now."""
-        return float(self._pressure * 0.5 ** (max(0.0, self._clock() - self._measured) / HALF_LIFE))
+        return float(self._pressure * 0.5 ** (max(0.0, self._clock() - self._measured) / self._half_life))
 
     @contextmanager
     def admitted(self) -> Iterator[None]:
@@ -71,20 +78,22 @@ class Limiter:
         crowded = self._peak and pressure >= CALM and self._running >= most
         if now >= self._closed_until and not crowded:
             return
-        wait = max(self._closed_until - now, 0.0) + 0.1 + random.random() * max(0.5, pressure)  # noqa: S311 - spreads
+        spread = max(0.5, pressure) if self._half_life == LIMITED_HALF_LIFE else SPREAD
+        wait = max(self._closed_until - now, 0.0) + 0.1 + random.random() * spread  # noqa: S311 - spreads
         why = f"pressure {pressure:.1f}; tried again in {wait:.1f} s"
         raise ProviderBusy(f"{self.provider} is busy: {why}", retryable=True, retry_after=min(wait, LONGEST_WAIT))
 
     def _failed(self, error: ProviderError) -> None:
         if not error.pressure:
             return
-        if self.pressure < CALM:
+        if calm := self.pressure < CALM:
             self._peak = 0
+        limited = isinstance(error, RateLimited) or (self._half_life == LIMITED_HALF_LIFE and not calm)
         self._pressure = min(self.pressure + error.pressure, MOST_PRESSURE)
-        self._measured = self._clock()
+        self._measured, self._half_life = self._clock(), LIMITED_HALF_LIFE if limited else HALF_LIFE
         if isinstance(error, SchemaMismatch):
             return
         self._peak = max(self._peak, self._running, BORNE)
         self._failures, self._succeeded = self._failures + 1, 0
-        pause = error.retry_after or (self._pressure if self._pressure >= 1 else 0.0)
+        pause = error.retry_after or self._pressure * (1.0 if limited else SLIP)
         self._closed_until = max(self._closed_until, self._measured + min(pause, LONGEST_WAIT))

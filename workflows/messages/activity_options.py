@@ -21,6 +21,8 @@ OVERHEAD = timedelta(seconds=5)
 QUEUE = timedelta(minutes=30)
 PLANNING = timedelta(seconds=CALL_SECONDS) + QUEUE
 PATIENCE = timedelta(hours=24)
+FIRST_RETRY, GROWTH, LAST_RETRY = timedelta(seconds=0.25), 4.0, timedelta(seconds=30)
+"""A slip costs hardly any time, and five attempts outlive an outage of 20 s."""
 USUAL_PRIORITY = 3
 SERVICE_ATTEMPTS = 5
 REFUSALS = 10_000
@@ -86,7 +88,7 @@ def _attempts(specs: list[NodeSpec]) -> int:
 
 def _retry(attempts: int) -> RetryPolicy:
     return RetryPolicy(
-        initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30), maximum_attempts=attempts
+        initial_interval=FIRST_RETRY, backoff_coefficient=GROWTH, maximum_interval=LAST_RETRY, maximum_attempts=attempts
     )
 
 

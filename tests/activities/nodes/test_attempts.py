@@ -85,7 +85,7 @@ def test_the_last_attempt_of_its_own_is_final_and_tells_what_all_used() -> None:
     assert (failure.non_retryable, failure.details) == (True, (2, (6, 8, 10, 5)))
     assert beats == [("failed", 3, (6, 8, 10, 5), NO_USAGE)]
     failure, _ = within(4, ["", 3, [1, 2, 3, 4], [0, 0, 0, 0]], failed(error, 2))
-    assert (failure.non_retryable, failure.next_retry_delay) == (False, timedelta(seconds=1))
+    assert (failure.non_retryable, failure.next_retry_delay) == (False, timedelta(seconds=0.25))
 
 
 def test_the_policy_waits_unless_refusals_have_stretched_it() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from activities.providers import ProviderError
 from activities.providers.errors import BadReply, ModelTimeout, RateLimited, SchemaMismatch, ServerFailed
-from activities.providers.limiter import HALF_LIFE, MOST_PRESSURE, Limiter, ProviderBusy
+from activities.providers.limiter import HALF_LIFE, LIMITED_HALF_LIFE, MOST_PRESSURE, Limiter, ProviderBusy
 
 
 class Clock:
@@ -43,14 +43,14 @@ def refused(limiter: Limiter) -> float | None:
 
 @pytest.mark.parametrize(
     ("error", "pressure"),
-    [(RateLimited, 2.0), (ServerFailed, 1.5), (ModelTimeout, 1.0), (SchemaMismatch, 0.5), (BadReply, 0.0)],
+    [(RateLimited, 2.0), (ServerFailed, 1.0), (ModelTimeout, 1.0), (SchemaMismatch, 0.5), (BadReply, 0.0)],
 )
 def test_each_failure_has_its_penalty_which_halves(
     limiter: Limiter, clock: Clock, error: type[ProviderError], pressure: float
 ) -> None:
     fail(limiter, error("x"))
     assert limiter.pressure == pressure
-    clock.now += HALF_LIFE
+    clock.now += LIMITED_HALF_LIFE if error is RateLimited else HALF_LIFE
     assert limiter.pressure == pytest.approx(pressure / 2)
 
 
@@ -107,15 +107,15 @@ def test_under_pressure_fewer_run_at_once_and_more_again_as_it_falls(limiter: Li
         fail(limiter, RateLimited("x", retry_after=1.0))
     clock.now += 1.0
     assert room(limiter) == 10
-    clock.now += HALF_LIFE
+    clock.now += LIMITED_HALF_LIFE
     assert room(limiter) == 15
-    clock.now += 5 * HALF_LIFE
+    clock.now += 5 * LIMITED_HALF_LIFE
     assert room(limiter) == 100
 
 
 def test_what_succeeds_under_pressure_makes_room_until_the_next_failure(limiter: Limiter, clock: Clock) -> None:
     fail(limiter, RateLimited("x", retry_after=1.0))
-    clock.now += HALF_LIFE
+    clock.now += LIMITED_HALF_LIFE
     assert room(limiter) == 4
     succeed(limiter, 12)
     assert room(limiter) == 10
@@ -127,8 +127,18 @@ def test_what_succeeds_under_pressure_makes_room_until_the_next_failure(limiter:
 def test_a_planner_that_failed_alone_leaves_room_for_the_nodes_after_it(limiter: Limiter, clock: Clock) -> None:
     fail(limiter, ServerFailed("x"))
     assert room(limiter) == 0
-    clock.now += 1.5
+    clock.now += 0.25  # its own next attempt comes then
     assert room(limiter) > 1
+    clock.now += 4
+    assert room(limiter) == 100
+
+
+def test_a_rate_limit_is_remembered_through_other_failures(limiter: Limiter, clock: Clock) -> None:
+    limiter._failed(RateLimited("x"))
+    limiter._failed(ServerFailed("x"))
+    assert limiter.pressure == 3.0
+    clock.now += LIMITED_HALF_LIFE
+    assert limiter.pressure == 1.5
 
 
 def test_a_schema_that_was_not_kept_stops_nobody(limiter: Limiter) -> None:
