@@ -42,7 +42,7 @@ _PRICED = re.compile(
 )
 _NAMED_RESULT = re.compile(
     r"(?:\A|[.:;!?\n(\[]|\b(?:from|in|of|using|use|with|on|between|compare|and|or|given|summari[sz]e|sum up|see|to|"
-    r"read|combine|results?|lines?|steps?|against|versus|vs))\s*\Z",
+    r"read|combine|results?|lines?|steps?|against|versus|vs))\Z",
     re.IGNORECASE,
 )
 
@@ -101,7 +101,7 @@ def _numbered(
         return f"${node}{path}" if path == _dotted(path) else f"${{{node}{_dotted(path)}}}"
     if price or (not path and int(number) > MOST_LINES):
         return found[0]
-    if path or not in_words or _NAMED_RESULT.search(before):
+    if path or not in_words or _NAMED_RESULT.search(before.rstrip()[-20:]):
         raise _dangling(found[0], number)
     warn(f"${number} is taken as an amount, because no line {number} stands above")
     return found[0]
