@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic_core import from_json
+
 from activities.nodes.context import NodeOutput
 from activities.prompts.joiner import Replanning
 from activities.prompts.outputs import Result
@@ -22,6 +24,7 @@ MOST_EVIDENCE = 50
 
 _MARK = re.compile(r"(?P<ticks>`+)|\s?\[(?P<n>\d{1,3})\]")
 _NODE = re.compile(r"[\s$\[{(]*(?P<name>[A-Za-z0-9_]{1,40})")
+_NUMBER = re.compile(r"[-+]?[$\u20ac\u00a3]? ?\d[\d.,' ]*%?")
 _PLACES = ("path", "url", "source")
 _DEEPEST = 12
 _STRAIGHT = str.maketrans("\u201c\u201d\u2018\u2019\u00a0", "\"\"'' ")
@@ -97,7 +100,7 @@ def _read_lines(reader: LineReader, text: str) -> bool:
 def _answer(answer: Any, evidence_data: Any, results: Mapping[str, Result]) -> JoinerReply:
     """Return the answer with the evidence that stands, numbered by its marks; the others' marks go.
 
-    Brackets that mark no entry, and what stands in code, are left as they are.
+    Brackets that mark no entry, what stands in code, and numbers and JSON are left as they are.
     """
     entries = evidence_data if isinstance(evidence_data, list) else []
     warnings: list[str] = []
@@ -111,12 +114,24 @@ def _answer(answer: Any, evidence_data: Any, results: Mapping[str, Result]) -> J
         if piece is not None:
             evidence.append({"n": len(evidence) + 1, **piece})
             numbers[number] = str(len(evidence))
-    if isinstance(answer, str) and entries:
+    if isinstance(answer, str) and entries and not _is_data(answer):
         answer = _renumbered(answer, numbers, len(evidence))
         marked = {int(mark["n"]) for mark in _marks(answer)}
         unmarked = [f"[{piece['n']}]" for piece in evidence if piece["n"] not in marked]
         answer = " ".join([answer, "".join(unmarked)]) if unmarked else answer
     return JoinerReply(output={"answer": answer, "evidence": evidence}, warnings=tuple(warnings))
+
+
+def _is_data(answer: str) -> bool:
+    """Whether an answer is a number, JSON or a block of code, which marks would spoil."""
+    text = answer.strip()
+    if _NUMBER.fullmatch(text) or text.endswith("```"):
+        return True
+    try:
+        from_json(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _marks(answer: str) -> Iterator[re.Match[str]]:

@@ -79,6 +79,14 @@ def test_brackets_that_are_no_marks_are_left(answer: str, entries: list[int], ex
 
 
 @pytest.mark.parametrize(
+    "answer", ["42", "6,650.5", "-7 %", "$ 1,200", "true", '{"km": [2]}', "[ [1] ]", "```\nx\n```"]
+)
+def test_no_marks_are_put_into_numbers_json_and_code(answer: str) -> None:
+    evidence = [{"node": "n1"}, {"node": "n9"}]
+    assert (read({"answer": answer, "evidence": evidence}).output or {})["answer"] == answer
+
+
+@pytest.mark.parametrize(
     ("entries", "answer", "expected"),
     [
         ([{"n": 7, "node": "n1"}], "A [7], b [1].", "A [1], b."),
