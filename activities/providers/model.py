@@ -117,8 +117,9 @@ class ModelRequest:
 class ModelReply:
     """`output` is the JSON value the node gets: text, or an object when the role or a schema asks for one.
 
-    `text` is what the model wrote, `calls` the tools it asks for, `thinking` what `Message` must give back with them,
-    `first_token_ms` the time from sending the request to the first piece of the reply.
+    `text` is what the model wrote, without its thoughts unless it plans, `calls` the tools it asks for, `thinking` what
+    `Message` must give back with them, `first_token_ms` the time from sending the request to the first piece of the
+    reply.
     """
 
     output: Any

@@ -10,7 +10,8 @@ from activities.providers import structured
 from activities.providers.errors import BadReply, ModelRefused, OutputCut, ReplyCut
 from activities.providers.model import THINKING_TOKENS, ModelReply, ModelRequest, Stop, ToolRequest
 from activities.providers.prices import with_cost
-from workflows.plan.language.limits import NO_USAGE, Usage
+from workflows.plan.language.limits import Usage
+from workflows.plan.language.text import without_thoughts
 
 LONGEST_TOKEN = 8
 """Bytes of a token, on average, in what is written with the longest."""
@@ -88,7 +89,7 @@ class ReplyBuilder:
 
     def reply(self) -> ModelReply:
         """Return the finished reply. Raises ModelRefused, OutputCut, ReplyCut, BadReply or SchemaMismatch."""
-        text = "".join(self._text)
+        text = self._said()
         calls = tuple(_tool_request(index, self.calls[index]) for index in sorted(self.calls))
         if self.refusal is not None:
             raise ModelRefused(f"{self.request.model} declined to answer: {self.refusal or text or 'without a word'}")
@@ -102,7 +103,8 @@ class ReplyBuilder:
             most = f"{self.request.max_output_tokens:,}"
             raise OutputCut(f"the reply of {self.request.model} did not fit into {most} tokens; ask for less")
         if not text and not calls:
-            raise BadReply(f"the reply of {self.request.model} is empty", retryable=True)
+            what = "holds a thought and no answer" if self._text else "is empty"
+            raise BadReply(f"the reply of {self.request.model} {what}", retryable=True)
         value: Any = text
         if schema is not None and not calls:
             value = structured.parse_json(text, schema, in_wrap=self.wrapped)
@@ -116,13 +118,19 @@ class ReplyBuilder:
             first_token_ms=round(((self._first or self._sent) - self._sent) * 1000),
         )
 
+    def _said(self) -> str:
+        """Return the text without thoughts. A planner's has them: its reader drops them, and says if one is open."""
+        written = "".join(self._text)
+        text = written if self.request.role == "planner" else without_thoughts(written)
+        return text if text == written else text.strip()
+
     def usage(self) -> Usage:
         """Return what the server counted; what it did not, or only as it began, is estimated at three bytes a token.
 
-        Nothing before the first sign of a reply: a call that was not taken costs nothing.
+        Before the first sign of a reply it is a call without tokens: what was not taken costs nothing.
         """
         if not self._bytes and self.input_tokens is None:
-            return NO_USAGE
+            return Usage(calls=1)
         given = self.sent if self.input_tokens is None else self.input_tokens
         written = self.output_tokens
         if written is None or self.stop is None:

@@ -236,7 +236,7 @@ async def test_a_failed_call_tells_what_it_used(bench: Bench) -> None:
     assert cut.value.usage.output_tokens > 40, "the server's own count is of the beginning, if there is one"
     with pytest.raises(ServerFailed) as failed:
         await bench.ask()
-    assert failed.value.usage == Usage()
+    assert failed.value.usage == Usage(calls=1)
 
 
 async def test_a_call_of_a_tool_that_was_not_offered_is_no_answer(bench: Bench) -> None:
@@ -253,6 +253,25 @@ async def test_half_of_json_or_nothing_at_all_is_an_error(bench: Bench, text: st
     bench.server.on("", Reply(text=text, stop="length"))
     with pytest.raises(OutputCut, match="did not fit into 4,096 tokens"):
         await bench.ask(output_schema=schema)
+
+
+@pytest.mark.parametrize("role", ["worker", "joiner", "critic", "judge", "summariser"])
+@pytest.mark.parametrize(
+    "form", ["<think>Draft: {}</think>{}", "<thinking>\n{}\n</thinking>\n{}", "{}\n</think>\n\n{}"]
+)
+async def test_thoughts_are_no_part_of_a_reply(bench: Bench, role: str, form: str) -> None:
+    bench.server.on("", form.format("41 or so", "42"), form.format('{"km": 41}', '{"km": 42}'))
+    assert (await bench.ask(role=role)).output == "42"
+    assert (await bench.ask(role=role, output_schema=SCHEMA)).output == {"km": 42}
+
+
+async def test_a_thought_without_an_answer_is_none(bench: Bench) -> None:
+    bench.server.on("", "<think>41 or 42", Reply(text="<think>41 or 42", stop="length"))
+    with pytest.raises(BadReply, match="holds a thought and no answer") as caught:
+        await bench.ask()
+    assert caught.value.retryable
+    with pytest.raises(OutputCut):
+        await bench.ask()
 
 
 async def test_an_empty_reply_is_tried_again(bench: Bench) -> None:
