@@ -104,7 +104,7 @@ class Attempts:
     def _check(self, sent: Usage) -> None:
         """Let the first call through, as the scheduler has, and every further one that can be sent and answered."""
         after = self.spent.plus(sent)
-        short = [name for name, left in self.left.items() if getattr(after, name) >= left]
+        short = [name for name, left in self.left.items() if getattr(after, name) >= left + (name == "calls")]
         if any(self.spent) and short:
             used = ", ".join(f"{name} {_used_of(name, getattr(self.spent, name), self.left[name])}" for name in short)
             raise BudgetExceeded(

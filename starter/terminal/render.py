@@ -55,8 +55,10 @@ def budget_text(ledger: Mapping[str, Mapping[str, float | None]]) -> str:
 
 
 def label(node: NodeLine) -> str:
-    """Return what a node does, without its id; why it failed if it did; its progress first while it runs."""
-    if node.status == "failed" and node.error:
+    """Return what a node does, without its id; why it failed, or needed its fallback; its progress first while
+    it runs.
+    """
+    if node.status in ("failed", "succeeded") and node.error:
         return one_line(node.error)
     what = one_line(node.summary).removeprefix(node.id.partition("[")[0]).strip() or node.kind
     preview = node.preview if isinstance(node, NodeView) and node.status in ("running", "waiting") else ""

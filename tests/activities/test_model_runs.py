@@ -157,6 +157,16 @@ async def test_an_attempt_that_the_budget_does_not_cover_is_not_made(running: Ru
     assert (result["usage"]["input_tokens"], result["usage"]["output_tokens"]) == (900, 80)
 
 
+async def test_every_attempt_is_a_call_of_the_budget(running: Running, server: ModelServer) -> None:
+    server.on("", Reply(status=500, text="broken", headers={"retry-after-ms": "1"}))
+    async with running() as run:
+        handle = await run(goal="g", plan=plan("Hello", on_error="skip"), budget={"calls": 2})
+        result = await handle.result()
+        costs = await handle.query("costs")
+    assert (len(server.asked), costs["budget"]["calls"]["spent"], result["usage"]["calls"]) == (2, 2, 2)
+    assert "used calls 2 of 2 that were left; raise the budget" in str(result["nodes"][0]["error"])
+
+
 async def test_a_node_that_was_marked_before_its_worker_died_is_not_charged_twice(
     running: Running, server: ModelServer, artifacts: Path, cache: Path, env: Env
 ) -> None:

@@ -22,7 +22,8 @@ class ApprovedWrite(Message):
 
 
 class NodeLine(Message):
-    """One node: how it ended, after how many attempts and milliseconds from start to end, and why it failed.
+    """One node: how it ended, after how many attempts and milliseconds from start to end, and why it failed,
+    or needed its fallback.
 
     `summary` says what it does, id first, as the timeline does. In a report of many nodes it is short, or absent, and a
     map's items leave it to their map.

@@ -53,7 +53,7 @@ _CALLS: dict[str, Call[NodeCall, GroupReply]] = {
     "agent": AGENT,
 }
 
-PAID = ("tokens", "cost")
+PAID = ("tokens", "cost", "calls")
 """The limits that every attempt of a model call uses up."""
 
 AGAIN = Outcome(attempts=0, again=True)

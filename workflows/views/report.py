@@ -38,11 +38,12 @@ def kind_of(state: RunState, unit: int) -> str:
 
 
 def error_of(state: RunState, unit: int) -> str | None:
-    """Return why a unit did not succeed, or None."""
-    note = state.notes.get(unit)
-    if note is None or STATUS_NAMES[state.status[unit]] not in ("failed", "skipped", "cancelled"):
+    """Return why a unit did not succeed, or did so only by its fallback; or None."""
+    note, status = state.notes.get(unit), STATUS_NAMES[state.status[unit]]
+    if note is None or status not in ("succeeded", "failed", "skipped", "cancelled"):
         return None
-    return _cut(f"{note[0]}: {note[1]}", ERROR_CHARACTERS)
+    by = "; its fallback is used" if status == "succeeded" else ""
+    return _cut(f"{note[0]}: {note[1]}", ERROR_CHARACTERS - len(by)) + by
 
 
 def _cut(text: str, most: int) -> str:

@@ -160,7 +160,8 @@ def test_an_attempt_that_ends_beside_its_call_is_charged_what_the_call_may_have_
     [
         ({"tokens": 1010}, "used tokens 1,000 of 1,010 that were left; raise the budget"),
         ({"tokens": 5000, "cost": 41}, r"used cost \$4e-05 of \$4.1e-05 that"),
-        ({"tokens": 1011, "cost": 42}, None),
+        ({"calls": 1}, "used calls 1 of 1 that were left"),
+        ({"tokens": 1011, "cost": 42, "calls": 2}, None),
         ({}, None),
     ],
 )

@@ -108,7 +108,7 @@ class Play:
             f"of {name}",
             7,
             facts,
-            usage=Usage(100, cost=10),
+            usage=Usage(100, cost=10, calls=1),
             expansion_request=ExpansionRequest(f"of {name}", nodes, "the page is gone", ("n4 nap",)),
         )
         return self.end(name, made)

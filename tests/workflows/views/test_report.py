@@ -55,6 +55,20 @@ def test_a_report_that_is_too_long_counts_every_node_and_lists_the_failed_ones(m
     assert report.nodes_left_out == 9 - len(report.nodes) > 0
 
 
+def test_a_node_that_needed_its_fallback_says_so() -> None:
+    play = Play(node("a", fallback=("none", 1, {})), node("b", instead="s"), node("s", is_fallback=True))
+    play.begin()
+    for name in ("a", "b"):
+        play.fail(name)
+    play.ok("s")
+    lines = {line.id: (line.status, line.error) for line in reporting.report_lines(play.state)[0]}
+    assert lines == {
+        "a": ("succeeded", "Boom: it broke; its fallback is used"),
+        "b": ("succeeded", "Boom: it broke; its fallback is used"),
+        "s": ("succeeded", None),
+    }
+
+
 async def test_a_timer_says_what_ends_with_it(start: Start) -> None:
     nodes = [call("a", "fail"), call("slow", args={"seconds": 20}),
              {"id": "j", "kind": "join", "inputs": ["slow"], "policy": "settled", "deadline": "300ms"}]  # fmt: skip

@@ -169,6 +169,7 @@ def cancel(state: RunState, unit: int, status: int, note: tuple[str, str]) -> No
         here = stack.pop()
         before = state.status[here]
         if before == RUNNING:
+            _count_cut_off(state, here)
             ready.release(state, here)
             state.out.append(Cancel(here, state.generation[here]))
         elif before == WAITING:
@@ -180,6 +181,14 @@ def cancel(state: RunState, unit: int, status: int, note: tuple[str, str]) -> No
         state.deadlines.pop(here, None)
         end_without_value(state, here, status, note)
         status = CANCELLED
+
+
+def _count_cut_off(state: RunState, unit: int) -> None:
+    """Count the attempt that a cancelled unit was on; to put a question together, or to add nodes, is none."""
+    spec = state.spec_of(unit)
+    if unit not in state.expansion_requests and (unit in state.approved or not spec.approval) and spec.kind != "gate":
+        state.attempts[unit] += 1
+        state.millis[unit] = state.now - state.started[unit]
 
 
 def skip_blocked(state: RunState, node: int, note: tuple[str, str] | None = None) -> None:

@@ -98,7 +98,7 @@ def _end_node(state: RunState, event: NodeEnded) -> None:
         return
     outcome = event.outcome
     if state.budget is not None:
-        state.budget.settle(unit, _used(state, unit, outcome))
+        state.budget.settle(unit, _used(outcome))
     rate = ready.rate_of(state, unit)
     if rate is not None:
         rate.count(outcome.attempts)
@@ -108,14 +108,13 @@ def _end_node(state: RunState, event: NodeEnded) -> None:
     completion.complete(state, unit, outcome)
 
 
-def _used(state: RunState, unit: int, outcome: Outcome) -> Amounts | None:
+def _used(outcome: Outcome) -> Amounts | None:
     """Return the usage in an outcome. An attempt whose usage is not known counts with all that it had reserved."""
     usage = outcome.usage
     if usage is None:
         return None
-    calls = max(usage.calls, outcome.attempts if state.spec_of(unit).calls_model else 0)
     ends = not outcome.again and outcome.expansion_request is None and outcome.question is None
-    return Amounts(usage.tokens, usage.cost, calls, int(ends))  # it is one node, however often it starts
+    return Amounts(usage.tokens, usage.cost, usage.calls, int(ends))  # it is one node, however often it starts
 
 
 def _advance_time(state: RunState, _: TimeAdvanced) -> None:

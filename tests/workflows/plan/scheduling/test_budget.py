@@ -20,7 +20,7 @@ def calls(count: int, *, tokens: int = 100, **limits: int) -> Play:
 
 
 def used(run: Play, name: str, tokens: int, cost: int = 0, attempts: int = 1) -> list[str]:
-    return run.end(name, Outcome(f"of {name}", 1, attempts=attempts, usage=Usage(tokens, cost=cost)))
+    return run.end(name, Outcome(f"of {name}", 1, attempts=attempts, usage=Usage(tokens, cost=cost, calls=attempts)))
 
 
 def test_as_many_start_as_the_budget_may_hold() -> None:
@@ -192,7 +192,7 @@ def test_a_call_whose_replan_was_rejected_is_paid_before_it_starts_again() -> No
     run = calls(1, tokens=100)
     run.state.budget = Budget({"tokens": 1_000})
     run.begin()
-    assert run.end("c0", Outcome(again=True, usage=Usage(70, cost=5))) == ["start c0"]
+    assert run.end("c0", Outcome(again=True, usage=Usage(70, cost=5, calls=1))) == ["start c0"]
     assert run.state.budget.spent == Amounts(70, 5, 1, 0)
     assert used(run, "c0", 30) == ["end done"]
     assert run.state.budget.spent == Amounts(100, 5, 2, 1)
