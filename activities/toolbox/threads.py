@@ -9,7 +9,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, Final, TypeVar
@@ -270,7 +270,7 @@ def guarded(function: Callable[[], T]) -> T:
     """Call the function. Raises ToolExit in place of what no future can carry, or would end an event loop."""
     try:
         return function()
-    except (asyncio.CancelledError, KeyboardInterrupt, StopIteration, SystemExit) as error:
+    except (asyncio.CancelledError, CancelledError, KeyboardInterrupt, StopIteration, SystemExit) as error:
         raise ToolExit(f"it raised {error!r}") from error
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
@@ -68,6 +69,12 @@ def cancels() -> None:
     raise asyncio.CancelledError
 
 
+def waits_for_cancelled_work() -> None:
+    work: Future[None] = Future()
+    work.cancel()
+    work.result()
+
+
 @pytest.mark.parametrize("work", [exits, exits_in_a_task_it_waits_for, interrupts, cancels_itself])
 async def test_a_coroutine_that_exits_fails_its_call_only(pool: ToolThreads, work: Callable[[], Any]) -> None:
     with pytest.raises(ToolExit, match=r"it raised (SystemExit|KeyboardInterrupt|CancelledError)\("):
@@ -75,7 +82,7 @@ async def test_a_coroutine_that_exits_fails_its_call_only(pool: ToolThreads, wor
     assert await on_loop(pool, answer) == "fine"
 
 
-@pytest.mark.parametrize("work", [exits_at_once, stops, cancels])
+@pytest.mark.parametrize("work", [exits_at_once, stops, cancels, waits_for_cancelled_work])
 async def test_a_function_that_exits_fails_its_call_only(pool: ToolThreads, work: Callable[[], Any]) -> None:
     async with asyncio.timeout(LONG):
         with pytest.raises(ToolExit, match=r"it raised (SystemExit|StopIteration|CancelledError)\("):
