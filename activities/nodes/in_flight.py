@@ -33,7 +33,7 @@ async def finish(work: Coroutine[Any, Any, T]) -> T:
 
 async def _may_be_asked_for() -> bool:
     details = activity.cancellation_details()
-    if details is not None and (details.cancel_requested or details.worker_shutdown or details.paused):
+    if details is None or details.cancel_requested or details.paused:  # without details, this worker cancels it
         return False
     info = activity.info()
     run = activity.client().get_workflow_handle(info.workflow_id or "", run_id=info.workflow_run_id)

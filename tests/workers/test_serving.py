@@ -40,7 +40,7 @@ class Folder(BaseModel):
     path: str
 
 
-@tool(effect="read")
+@tool(effect="EFFECT")
 async def wait_for_go(args: Folder) -> str:
     """Says in a folder that it runs, and waits there for the file `go`."""
     folder = pathlib.Path(args.path)
@@ -101,7 +101,7 @@ class OneTool:
         node = {"id": "n", "kind": "tool", "tool": "wait_for_go", "args": {"path": folder}}
         opened: PreparedRun = await workflow.execute_activity(
             PREPARE.name,
-            PrepareCall(run=run, plan={"goal": "wait", "nodes": [node], "answer": "$n"}),
+            PrepareCall(run=run, plan={"goal": "wait", "nodes": [node], "answer": "$n"}, approval="never"),
             result_type=PreparedRun,
             task_queue=queues.TOOLS,
             start_to_close_timeout=timedelta(seconds=20),
@@ -187,7 +187,7 @@ async def client(dev_server: DevServer) -> AsyncIterator[Client]:
 async def test_a_running_activity_is_drained_and_readiness_follows(
     dev_server: DevServer, client: Client, tmp_path: Path, start: Start
 ) -> None:
-    (tmp_path / "waiting.py").write_text(WAITING)
+    (tmp_path / "waiting.py").write_text(WAITING.replace("EFFECT", "read"))
     child = start("tools", dev_server.address, SENNIT_TOOLS="waiting", SENNIT_TOOLS_PATH=str(tmp_path))
     ready = await child.until("worker ready")
     seen = await _probe(ready["health"], "/readyz")
@@ -208,13 +208,17 @@ async def test_a_running_activity_is_drained_and_readiness_follows(
     assert await child.ended() == 0
 
 
+@pytest.mark.parametrize("effect", ["read", "write"])
 async def test_an_activity_that_outlives_the_drain_is_given_back_to_the_server(
-    dev_server: DevServer, client: Client, tmp_path: Path, start: Start
+    dev_server: DevServer, client: Client, tmp_path: Path, start: Start, effect: str
 ) -> None:
-    (tmp_path / "waiting.py").write_text(WAITING)
+    (tmp_path / "waiting.py").write_text(WAITING.replace("EFFECT", effect))
     env = {"SENNIT_TOOLS": "waiting", "SENNIT_TOOLS_PATH": str(tmp_path), "SENNIT_DRAIN": "0.2"}
+    env["SENNIT_APPROVAL"] = "never"
     child = start("tools", dev_server.address, **env)
-    run = await client.start_workflow("OneTool", str(tmp_path), id="cut", task_queue="test", result_type=GroupReply)
+    run = await client.start_workflow(
+        "OneTool", str(tmp_path), id=f"cut-{effect}", task_queue="test", result_type=GroupReply
+    )
     async with asyncio.timeout(30):
         while not (tmp_path / "started").exists():
             await asyncio.sleep(0.01)

@@ -24,9 +24,8 @@ LOST = RPCError("no connection", RPCStatusCode.UNAVAILABLE, b"")
         (GONE, WorkflowExecutionStatus.COMPLETED, False),
         (GONE, LOST, True),
         (ActivityCancellationDetails(timed_out=True), WorkflowExecutionStatus.RUNNING, True),
-        (None, WorkflowExecutionStatus.RUNNING, True),
+        (None, WorkflowExecutionStatus.RUNNING, False),
         (ActivityCancellationDetails(cancel_requested=True), WorkflowExecutionStatus.RUNNING, False),
-        (ActivityCancellationDetails(worker_shutdown=True), WorkflowExecutionStatus.RUNNING, False),
     ],
     ids=str,
 )
