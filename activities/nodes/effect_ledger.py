@@ -31,6 +31,10 @@ _STORING_SECONDS: Final = 1.0
 """What a call in flight gets on top of its time, to store its result."""
 
 
+Call = Callable[[], Awaitable[NodeReply]]
+Ask = Callable[[], Awaitable[NodeReply | None]]
+
+
 class Intent(BaseModel):
     """What an attempt is about to write: the digest of tool and arguments, their beginning to be shown, and when the
     call is over at the latest.
@@ -72,20 +76,25 @@ class EffectLedger:
     run_prefix: str
     recorded: Callable[[str], Awaitable[NodeReply | None]]
 
-    async def enter(self, write: Write, call: Callable[[], Awaitable[NodeReply]]) -> NodeReply:
+    async def enter(self, write: Write, call: Call, ask: Ask | None = None) -> NodeReply:
         """Return what the write has returned, now or earlier. `call` makes it and stores its result and its marker.
 
-        If an earlier attempt may still be at it, its end is waited for, at most the time that it has. Raises
+        If no attempt has begun it, `ask` comes first: a question that it returns is returned in place of the call. If
+        an earlier attempt may still be at it, its end is waited for, at most the time that it has. Raises
         AlreadyWritten if other arguments were written, and UnknownOutcome if an earlier attempt left nothing but its
         intent. Both without calling anything; but a tool that is idempotent is called again with the same arguments.
         """
         name, latest = f"{write.marker}.intent", time.time() + write.seconds + _STORING_SECONDS
         while True:
-            own = write.intent()
-            body = own.model_dump_json().encode()
-            found = await self.store.mark(self.run_prefix, name, body)
-            if found == body:
-                return await self._call(write, call, name)
+            found = await self.store.marked(self.run_prefix, name) if ask else None
+            if found is None:
+                question = await ask() if ask else None
+                if question is not None:
+                    return question
+                body = write.intent().model_dump_json().encode()
+                found = await self.store.mark(self.run_prefix, name, body)
+                if found == body:
+                    return await self._call(write, call, name)
             known = Intent.model_validate_json(found)
             reply = await self.recorded(write.marker)
             if reply is not None and known.digest == write.digest:
@@ -98,11 +107,7 @@ class EffectLedger:
                 raise UnknownOutcome(f"{write.tool}: an earlier attempt to write {known.text} was cut off; {UNSURE}")
             await asyncio.sleep(_POLL_SECONDS)
 
-    async def knows(self, write: Write) -> bool:
-        """Whether an attempt at this write has begun and may have had its effect."""
-        return await self.store.marked(self.run_prefix, f"{write.marker}.intent") is not None
-
-    async def _call(self, write: Write, call: Callable[[], Awaitable[NodeReply]], intent: str = "") -> NodeReply:
+    async def _call(self, write: Write, call: Call, intent: str = "") -> NodeReply:
         """Make the call. A ToolError says that there was no effect: the call's own `intent` is taken back, and another
         attempt may try. After any other error the intent stays, and it does when this process dies or is stopped.
         """

@@ -93,7 +93,7 @@ class NodeRunner:
     async def _write(self, context: NodeContext, tool: Tool, work: ToolCall) -> NodeReply:
         """Return what a write returns, or has returned; `activities.nodes.effect_ledger` says when it is made.
 
-        One that needs approval and has none for these values asks instead. One that the ledger knows was approved.
+        One that needs approval and has none for these values asks instead, unless the ledger knows that it has begun.
         """
         await context.binder.load(context.node, context.address)
         arguments = context.arguments(work)
@@ -106,14 +106,16 @@ class NodeRunner:
             idempotent=tool.idempotent,
         )
         ledger = EffectLedger(self.store, context.run_prefix, partial(self._marked, context))
-        if context.spec.approval and not await ledger.knows(write):
+
+        async def ask() -> NodeReply | None:
             question = await unapproved(context, self.store, tool, work)
-            if question is not None:
-                return NodeReply(question=question)
-        reply = await ledger.enter(write, lambda: finish(self._run(context, write.marker)))
+            return NodeReply(question=question) if question is not None else None
+
+        ask_first = ask if context.spec.approval else None
+        reply = await ledger.enter(write, lambda: finish(self._run(context, write.marker)), ask_first)
         approved = context.call.approved
-        changed = {"written": write.digest} if approved is not None and approved.args else {}
-        return reply.model_copy(update=changed)
+        is_changed = approved is not None and approved.args and reply.question is None
+        return reply.model_copy(update={"written": write.digest}) if is_changed else reply
 
     async def subagent_request(self, call: NodeCall, *, run_prefix: str) -> SubagentRequest:
         """Return what a node's sub-agent is started with: outputs that its goal refers to are named in it, and given

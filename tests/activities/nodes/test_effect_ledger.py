@@ -14,10 +14,11 @@ from activities.storage.artifacts import StoreUnavailable
 from activities.storage.directory import DirectoryStore
 from activities.toolbox import ToolError
 from activities.toolbox.errors import AlreadyWritten, ToolResultError, UnknownOutcome
-from workflows.messages.contracts import NodeReply
+from workflows.messages.contracts import NodeQuestion, NodeReply
 from workflows.plan.language.facts import FactTooLarge
 
 Call = Callable[[], Awaitable[NodeReply]]
+Ask = Callable[[], Awaitable[NodeReply | None]]
 PREFIX = "space/run"
 WRITTEN = NodeReply(ref="written")
 
@@ -53,7 +54,9 @@ async def unmarked() -> NodeReply:
     return WRITTEN
 
 
-def enter(store: DirectoryStore, call: Call | None = None, **fields: Any) -> Awaitable[NodeReply]:
+def enter(
+    store: DirectoryStore, call: Call | None = None, ask: Ask | None = None, **fields: Any
+) -> Awaitable[NodeReply]:
     """Enter a write; without a `call` of its own it succeeds and leaves its marker."""
     entered = write(**fields)
 
@@ -65,7 +68,7 @@ def enter(store: DirectoryStore, call: Call | None = None, **fields: Any) -> Awa
         await store.mark(PREFIX, entered.marker, b"written")
         return WRITTEN
 
-    return EffectLedger(store, PREFIX, recorded).enter(entered, call or succeeds)
+    return EffectLedger(store, PREFIX, recorded).enter(entered, call or succeeds, ask)
 
 
 @pytest.mark.parametrize("idempotent", [False, True])
@@ -161,3 +164,38 @@ async def test_an_attempt_in_flight_is_waited_for(store: DirectoryStore, error: 
     assert called.is_set() == (error is not None)
     await asyncio.wait([first])
     assert first.exception() is error
+
+
+async def test_a_write_is_asked_for_only_if_it_is_not_known_yet_and_again_if_another_attempt_did_nothing(
+    store: DirectoryStore,
+) -> None:
+    """Else a reset while an approved write is in flight could let other arguments through."""
+    question = NodeReply(question=NodeQuestion(text="pay?"))
+    asked: list[NodeReply] = []
+    begun, end = asyncio.Event(), asyncio.Event()
+
+    async def ask() -> NodeReply | None:
+        asked.append(question)
+        return question
+
+    async def approved() -> NodeReply | None:
+        return None
+
+    async def does_nothing() -> NodeReply:
+        begun.set()
+        await end.wait()
+        raise ToolError("busy")
+
+    assert await enter(store, never, ask, seconds=60.0) == question
+    first = asyncio.ensure_future(enter(store, does_nothing, approved, seconds=60.0))
+    await begun.wait()
+    second = asyncio.ensure_future(enter(store, never, ask, amount=999, seconds=60.0))
+    await asyncio.sleep(0.05)
+    assert asked == [question], "not while it is known that the write has begun"
+    end.set()
+    assert await second == question
+    assert len(asked) == 2
+    await asyncio.wait([first])
+    assert isinstance(first.exception(), ToolError)
+    assert await enter(store, None, approved) == WRITTEN
+    assert await enter(store, never, ask) == WRITTEN
