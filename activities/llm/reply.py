@@ -17,13 +17,15 @@ from activities.providers.model import OUTPUT_TOKENS
 from workflows.plan.edits.merge import Delta
 from workflows.plan.language.text import format_names, format_value
 from workflows.plan.planner_format.calls import Tools
-from workflows.plan.planner_format.json_text import NoJson, extract_json
+from workflows.plan.planner_format.json_text import NoJson, decode, extract_json
 from workflows.plan.planner_format.lines import LineReader
 
 MOST_EVIDENCE = 50
 
 _MARK = re.compile(r"(?P<ticks>`+)|\s?\[(?P<n>\d{1,3})\]")
 _NODE = re.compile(r"[\s$\[{(]*(?P<name>[A-Za-z0-9_]{1,40})")
+_FIELD = re.compile(r'\{\s*["\'\u201c]?(?:answer|replan)\b|["\'\u201c](?:answer|replan)["\'\u201d]\s*:')
+_OBJECT = re.compile(r'\s*(?:```\w*\s*)?\{\s*["\'\u201c]')
 _NUMBER = re.compile(r"[-+]?[$\u20ac\u00a3]? ?\d[\d.,' ]*%?")
 _PLACES = ("path", "url", "source")
 _DEEPEST = 12
@@ -54,18 +56,15 @@ def read_reply(
     plan, which new lines may refer to; without `tools` none may be added. Raises UnreadableReply; nothing else.
     """
     reader = LineReader(tools or {}, known or list(results), list(results), writes)
-    try:
-        data, _ = extract_json(text)
-    except NoJson as error:
-        if text.lstrip(" \n`json")[:1] == "{" and re.search(r'"(?:answer|replan)"\s*:', text):
-            raise UnreadableReply(f"the joiner's reply is no whole answer: {error}") from None
-        data = None
+    data = _json_in(text)
     if isinstance(data, dict) and data.get("replan"):
         if tools is None:
             raise UnreadableReply("the joiner asks for more nodes, and none may be added any more")
         return _delta(data["replan"], reader)
     if isinstance(data, dict) and data.get("answer") is not None:
         return _answer(data["answer"], data.get("evidence"), results)
+    if isinstance(data, dict) and not data.keys().isdisjoint(("answer", "replan")):
+        raise UnreadableReply("the joiner's reply holds no answer; `answer` is empty in it")
     if not text.strip():
         raise UnreadableReply("the joiner's reply is empty")
     if data is None and tools is not None and _read_lines(reader, text):
@@ -73,9 +72,31 @@ def read_reply(
     return _answer(text.strip(), (), results)
 
 
+def _json_in(text: str) -> Any:
+    """Return the JSON that a reply is or has in it, None if it has none. Raises UnreadableReply where it is broken, or
+    if there are two answers.
+    """
+    found = _FIELD.search(text) or _OBJECT.match(text)
+    start = text.find("{", found.start() if found[0][0] == "{" else 0, found.end()) if found else -1
+    try:
+        if start < 0:
+            return extract_json(text)[0]
+        value, end = decode(text, start)
+        other = _FIELD.search(text, end)
+        if other and "{" in text[end : other.end()] and decode(text, text.index("{", end))[0] != value:
+            raise UnreadableReply("the joiner's reply holds two JSON objects; write one")
+    except NoJson as error:
+        if start >= 0:
+            raise UnreadableReply(f"the joiner's reply is no whole answer: {error}") from None
+        return None
+    return value
+
+
 def _delta(request: Any, reader: LineReader) -> JoinerReply:
     fields = request if isinstance(request, dict) else {"nodes": request}
     nodes = fields.get("nodes")
+    if isinstance(nodes, list) and nodes and all(isinstance(line, str) for line in nodes):
+        nodes = "\n".join(nodes)
     if isinstance(nodes, str):
         _read_lines(reader, nodes)
         fields = {**fields, **reader.plan}
@@ -234,7 +255,9 @@ class JoinerFormat(PromptFormat):
             return NodeOutput(reply.output, reply.usage)
         try:
             more = (self.replanning.tools, self.replanning.nodes, self.replanning.writes) if self.replanning else ()
-            joined = read_reply(_text(reply), self.results, *more)
+            if reply.stop == "length":
+                raise UnreadableReply(f"the joiner's reply was cut at {OUTPUT_TOKENS:,} tokens; write a shorter one")
+            joined = read_reply(reply.text, self.results, *more)
         except UnreadableReply as error:
             fault = SchemaMismatch(str(error), retryable=True)
             fault.usage = reply.usage

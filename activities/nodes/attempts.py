@@ -20,8 +20,9 @@ from temporalio.client import AsyncActivityCancelledError
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 
-from activities.nodes.error_mapping import BudgetExceeded, SubAgentFailed, failure
+from activities.nodes.error_mapping import BudgetExceeded, SubAgentFailed, failure, message_of
 from activities.providers import ProviderError
+from activities.providers.errors import BadReply, SchemaMismatch
 from activities.providers.limiter import ProviderBusy
 from activities.toolbox.redaction import redact
 from workflows.messages.activity_options import FIRST_RETRY, GROWTH, LAST_RETRY
@@ -34,7 +35,7 @@ EAGER = 16
 LONGEST_PUT_OFF = 10.0
 """Seconds of such a wait, unless the provider's own is longer."""
 _FAILED = "failed"
-"""The last status of an attempt that came to an end."""
+"""The first line of the last status of an attempt that came to an end. A model's fault is the second."""
 
 
 async def _record_nothing(*_: Any) -> None:
@@ -49,7 +50,8 @@ class Attempts:
     until it ends, then what it did. `cut` is what was open when an attempt before this one was cut off; a node that
     turns out to have been marked done by then has it in its reply. `left` is what the run's budget has left for all of
     them; without `allowed` Temporal alone ends them. `record` tells the server a heartbeat, and waits until it knows.
-    `lost` says that the attempt before this one did not come to an end of its own: its worker was lost, or stopped.
+    `fault` is what was wrong with the last reply of a model that could not be used. `lost` says that the attempt before
+    this one did not come to an end of its own: its worker was lost, or stopped.
     """
 
     own: int
@@ -58,6 +60,7 @@ class Attempts:
     cut: Usage = NO_USAGE
     open: Usage = NO_USAGE
     status: str = ""
+    fault: str = ""
     allowed: int | None = None
     lost: bool = False
     left: Mapping[str, int] = field(default_factory=dict)
@@ -70,8 +73,11 @@ class Attempts:
         if len(info.heartbeat_details) < 4:
             return cls(info.attempt, 0, lost=info.attempt > 1, record=_record_heartbeat)
         status, refused, spent, cut = info.heartbeat_details
-        lost = info.attempt > 1 and status != _FAILED
-        return cls(info.attempt - refused, refused, Usage(*spent), Usage(*cut), lost=lost, record=_record_heartbeat)
+        end, _, fault = status.partition("\n")  # what an attempt that goes on reports is one line
+        lost = info.attempt > 1 and end != _FAILED
+        found = cls(info.attempt - refused, refused, Usage(*spent), Usage(*cut), lost=lost, record=_record_heartbeat)
+        found.fault = fault
+        return found
 
     def progress(self, line: str) -> None:
         """Note how far the activity is."""
@@ -124,7 +130,9 @@ class Attempts:
         self.refused += isinstance(error, ProviderBusy)
         paid = error if isinstance(error, ProviderError | SubAgentFailed) else None
         self.spent, self.open = self.spent.plus(paid.usage if paid is not None else self.open), NO_USAGE
-        self.status = _FAILED
+        if isinstance(error, SchemaMismatch | BadReply):
+            self.fault = message_of(error)
+        self.status = f"{_FAILED}\n{self.fault}" if self.fault else _FAILED
         activity.heartbeat(*self.beat())
         spent = self.spent.plus(self.cut)
         if isinstance(error, ProviderBusy):

@@ -25,6 +25,11 @@ def system(role: Role) -> str:
     return f"{_ROLES[role]}\n\n{DATA_RULE}"
 
 
+def asked_again(fault: str) -> str:
+    """Return what a model is told whose last reply could not be used; the fault may quote that reply."""
+    return f"Your last reply could not be used:\n{fenced('the fault', fault)}\nReply again, whole and as asked above."
+
+
 TASK_TOKENS = 2_000
 SUMMARY_TEMPLATE = "Summarise this in at most 12 sentences: $text"
 """The same for the offline rules, which read no other words."""

@@ -34,7 +34,7 @@ from activities.providers.reply_builder import ReplyBuilder, tokens_in
 from activities.providers.settings import Server
 from activities.providers.sse import EventParser
 from activities.providers.wire_format import WireFormat, Without
-from workflows.plan.language.limits import Usage
+from workflows.plan.language.limits import NO_USAGE, Usage
 
 ERROR_BYTES = 64 * 1024
 BYTES_A_TOKEN = 1024  # an event of the stream around a few letters
@@ -161,7 +161,8 @@ class HttpProvider:
             await self._fill(builder, written, first, ends)
             reply = builder.reply()
         except ProviderError as error:
-            error.usage = builder.usage()
+            used = builder.usage()
+            error.usage = used if used.tokens or error.retryable else NO_USAGE  # a refusal for good was no call
             request.account.end(error.usage)
             raise
         request.account.end(reply.usage)

@@ -4,14 +4,13 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic_core import from_json
-
 from activities.providers import structured
 from activities.providers.errors import BadReply, ModelRefused, OutputCut, ReplyCut
 from activities.providers.model import THINKING_TOKENS, ModelReply, ModelRequest, Stop, ToolRequest
 from activities.providers.prices import with_cost
 from workflows.plan.language.limits import Usage
 from workflows.plan.language.text import without_thoughts
+from workflows.plan.planner_format.json_text import NoJson, decode
 
 LONGEST_TOKEN = 8
 """Bytes of a token, on average, in what is written with the longest."""
@@ -127,7 +126,7 @@ class ReplyBuilder:
     def usage(self) -> Usage:
         """Return what the server counted; what it did not, or only as it began, is estimated at three bytes a token.
 
-        Before the first sign of a reply it is a call without tokens: what was not taken costs nothing.
+        Before the first sign of a reply it is a call without tokens.
         """
         if not self._bytes and self.input_tokens is None:
             return Usage(calls=1)
@@ -144,8 +143,9 @@ def tokens_in(size: int) -> int:
 
 
 def _tool_request(index: int, call: Call) -> ToolRequest:
+    written = call.arguments.strip() or "{}"
     try:
-        arguments = from_json(call.arguments or "{}")
-    except ValueError:
-        arguments = call.arguments
-    return ToolRequest(call.id or f"call_{index}", call.name, arguments)
+        arguments, end = decode(written)
+    except NoJson:
+        end = 0
+    return ToolRequest(call.id or f"call_{index}", call.name, arguments if end == len(written) else call.arguments)

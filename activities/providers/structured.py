@@ -4,9 +4,8 @@ import json
 import re
 from typing import Any
 
-from pydantic_core import from_json
-
 from activities.providers.errors import SchemaMismatch
+from workflows.plan.planner_format.json_text import NoJson, decode
 
 Schema = dict[str, Any]
 
@@ -61,18 +60,22 @@ def schema_instruction(schema: Schema) -> str:
 def parse_json(text: str, schema: Schema, *, in_wrap: bool) -> Any:
     """Return the JSON value in a reply: all of it, inside a code fence, or what stands between words.
 
-    `in_wrap` says that the server was given `wrapped(schema)`. Raises SchemaMismatch.
+    `in_wrap` says that the server was given `wrapped(schema)`. Raises SchemaMismatch, which says where it breaks.
     """
     head, _, inside = text.strip().partition("\n")
     fenced = inside.endswith("```") and _FENCE.fullmatch(head)
     tried = [text, inside.removesuffix("```") if fenced else ""]
     starts = [(text.find(opening), closing) for opening, closing in ("{}", "[]") if opening in text]
     tried += [text[start : text.rfind(closing) + 1] for start, closing in sorted(starts)]
-    for piece in filter(None, tried):
+    why = ""
+    for piece in filter(None, map(str.strip, tried)):
         try:
-            value = from_json(piece, allow_inf_nan=False)
-        except ValueError:
+            value, end = decode(piece)
+        except NoJson as error:
+            why = why or (f"; {error}" if piece[0] in "{[" else "")
+            continue
+        if end < len(piece):
             continue
         wrap = in_wrap and schema.get("type") != "object" and isinstance(value, dict) and list(value) == [WRAP]
         return value[WRAP] if wrap else value
-    raise SchemaMismatch(f"the model's output is not JSON: {' '.join(text.split())[:160]!r}", retryable=True)
+    raise SchemaMismatch(f"the model's output is not JSON: {' '.join(text.split())[:160]!r}{why}", retryable=True)

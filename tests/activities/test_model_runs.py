@@ -157,6 +157,26 @@ async def test_an_attempt_that_the_budget_does_not_cover_is_not_made(running: Ru
     assert (result["usage"]["input_tokens"], result["usage"]["output_tokens"]) == (900, 80)
 
 
+@pytest.mark.parametrize(
+    ("fields", "wrong", "right", "fault"),
+    [
+        ({"role": "joiner"}, '{"answer": "cut', '{"answer": "whole"}', "no whole answer: the JSON breaks at line 1"),
+        ({"output_schema": {"type": "object"}}, "It is whole.", '{"a": 1}', "the model's output is not JSON: 'It is w"),
+        ({"output_schema": {"type": "object", "required": ["km"]}}, "{}", '{"km": 1}', "km"),
+        ({}, "<think>whole", "whole", "holds a thought and no answer"),
+    ],
+)
+async def test_a_model_is_told_what_was_wrong_with_its_reply(
+    running: Running, server: ModelServer, fields: dict[str, Any], wrong: str, right: str, fault: str
+) -> None:
+    server.on("", wrong, right)
+    async with running() as run:
+        result = await (await run(goal="g", plan=plan("Hello", **fields))).result()
+    assert (result["status"], result["nodes"][0]["attempts"], len(server.asked)) == ("done", 2, 2)
+    assert "could not be used" not in server.asked[0].text
+    assert fault in server.asked[1].text.partition("Your last reply could not be used:")[2]
+
+
 async def test_every_attempt_is_a_call_of_the_budget(running: Running, server: ModelServer) -> None:
     server.on("", Reply(status=500, text="broken", headers={"retry-after-ms": "1"}))
     async with running() as run:

@@ -247,7 +247,7 @@ async def test_a_call_is_booked_at_its_most_before_it_goes_out_and_at_what_it_co
     assert (most.output_tokens, most.cost - sent.cost) == (4096, 40_960)
     assert sent.input_tokens > len("Hello") // 3
     assert [any(most) for _, most in book.begun] == [False, True, True, False, True, True, False, True, False, True]
-    assert book.ended[:5] == [NO_USAGE, NO_USAGE, NO_USAGE, Usage(1000, 100, 3500, 1), NO_USAGE]
+    assert book.ended[:5] == [NO_USAGE, NO_USAGE, NO_USAGE, Usage(1000, 100, 3500, 1), Usage(calls=1)]
     assert 0 < book.ended[5].output_tokens < 180
     assert booked == [6, 8, 10], "each is booked first"
 

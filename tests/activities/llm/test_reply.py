@@ -4,11 +4,16 @@ import json
 from typing import Any
 
 import pytest
+from doubles.reply_forms import rows
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.llm.reply import JoinerReply, UnreadableReply, read_reply
+from activities.llm.reply import JoinerFormat, JoinerReply, PromptFormat, UnreadableReply, read_reply
+from activities.prompts.joiner import Replanning
 from activities.prompts.outputs import Result
+from activities.providers import ModelReply, ModelRequest, ProviderError
+from activities.providers.errors import SchemaMismatch
+from activities.providers.reply_builder import ReplyBuilder
 from workflows.messages.evidence import conclusion_of
 
 PASSAGES = {
@@ -167,7 +172,8 @@ def test_new_lines_without_an_answer_get_one_over_all_results() -> None:
         ('```json\n{"replan": {"why": ', "no whole answer"),
         ({"replan": {"why": "more"}}, "asks for another plan and writes none"),
         ({"replan": True}, "asks for another plan and writes none"),
-        ({"replan": ["x"]}, "asks for another plan and writes none"),
+        ({"replan": ["x"]}, "cannot be read: the reply holds no plan"),
+        ({"replan": [1]}, "asks for another plan and writes none"),
         ({"replan": "look again"}, "the joiner's new lines cannot be read: the reply holds no plan"),
         ('4. search("x")\n5. search("y"', "the joiner's new lines cannot be read: line 5: `)` is missing at its end"),
         ({"replan": {"nodes": "4. rm(x)"}}, "cannot be read: line 4: there is no tool `rm`"),
@@ -197,3 +203,60 @@ def test_any_reply_is_an_answer_a_delta_or_a_fault(reply: str) -> None:
     assert (joined.output is None) != (joined.delta is None)
     if joined.output is not None:
         assert {each.node for each in conclusion_of(joined.output).evidence} <= set(RESULTS)
+
+
+CATALOGUE = [{"name": "search", "schema": TOOLS["search"], "effect": "read"}]
+TABLES = {"Joiners": None, "Workers": None, "Workers with an output schema": {"type": "object"}}
+
+
+def output_of(section: str, text: str) -> Any:
+    """Return what a reply is to the node whose model wrote it. Raises ProviderError."""
+    role = "joiner" if section == "Joiners" else "worker"
+    request = ModelRequest(role, "m", "g", "p", "p", output_schema=TABLES[section])  # type: ignore[arg-type]
+    builder = ReplyBuilder(request, 1, stop="end")
+    builder.add_text(text)
+    results = {name: Result(name, value="a") for name in ("n1", "n2")}
+    joins = JoinerFormat(results=results, replanning=Replanning(CATALOGUE, list(results)))
+    return (joins if section == "Joiners" else PromptFormat()).read(builder.reply(), lambda _: None).output
+
+
+ROWS = [(section, *row) for section in TABLES for row in rows(section)]
+
+
+@pytest.mark.parametrize(("section", "reply", "result", "expected"), ROWS)
+def test_a_reply_is_read_as_the_page_says(section: str, reply: str, result: str, expected: str) -> None:
+    if result == "refused":
+        with pytest.raises(ProviderError) as caught:
+            output_of(section, reply)
+        assert expected in str(caught.value)
+        assert caught.value.retryable
+        return
+    found = output_of(section, reply)
+    if section == "Joiners" and "replan" in found:
+        assert found["replan"]["nodes"] == output_of(section, expected)["replan"]["nodes"]
+    else:
+        assert found == output_of(section, expected)
+
+
+def test_the_page_holds_all_forms() -> None:
+    assert len(ROWS) > 45
+
+
+GOOD = [reply for section, reply, result, _ in ROWS if section == "Joiners" and result != "refused" and "{" in reply]
+
+
+@given(
+    st.sampled_from(GOOD), st.integers(0, 200), st.integers(0, 3), st.sampled_from(["", '"', "'", "{", "}", ",", "x"])
+)
+def test_no_damaged_object_is_told_as_the_answer(reply: str, at: int, length: int, other: str) -> None:
+    text = reply[:at] + other + reply[at + length :]
+    try:
+        found = output_of("Joiners", text)
+    except ProviderError:
+        return
+    assert '"answer"' not in str(found.get("answer", "")) or reply.find("{") >= at
+
+
+def test_a_joiner_that_was_cut_has_not_answered() -> None:
+    with pytest.raises(SchemaMismatch, match="the joiner's reply was cut at 4,096 tokens; write a shorter one"):
+        JoinerFormat().read(ModelReply("The Nile", text="The Nile", stop="length"), lambda _: None)

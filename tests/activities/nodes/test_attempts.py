@@ -13,6 +13,7 @@ from temporalio.testing import ActivityEnvironment
 from activities.nodes.attempts import Attempts
 from activities.nodes.error_mapping import BudgetExceeded, NodeTimeout
 from activities.providers import ProviderError, Usage
+from activities.providers.errors import SchemaMismatch
 from activities.providers.limiter import ProviderBusy
 from workflows.plan.language.limits import NO_USAGE
 
@@ -67,6 +68,16 @@ def test_a_refusal_is_passed_on_and_never_final() -> None:
     assert (failure.type, failure.non_retryable, failure.details[0]) == ("ProviderBusy", False, 1)
     assert failure.next_retry_delay == timedelta(seconds=3.5)
     assert beats == [("failed", 4, NO_USAGE, NO_USAGE)]
+
+
+def test_what_was_wrong_with_a_reply_is_known_to_all_later_attempts() -> None:
+    nothing = [0, 0, 0, 0]
+    _, [beat] = within(1, [], failed(SchemaMismatch("no JSON\nat all", retryable=True), 4))
+    assert beat[0] == "failed\nno JSON at all"
+    _, [later] = within(2, ["failed\nno JSON at all", 0, nothing, nothing], failed(ProviderError("500"), 4))
+    assert later[0] == beat[0]
+    found, _ = within(3, list(later), Attempts.of_this_activity)
+    assert (found.fault, found.lost) == ("no JSON at all", False)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,15 @@ from workflows.plan.language.json_checks import first_violation
 from workflows.plan.language.problems import place_of
 
 _BEGINS = re.compile(r"^[^\S\n]*[{\[]", re.MULTILINE)
+_DECODER = json.JSONDecoder(strict=False)  # line breaks stand in its texts
+_TOKEN = re.compile(
+    r'"(?:[^"\\]|\\.)*+"?|\'(?:[^\'\\]|\\.)*+\'?|\u201c(?:[^\u201d\\]|\\.)*+\u201d?'
+    r"|[{}\[\]:,]|\s++|//[^\n]*+|/|[^\s{}\[\]:,\"'\u201c/]++",
+    re.DOTALL,
+)
+_TO_ESCAPE = re.compile(r'\\(.)|"', re.DOTALL)
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_LITERALS = {"True": "true", "False": "false", "None": "null"}
 
 
 class NoJson(Exception):
@@ -25,13 +34,61 @@ def extract_json(text: str) -> tuple[Any, str]:
     found = _BEGINS.search(text)
     if found is None:
         raise NoJson("there is no JSON in it")
+    value, end = decode(text, found.end() - 1)
+    return value, text[end:].strip().removeprefix("```").strip()
+
+
+def decode(text: str, start: int = 0) -> tuple[Any, int]:
+    """Return (value, end) of the JSON at a place. Raises NoJson; nothing else.
+
+    What is malformed and can mean one thing only is read as that: line breaks and unknown escapes in texts, single or
+    curly quotes, a comma at the end, names without quotes, comments, Python's True and None. What is cut is not.
+    """
     try:
-        value, end = json.JSONDecoder().raw_decode(text, found.end() - 1)
+        value, end = _DECODER.raw_decode(text, start)
     except json.JSONDecodeError as error:
-        raise NoJson(f"the JSON breaks at line {error.lineno}, column {error.colno}: {error.msg}") from None
+        repaired, end = _repaired(text, start)
+        try:
+            value = _DECODER.decode(repaired)
+        except (ValueError, RecursionError):
+            raise NoJson(f"the JSON breaks at line {error.lineno}, column {error.colno}: {error.msg}") from None
     except (ValueError, RecursionError):
         raise NoJson("the JSON holds a number or a nesting that is too large") from None
     wrong = first_violation(value)
     if wrong is not None:
         raise NoJson(f"{place_of(wrong[0]) or 'the JSON'} {wrong[1]}")
-    return value, text[end:].strip().removeprefix("```").strip()
+    return value, end
+
+
+def _repaired(text: str, start: int) -> tuple[str, int]:
+    """Return (JSON, end) of the object or list at a place, in one pass; no JSON if it is never closed."""
+    pieces: list[str] = []
+    depth = 0
+    for token in _TOKEN.finditer(text, start):
+        sign = token[0]
+        if sign.isspace() or sign.startswith("//"):
+            continue
+        if sign in ("]", "}") and pieces[-1:] == [","] and pieces[-2] not in ("[", "{", ","):
+            pieces.pop()
+        if sign == ":" and pieces and _WORD.fullmatch(pieces[-1]):
+            pieces[-1] = f'"{pieces[-1]}"'
+        pieces.append(_written(sign))
+        depth += (sign in ("[", "{")) - (sign in ("]", "}"))
+        if depth <= 0:
+            return " ".join(pieces), token.end()
+    return "", len(text)
+
+
+def _written(sign: str) -> str:
+    """Return a token as JSON writes it."""
+    if sign[0] in "\"'\u201c":
+        return '"' + _TO_ESCAPE.sub(lambda found: _escaped(found[0], found[1]), sign[1:-1]) + '"'
+    return _LITERALS.get(sign, sign)
+
+
+def _escaped(found: str, behind: str | None) -> str:
+    if behind is None:
+        return '\\"'
+    if behind in '"\\/bfnrtu':
+        return found
+    return behind if behind in "'\u201d\n" else f"\\\\{behind}"

@@ -4,13 +4,12 @@ import json
 import os
 import random
 import re
-from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 from doubles.plan.samples import CATALOGUE
+from doubles.reply_forms import rows
 
 from workflows.plan.checking.validation import problems_of
 from workflows.plan.language.parser import parse_plan
@@ -18,7 +17,6 @@ from workflows.plan.language.problems import InvalidPlan
 from workflows.plan.planner_format.lines import LineReader
 
 TOOLS = {entry["name"]: entry["schema"] for entry in CATALOGUE}
-PAGE = Path(__file__).parents[4] / "docs" / "replies.md"
 DAMAGED = int(os.environ.get("SENNIT_DAMAGED_REPLIES", "10000"))
 """How many damaged replies the suite reads. The full count is 100000, with `--timeout 900`."""
 
@@ -31,20 +29,7 @@ def read(text: str, cuts: tuple[int, ...] = ()) -> tuple[Any, list[str]]:
     return reader.plan, reader.errors
 
 
-def rows() -> Iterator[tuple[str, str, str]]:
-    """Yield the rows of the page's tables: reply, result, and the equal reply or the words of the error."""
-    for line in PAGE.read_text().splitlines():
-        cells = re.split(r"(?<!\\) ?\| ?", line)
-        if len(cells) == 5 and cells[2] in ("read", "repaired", "refused"):
-            yield plain(cells[1]), cells[2], plain(cells[3])
-
-
-def plain(cell: str) -> str:
-    text = cell.strip("`").strip() if cell.startswith("``") else cell.strip("`")
-    return text.replace("↵", "\n").replace("\\|", "|").replace("BOM", "\ufeff")
-
-
-ROWS = list(rows())
+ROWS = rows("Planners")
 
 
 @pytest.mark.parametrize(("reply", "result", "expected"), ROWS)
