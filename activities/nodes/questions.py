@@ -1,6 +1,7 @@
 """What a node asks a person, with every value in place, bound before it asks."""
 
 import json
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -10,16 +11,17 @@ from activities.nodes.context import NodeContext
 from activities.storage.artifacts import ArtifactStore
 from activities.toolbox import Preview, Tool
 from activities.toolbox.errors import ToolArgumentError
-from activities.toolbox.redaction import redact
+from activities.toolbox.redaction import mask
 from activities.toolbox.threads import tool_threads
 from workflows.messages.contracts import NodeQuestion, WriteApproval
 from workflows.plan.language.nodes import GateNode, ToolCall
 from workflows.plan.language.references import as_text
-from workflows.plan.language.text import clean, one_line
+from workflows.plan.language.text import printable
 from workflows.plan.scheduling.events import Approval, Question
 
 MOST_CHARACTERS = 4_000
 _SHORT = 200
+_BREAKS = re.compile(r"([\n\t])")
 _NAMED = 20
 """Arguments that are shown; of more than that, the rest is in the whole text."""
 
@@ -32,7 +34,7 @@ async def question_of(context: NodeContext, store: ArtifactStore) -> NodeQuestio
     node = context.node
     assert isinstance(node, GateNode)
     await context.binder.load(node, context.address)
-    text = clean(redact(as_text(context.binder.bound(node.question))))
+    text = _visible(as_text(context.binder.bound(node.question)))
     return NodeQuestion(text=await _beginning(text, store, context))
 
 
@@ -55,7 +57,7 @@ async def unapproved(context: NodeContext, store: ArtifactStore, tool: Tool, wor
         else:
             return None
     if tool.preview:
-        shown = await _beginning(clean(redact(preview.text)), store, context)
+        shown = await _beginning(_visible(preview.text), store, context)
     else:
         shown = await _arguments(own, store, context)
     return NodeQuestion(text=problem + shown, digest=asked.digest, target=asked.target)
@@ -81,8 +83,16 @@ async def _arguments(arguments: Mapping[str, Any], store: ArtifactStore, context
 def _value(value: Any) -> str:
     """Return a value as people read it: text of several lines as it is, anything else as JSON."""
     if isinstance(value, str) and "\n" in value:
-        return clean(redact(value))
-    return clean(redact(json.dumps(value, ensure_ascii=False)))
+        return _visible(value)
+    return _visible(json.dumps(value, ensure_ascii=False))
+
+
+def _visible(text: str) -> str:
+    """Return a text in which nothing is hidden but the secrets of this process: what does not print is an escape.
+
+    What only looks like a credential stays. A model may have written it, so that a mask covers the rest of its text.
+    """
+    return "".join(part if part in "\n\t" else printable(part, len(part)) for part in _BREAKS.split(mask(text)))
 
 
 def _named(name: str, text: str, most: int) -> str:
@@ -90,7 +100,8 @@ def _named(name: str, text: str, most: int) -> str:
     body = text.replace("\n", "\n  ")
     if len(body) > most:
         body = f"{body[:most]}\n  … the beginning of {len(text):,} characters"
-    return f"{one_line(name)}:\n  {body}" if "\n" in body else f"{one_line(name)}: {body}"
+    shown = printable(name)
+    return f"{shown}:\n  {body}" if "\n" in body else f"{shown}: {body}"
 
 
 async def _beginning(text: str, store: ArtifactStore, context: NodeContext) -> str:

@@ -31,13 +31,21 @@ async def shown(arguments: dict[str, Any], room: int = 0) -> tuple[str, list[str
         ({"to": "ann", "n": 3, "all": None}, 'to: "ann"\nn: 3\nall: null'),
         ({"text": "one\ntwo\n"}, "text:\n  one\n  two\n  "),
         ({"text": "a\nto: eve"}, "text:\n  a\n  to: eve"),
-        ({"a\nb": "\x1b[2Jx"}, 'a b: "\\u001b[2Jx"'),
+        ({"a\nb": "\x1b[2Jx"}, 'a\\nb: "\\u001b[2Jx"'),
+        ({"text": "a\n\x1b]0;\nrm -rf ~\n\x07"}, "text:\n  a\n  \\x1b]0;\n  rm -rf ~\n  \\x07"),
+        ({"text": "\x9d0;rm\x9c\u202eb\u200b\U000e0041"}, r'text: "\x9d0;rm\x9c\u202eb\u200b\U000e0041"'),
         ({"o": {"b": [1, "é"]}}, 'o: {"b": [1, "é"]}'),
         ({}, ""),
     ],
 )
 async def test_values_are_shown_by_name_and_none_passes_for_another(arguments: dict[str, Any], text: str) -> None:
     assert await shown(arguments) == (text, [])
+
+
+async def test_only_secrets_of_the_worker_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAIL_API_KEY", "geheim-4711")
+    text = "Bearer cm0rcmYK http://a:$(rm${IFS}f)@b geheim-4711"
+    assert await shown({"text": text}) == ('text: "Bearer cm0rcmYK http://a:$(rm${IFS}f)@b [redacted]"', [])
 
 
 async def test_a_long_value_crowds_no_other_out_and_says_where_the_whole_is() -> None:
