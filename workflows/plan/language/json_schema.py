@@ -3,7 +3,7 @@
 It knows type, enum, const, anyOf, oneOf, allOf, $ref into $defs, properties, required, additionalProperties, items,
 minItems, maxItems, minLength, maxLength, pattern, minimum, maximum and their exclusive forms. `oneOf` is read as
 `anyOf`. A schema may come from anywhere: what makes no sense in it is ignored, and no schema makes a check fail
-or take long. `checking/schemas.py` is strict about the schemas in a plan.
+or take long: all that it does is counted in steps. `checking/schemas.py` is strict about the schemas in a plan.
 
 Patterns run in the Rust engine of pydantic-core, never in `re`: it has no backtracking, so a match takes time in
 proportion to the text and to the size of the pattern, and both are bounded.
@@ -35,6 +35,9 @@ PATTERN_CHARACTERS = 500
 PATTERN_SIZE = 1_000
 MAX_STEPS = 200_000
 MAX_LEVELS = 100
+_VALUES_A_STEP, _STEPS_A_NAME = 10, 10
+"""What comparing with the values of a schema costs, and looking for a similar name among so many."""
+_MAX_TYPES = 500
 TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -92,7 +95,7 @@ def resolve(schema: Any, defs: dict[str, Any]) -> Schema:
 
 def types_of(schema: Any, defs: dict[str, Any]) -> frozenset[str]:
     """Return the JSON types a schema allows; empty when it says nothing."""
-    return _types(schema, defs, [500], 0)
+    return _types(schema, defs, [_MAX_TYPES], 0)
 
 
 def choices_of(schema: Schema) -> list[Any]:
@@ -151,7 +154,7 @@ class _Check:
             yield from self.violations(value, part, where, level + 1)
         choices = choices_of(schema) if "anyOf" in schema or "oneOf" in schema else None
         wrong = self._no_choice(value, choices, where, level) if choices else None
-        wrong = wrong or ((where, sentence) if (sentence := _wrong_type(value, schema)) else None)
+        wrong = wrong or ((where, sentence) if (sentence := self._wrong_type(value, schema)) else None)
         if wrong:
             yield wrong
             return
@@ -192,44 +195,62 @@ class _Check:
             tried.append(list(self.violations(value, choice, where, level + 1)))
             if not tried[-1]:
                 return None
-        kinds = types_of({"anyOf": choices}, self._defs)
+        kinds = self._types({"anyOf": choices})
         if kinds and not any(_is(value, kind) for kind in kinds):
             return where, f"wanted {' or '.join(sorted(kinds))}, not {format_value(value)}"
         fitting = [
             found
             for choice, found in zip(choices, tried, strict=True)
-            if any(_is(value, kind) for kind in types_of(choice, self._defs))
+            if any(_is(value, kind) for kind in self._types(choice))
         ]
         nearest: Violation = min(fitting or tried, key=len)[0]
         return nearest
 
     def _fields(self, value: dict[str, Any], schema: Schema, where: Where, level: int) -> Iterator[Violation]:
         properties = _object(schema, "properties")
-        for name in _list(schema, "required"):
+        required = _list(schema, "required")
+        self._spend(len(required) // _VALUES_A_STEP)
+        for name in required:
             if isinstance(name, str) and name not in value:
+                self._spend(1)
                 yield where, f"{format_name(name)} is missing"
         extra = schema.get("additionalProperties", True)
         for name, item in value.items():
             if name in properties:
                 yield from self.violations(item, properties[name], (*where, name), level + 1)
             elif extra is False:
+                self._spend(_STEPS_A_NAME * len(properties))
                 yield (*where, name), f"{format_name(name)} is unknown{nearest_or_known(name, properties)}"
             elif isinstance(extra, dict):
                 yield from self.violations(item, extra, (*where, name), level + 1)
 
+    def _wrong_type(self, value: Any, schema: Schema) -> str | None:
+        if "const" in schema:
+            self._spend(_count_values(schema["const"]) // _VALUES_A_STEP)
+            if not equal(value, schema["const"]):
+                return f"must be {format_value(schema['const'])}, not {format_value(value)}"
+        values = schema.get("enum")
+        if isinstance(values, list):
+            self._spend(_count_values(values) // _VALUES_A_STEP)
+            if not any(equal(value, each) for each in values):
+                near = self._near(value, [each for each in values if isinstance(each, str)])
+                return f"must be one of {format_names(values, 10, format_value)}, not {format_value(value)}{near}"
+        kinds = schema.get("type")
+        kinds = [kinds] if isinstance(kinds, str) else [kind for kind in _list(schema, "type") if isinstance(kind, str)]
+        self._spend(len(kinds) // _VALUES_A_STEP)
+        if not kinds or any(_is(value, kind) for kind in kinds):
+            return None
+        return f"wanted {' or '.join(kinds)}, not {format_value(value)}"
 
-def _wrong_type(value: Any, schema: Schema) -> str | None:
-    if "const" in schema and not equal(value, schema["const"]):
-        return f"must be {format_value(schema['const'])}, not {format_value(value)}"
-    values = schema.get("enum")
-    if isinstance(values, list) and not any(equal(value, each) for each in values):
-        near = did_you_mean(value, [each for each in values if isinstance(each, str)]) if isinstance(value, str) else ""
-        return f"must be one of {format_names(map(format_value, values), 10)}, not {format_value(value)}{near}"
-    kinds = schema.get("type")
-    kinds = [kinds] if isinstance(kinds, str) else [kind for kind in _list(schema, "type") if isinstance(kind, str)]
-    if not kinds or any(_is(value, kind) for kind in kinds):
-        return None
-    return f"wanted {' or '.join(kinds)}, not {format_value(value)}"
+    def _near(self, value: Any, names: list[str]) -> str:
+        self._spend(_STEPS_A_NAME * len(names))
+        return did_you_mean(value, names) if isinstance(value, str) else ""
+
+    def _types(self, schema: Schema) -> frozenset[str]:
+        steps = [_MAX_TYPES]
+        found = _types(schema, self._defs, steps, 0)
+        self._spend(_MAX_TYPES - steps[0])
+        return found
 
 
 def equal(one: Any, other: Any) -> bool:
@@ -249,6 +270,17 @@ def _is(value: Any, kind: str) -> bool:
     if kind == "integer" and isinstance(value, float):
         return value.is_integer()
     return isinstance(value, TYPES.get(kind, (object,)))
+
+
+def _count_values(given: Any) -> int:
+    """Return how many values a JSON value is made of: so many are compared at most."""
+    count, pending = 0, [given]
+    while pending:
+        each = pending.pop()
+        count += 1
+        if isinstance(each, dict | list):
+            pending += each.values() if isinstance(each, dict) else each
+    return count
 
 
 def _limits(value: Any, schema: Schema) -> Iterator[str]:

@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 VALUE_CHARACTERS = 60
@@ -58,7 +59,7 @@ def format_value(value: Any) -> str:
     if isinstance(value, int):
         return str(value) if value.bit_length() <= 200 else f"a number of {value.bit_length()} bits"
     if isinstance(value, dict):
-        return f"an object with {format_names(map(str, value), 3)}" if value else "an empty object"
+        return f"an object with {format_names(value, 3)}" if value else "an empty object"
     if isinstance(value, list | tuple):
         return f"a list of {len(value)}" if value else "an empty list"
     return printable(type(value).__name__, VALUE_CHARACTERS)
@@ -69,10 +70,10 @@ def format_name(name: str) -> str:
     return f"`{printable(name, VALUE_CHARACTERS)}`"
 
 
-def format_names(names: Iterable[str], most: int = 20) -> str:
-    """Return names as `a, b, c`, at most the first `most`; `none` when there are none."""
-    every = list(names)
-    text = ", ".join(printable(name, VALUE_CHARACTERS) for name in every[:most])
+def format_names(names: Iterable[Any], most: int = 20, form: Callable[[Any], str] = str) -> str:
+    """Return names as `a, b, c`, at most the first `most`; `none` when there are none. `form` gives each its text."""
+    every = names if isinstance(names, Collection) else list(names)
+    text = ", ".join(printable(form(name), VALUE_CHARACTERS) for name in islice(every, most))
     more = f" and {len(every) - most} more" if len(every) > most else ""
     return (printable(text, NAMES_CHARACTERS) or "none") + more
 

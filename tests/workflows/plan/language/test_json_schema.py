@@ -222,6 +222,26 @@ def test_many_patterns_and_many_texts_are_given_up_with_a_sentence() -> None:
         assert sentence == f"cannot be checked in {MAX_STEPS:,} steps; make the value or its schema simpler"
 
 
+_MANY = [f"n{number:04}" for number in range(1_600)]
+
+
+@pytest.mark.parametrize(
+    ("value", "schema"),
+    [
+        ("n1", {"enum": _MANY}),
+        ([0] * 1_600 + [1], {"const": [0] * 1_600 + [2]}),
+        ({"n1": 1}, {"properties": dict.fromkeys(_MANY, True), "additionalProperties": False}),
+        ({"n1": 1}, {"required": _MANY}),
+        ({"n1": 1}, {"type": ["string"] * 1_600}),
+        ([1], {"anyOf": [{}, *([{"type": "string"}] * 500)], "minItems": 2}),
+    ],
+)
+def test_what_a_schema_lists_is_counted_when_many_alternatives_list_it(value: Any, schema: dict[str, Any]) -> None:
+    assert not messages(value, schema)[0].startswith("cannot be checked")
+    (sentence,) = messages(value, {"$defs": {"a": schema}, "anyOf": [{"$ref": "#/$defs/a"}] * 1_600})
+    assert sentence.startswith("cannot be checked")
+
+
 @pytest.mark.parametrize("pattern", ["(?=a)b", "[", "a" * 5_000, "x{5000}"])
 def test_a_foreign_pattern_that_the_engine_cannot_take_is_left_to_who_brought_it(pattern: str) -> None:
     assert messages("b", {"pattern": pattern}) == []
