@@ -10,7 +10,7 @@ from activities.nodes.arguments import arguments_digest
 from activities.nodes.context import NodeContext
 from activities.storage.artifacts import ArtifactStore
 from activities.toolbox import Preview, Tool
-from activities.toolbox.errors import ToolArgumentError
+from activities.toolbox.errors import ToolError
 from activities.toolbox.redaction import mask
 from activities.toolbox.threads import tool_threads
 from workflows.messages.contracts import NodeQuestion, WriteApproval
@@ -41,26 +41,37 @@ async def question_of(context: NodeContext, store: ArtifactStore) -> NodeQuestio
 async def unapproved(context: NodeContext, store: ArtifactStore, tool: Tool, work: ToolCall) -> NodeQuestion | None:
     """Return what a person is to be asked about a write, or None if it is what they have approved. Safe to repeat.
 
-    Arguments as a person has changed them must fit the tool, or the person is asked again. Raises ToolArgumentError for
-    the write's own.
+    Arguments as a person has changed them must fit the tool and replace nothing else, or the person is asked again.
+    Raises ToolArgumentError for the write's own.
     """
     own, approved = context.binder.bound(work.args), context.call.approved
-    checked = tool.check(own)
-    preview = await tool_threads.run(partial(tool.preview, checked), tool.name) if tool.preview else Preview("")
+    preview = await _preview(tool, own)
     asked = Question("", arguments_digest(tool.name, own), preview.target)
     problem = ""
     if approved is not None and _approval(approved).covers(asked):
-        try:
-            tool.check(context.arguments(work))
-        except ToolArgumentError as error:
-            problem = f"These changes do not fit: {error}\n\n"
-        else:
+        problem = await _misfit(tool, context.arguments(work), asked.target) if approved.args else ""
+        if not problem:
             return None
     if tool.preview:
         shown = await _beginning(_visible(preview.text), store, context)
     else:
         shown = await _arguments(own, store, context)
     return NodeQuestion(text=problem + shown, digest=asked.digest, target=asked.target)
+
+
+async def _preview(tool: Tool, arguments: Mapping[str, Any]) -> Preview:
+    """Return what a write would do, nothing if the tool does not say. Raises ToolArgumentError."""
+    checked = tool.check(arguments)
+    return await tool_threads.run(partial(tool.preview, checked), tool.name) if tool.preview else Preview("")
+
+
+async def _misfit(tool: Tool, changed: Mapping[str, Any], shown: str) -> str:
+    """Return why a write may not run as a person has changed it: what it would replace must be what they were shown."""
+    try:
+        target = (await _preview(tool, changed)).target
+    except ToolError as error:
+        return f"These changes do not fit: {error}\n\n"
+    return "" if target in ("", shown) else "With these changes it would replace what you were not shown.\n\n"
 
 
 def _approval(approved: WriteApproval) -> Approval:

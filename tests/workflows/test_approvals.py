@@ -83,6 +83,18 @@ async def test_a_person_changes_an_argument_which_is_checked_like_any(start: Sta
     assert f"{handle.first_execution_run_id}/w/1 mine, $a stays\n" in (cache / "notes.txt").read_text()
 
 
+async def test_changes_replace_nothing_that_was_not_shown(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "other.md").write_text("kept\n")
+    handle = await start(plan={"nodes": [call("w", "publish", args={"path": str(tmp_path / "a.md"), "text": "new\n"})]})
+    [item] = await asked(handle)
+    await insist(handle, "approve", {**item["example"], "args": {"path": str(tmp_path / "other.md")}})
+    other = await again(handle, item)
+    assert other["shown"].startswith("With these changes it would replace what you were not shown.")
+    await insist(handle, "approve", {**other["example"], "args": {"path": str(tmp_path / "b.md")}})
+    await handle.result()
+    assert [(tmp_path / name).read_text() for name in ("b.md", "other.md")] == ["new\n", "kept\n"]
+
+
 async def test_the_writes_of_a_map_are_shown_and_approved_together(start: Start, cache: Path) -> None:
     nodes = [call("a", "count", args={"count": 3}), {"id": "m", "kind": "map", "over": "$a.items", "do": WRITES}]
     handle = await start(plan={"nodes": nodes})
