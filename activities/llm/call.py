@@ -66,8 +66,7 @@ class ModelCalls:
         return NodeOutput(transcript, reply.usage, "calls")
 
     async def _complete(self, context: NodeContext, request: ModelRequest, models: Sequence[str]) -> ModelReply:
-        if context.attempts.fault:
-            request = replace(request, prompt=f"{request.prompt}\n\n{roles.asked_again(context.attempts.fault)}")
+        request = replace(request, prompt=roles.with_fault(request.prompt, context.attempts.fault))
         return await self.models.complete(request, models, context.attempts.own)
 
     async def _run_context(self, context: NodeContext) -> RunContext:

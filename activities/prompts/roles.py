@@ -25,9 +25,12 @@ def system(role: Role) -> str:
     return f"{_ROLES[role]}\n\n{DATA_RULE}"
 
 
-def asked_again(fault: str) -> str:
-    """Return what a model is told whose last reply could not be used; the fault may quote that reply."""
-    return f"Your last reply could not be used:\n{fenced('the fault', fault)}\nReply again, whole and as asked above."
+def with_fault(prompt: str, fault: str) -> str:
+    """Return the prompt, with what was wrong with the last reply if that could not be used; it may quote that reply."""
+    if not fault:
+        return prompt
+    block = fenced("the fault", fault)
+    return f"{prompt}\n\nYour last reply could not be used:\n{block}\nReply again, whole and as asked above."
 
 
 TASK_TOKENS = 2_000

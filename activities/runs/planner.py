@@ -10,7 +10,7 @@ from typing import Any
 from activities.llm.call import OFFLINE
 from activities.llm.models import Models
 from activities.nodes.attempts import Attempts
-from activities.prompts import planner
+from activities.prompts import planner, roles
 from activities.providers import Message, ModelReply, ModelRequest
 from activities.runs.model_choice import disallowed_models
 from activities.storage.artifacts import ArtifactStore, encode
@@ -59,7 +59,7 @@ class Planner:
                 role="planner",
                 model="",
                 goal=planner.fill_goal(run_context.goal, given),
-                prompt=planner.prompt(run_context.goal, given),
+                prompt=roles.with_fault(planner.prompt(run_context.goal, given), attempts.fault),
                 template=run_context.goal,
                 tools=tuple(run_context.catalogue),
                 system=planner.system(run_context.catalogue),

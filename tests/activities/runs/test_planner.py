@@ -37,6 +37,7 @@ class Desk:
         self.models = Models.of(ModelSettings(servers={"openai": Server("openai", server.openai_url)}))
         self._planner = planner
         self.run_context = ""
+        self.fault = ""
 
     async def ask(
         self,
@@ -52,7 +53,7 @@ class Desk:
         self.run_context = await self.library.keep(HOME, run_context)
         call = PlanCall(run="run", run_context=self.run_context, **fields)
         planning = Planner(self.store, self.library, self.models)
-        self.attempts = Attempts(1, 0)
+        self.attempts = Attempts(1, 0, fault=self.fault)
         return await planning.plan(HOME, call, self.attempts, on_nodes)
 
     async def plan(self, planned: PlanResult) -> Any:
@@ -98,6 +99,13 @@ async def test_the_planner_gets_the_allowed_tools_and_the_goal(desk: Desk) -> No
     assert "http_get(url" not in asked.system
     assert GOAL in asked.turns[-1][1]
     assert asked.tools == ()
+
+
+async def test_a_planner_is_told_what_was_wrong_with_a_reply_that_was_none(desk: Desk) -> None:
+    desk.server.on("", LINES)
+    desk.fault = "it asks for the tool 'search', and none was offered"
+    await desk.ask()
+    assert desk.fault in desk.server.asked[0].turns[-1][1].partition("could not be used:")[2]
 
 
 async def test_a_plan_in_json_is_a_draft_too(desk: Desk) -> None:
