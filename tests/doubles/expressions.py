@@ -9,7 +9,10 @@ from itertools import product
 from pathlib import Path
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
+from types import ModuleType
 from typing import Any, TypeGuard
+
+from activities.toolbox.registry import default_registry
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("workflows", "activities", "workers", "starter", "examples")
@@ -39,6 +42,16 @@ class Expression:
             self.pattern.fullmatch(text)
 
 
+def _import(name: str) -> ModuleType:
+    """Import a module. Tools of an example do not stay registered: others load it under another name."""
+    before = {tool.name for tool in default_registry}
+    module = importlib.import_module(name)
+    if name.startswith("examples."):
+        for added in {tool.name for tool in default_registry} - before:
+            default_registry.discard(added)
+    return module
+
+
 def expressions(local: Mapping[str, list[Any]]) -> list[Expression]:
     """Return every expression of the source. `local` has values of the names in those that functions build."""
     found = []
@@ -47,7 +60,7 @@ def expressions(local: Mapping[str, list[Any]]) -> list[Expression]:
         name = path.relative_to(ROOT).as_posix()
         if not any(_base(node) == "re" for node in ast.walk(tree)):
             continue
-        module = vars(importlib.import_module(name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")))
+        module = vars(_import(name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")))
         constants = {key: list(_held(value)) for key, value in module.items()}
         used = _used(tree, {key for key, held in constants.items() if held})
         for key, held in constants.items():

@@ -183,6 +183,8 @@ class Play:
         return Question(f"question of {name}", " ".join([name, *read]))
 
     def _waiting(self) -> list[str]:
+        if not self.state.waiting:
+            return []
         return [self.state.address(unit) for unit, status in enumerate(self.state.status) if status == WAITING]
 
     def _parked(self) -> list[str] | None:
