@@ -117,8 +117,8 @@ class Tool:
         LoopBlocked and WorkerLost as `threads` and `isolation` say, and whatever the function raises.
         """
         if isolated and self._can_be_sent:
-            quiet = replace(context, progress=_say_nothing)
-            return await run_isolated(partial(self._run_anywhere, dict(arguments), quiet), self.name, limit)
+            quiet, sent = replace(context, progress=_say_nothing), replace(self, preview=None)
+            return await run_isolated(partial(sent._run_anywhere, dict(arguments), quiet), self.name, limit)
         if not self.is_async:
             return await tool_threads.run(partial(self._run, arguments, context), self.name)
         node = f"node {context.node} of run {context.run_id}"

@@ -1,4 +1,5 @@
 import math
+import pickle
 import threading
 from datetime import date
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from activities.toolbox import Registry, Tool, ToolArgumentError, ToolContext, tool
+from activities.toolbox import Preview, Registry, Tool, ToolArgumentError, ToolContext, definition, tool
 from activities.toolbox.errors import ToolResultError
 from workflows.messages import queues
 
@@ -132,3 +133,15 @@ async def test_a_validation_error_inside_a_tool_is_not_blamed_on_the_arguments(c
     with pytest.raises(ValueError, match="Arguments") as caught:
         await made(inner).call({"word": "x"}, context)
     assert not isinstance(caught.value, ToolArgumentError)
+
+
+async def test_a_tool_can_be_sent_to_another_process_whatever_its_preview_is(
+    context: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def send(function: Any, *_: Any) -> Any:
+        return pickle.loads(pickle.dumps(function))()
+
+    monkeypatch.setattr(definition, "run_isolated", send)
+    monkeypatch.setattr(Tool, "_can_be_sent", True)
+    sent = made(repeat, effect="write", preview=lambda args: Preview(args.word))
+    assert await sent.call({"word": "x"}, context, isolated=True) == "x"
