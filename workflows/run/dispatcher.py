@@ -265,7 +265,8 @@ class Dispatcher:
             flight = self._ended.popleft()
             ends = ends_of(flight.handle, len(flight.units))
             if flight.is_suspended:
-                ends = [(AGAIN, None) if outcome.error else (outcome, reply) for outcome, reply in ends]
+                spec = self._state.spec_of(flight.units[0])
+                ends = [(_again(spec, outcome), None) if outcome.error else (outcome, reply) for outcome, reply in ends]
             found += [
                 (NodeEnded(*key, outcome), reply) for key, (outcome, reply) in zip(flight.keys, ends, strict=True)
             ]
@@ -280,6 +281,15 @@ class Dispatcher:
         self._flights = {key: flight for flight in flights for key in flight.keys}
         self._waiting = deque((tuple(map(move, units)), gens, asks) for units, gens, asks in self._waiting)
         self._put_back = [replace(event, unit=move(event.unit)) for event in self._put_back]
+
+
+def _again(spec: NodeSpec, outcome: Outcome) -> Outcome:
+    """Return the outcome of a unit that was cut off and starts again. A model call is charged: for one that was
+    cancelled nobody knows what. A sub-agent's next run counts what this one has used.
+    """
+    if not spec.calls_model:
+        return AGAIN
+    return replace(AGAIN, usage=None if outcome.error and outcome.error[0] == "Cancelled" else outcome.usage)
 
 
 def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool = False) -> NodeCall:

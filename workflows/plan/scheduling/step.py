@@ -6,6 +6,7 @@ costs O(degree) of the node it concerns, plus O(log n) for each node it makes re
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from heapq import heappop
 from typing import Any
 
@@ -98,7 +99,7 @@ def _end_node(state: RunState, event: NodeEnded) -> None:
         return
     outcome = event.outcome
     if state.budget is not None:
-        state.budget.settle(unit, _used(outcome))
+        state.budget.settle(unit, _used(state.budget, unit, outcome))
     rate = ready.rate_of(state, unit)
     if rate is not None:
         rate.count(outcome.attempts)
@@ -108,12 +109,13 @@ def _end_node(state: RunState, event: NodeEnded) -> None:
     completion.complete(state, unit, outcome)
 
 
-def _used(outcome: Outcome) -> Amounts | None:
+def _used(budget: Budget, unit: int, outcome: Outcome) -> Amounts:
     """Return the usage in an outcome. An attempt whose usage is not known counts with all that it had reserved."""
     usage = outcome.usage
-    if usage is None:
-        return None
     ends = not outcome.again and outcome.expansion_request is None and outcome.question is None
+    if usage is None:
+        reserved = budget.reserved.get(unit, Amounts())
+        return reserved if ends else replace(reserved, nodes=0)
     return Amounts(usage.tokens, usage.cost, usage.calls, int(ends))  # it is one node, however often it starts
 
 

@@ -299,3 +299,11 @@ def test_no_more_calls_run_than_the_rate_allows_and_none_waits_for_nothing(
         flying += [started for start in decisions if isinstance(start, Start) for started in start.units]
         ended += 1
     assert (ended, run.state.ended) == (len(jobs), True)
+
+
+def test_a_call_that_was_cut_off_and_starts_again_counts_with_what_it_had_reserved_but_as_no_node() -> None:
+    run = calls(1, tokens=100)
+    run.state.budget = budget = Budget({"tokens": 1_000})
+    run.begin()
+    run.end("c0", Outcome(again=True, attempts=0, usage=None))
+    assert (budget.spent.tokens, budget.spent.calls, budget.spent.nodes) == (100, 1, 0)
