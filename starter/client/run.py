@@ -8,12 +8,15 @@ from typing import Any
 from pydantic import ValidationError
 from temporalio.client import (
     Client,
+    WorkflowExecutionDescription,
+    WorkflowExecutionStatus,
     WorkflowFailureError,
+    WorkflowHandle,
     WorkflowQueryFailedError,
     WorkflowUpdateFailedError,
     WorkflowUpdateRPCTimeoutOrCancelledError,
 )
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, TerminatedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from starter.client.activity_details import activity_details, why_silent
@@ -63,7 +66,10 @@ class Run:
         self._outcome: RunOutcome | None = None
 
     async def outcome(self) -> RunOutcome:
-        """Wait until the run is over and return how it ended. Raises CliError if the server goes away."""
+        """Wait until the run is over, also after resets, and return how it ended.
+
+        Raises CliError if the server goes away.
+        """
         if self._outcome is None:
             self._outcome = await unless_stopped(retry_outages(self._wait_for_end), self._stopped)
         return self._outcome
@@ -79,12 +85,26 @@ class Run:
         return outcome.report
 
     async def _wait_for_end(self) -> RunOutcome:
-        try:
-            outcome = outcome_of_result(self.id, await self._first.result())
-        except WorkflowFailureError as failure:
-            outcome = outcome_of_failure(self.id, self.run_id, failure.cause)
-        report = outcome.report.model_copy(update={"ui_url": self.ui_url}) if self.ui_url else outcome.report
-        return RunOutcome(report, outcome.refused)
+        run = self._first
+        while True:
+            try:
+                outcome = outcome_of_result(self.id, await run.result())
+            except WorkflowFailureError as failure:
+                successor = await self._successor() if isinstance(failure.cause, TerminatedError) else None
+                if successor is not None:
+                    run = successor
+                    continue
+                outcome = outcome_of_failure(self.id, self.run_id, failure.cause)
+            report = outcome.report.model_copy(update={"ui_url": self.ui_url}) if self.ui_url else outcome.report
+            return RunOutcome(report, outcome.refused)
+
+    async def _successor(self) -> WorkflowHandle[Any, Any] | None:
+        """Return the run that goes on after a reset, which terminates the one before; None after any other end."""
+        was, now = await self._first.describe(), await self._latest.describe()
+        is_same = _first_run_of(now) == _first_run_of(was)
+        if not is_same or now.status is WorkflowExecutionStatus.TERMINATED:
+            return None
+        return self._client.get_workflow_handle(self.id, run_id=now.run_id)
 
     async def view(self) -> RunView:
         """Return the run as it stands, with every node. Raises NoAnswer if no worker answers, or another CliError."""
@@ -203,6 +223,10 @@ class Run:
         if error.status is RPCStatusCode.NOT_FOUND and "completed" in error.message:
             return Refused(f"{self.id} is over and takes no updates; see: sennit status {self.id}")
         return cli_error(error)
+
+
+def _first_run_of(found: WorkflowExecutionDescription) -> str:
+    return found.raw_description.workflow_execution_info.first_run_id
 
 
 def _fields_of(name: str) -> Sequence[str]:

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 import pytest
+from doubles.resets import reset
 from temporalio import workflow
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
@@ -147,6 +148,21 @@ async def test_a_run_that_continued_as_new_is_one_run(sennit: Sennit) -> None:
         await asyncio.sleep(0)
     await run.update("answer", node="n1", value="x")
     assert (await waiter).answer == {"n1": "x"}
+
+
+async def test_a_run_that_was_reset_is_one_run_and_one_that_was_terminated_is_over(
+    sennit: Sennit, client: Client
+) -> None:
+    run = await sennit.start(goal="wait")
+    waiter = asyncio.create_task(run.result())
+    await run.view()
+    again = await reset(client, client.get_workflow_handle(run.id))
+    await run.update("answer", node="n1", value="x")
+    report = await waiter
+    assert (report.answer, report.run_id) == ({"n1": "x"}, (await again.describe()).run_id)
+    ended = await sennit.start(goal="wait")
+    await client.get_workflow_handle(ended.id).terminate(reason="enough")
+    assert (await ended.result()).problem == "the run was terminated: enough"
 
 
 async def test_a_refused_plan_is_raised_with_its_problems_and_exits_2(sennit: Sennit) -> None:
