@@ -13,6 +13,7 @@ from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from activities import definitions
+from workflows.plan.scheduling import termination
 from workflows.run import outage
 
 pytestmark = [pytest.mark.server, remembered_or_not]
@@ -146,6 +147,21 @@ async def test_an_outage_while_planning_ends_a_run_that_may_not_wait(
         await handle.result()
     assert isinstance(failed.value.cause, ApplicationError)
     assert failed.value.cause.type == "ServerFailed"
+
+
+async def test_an_outage_of_a_joiner_passes_by_itself(
+    begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A retry without a node need not wait for it."""
+    monkeypatch.setattr(termination, "FIRST_PAUSE", 200)
+    down = Reply("down", status=503)
+    node = {"id": "n1", "kind": "llm", "prompt": "Say it", "retry": {"attempts": 1}}
+    model_server.on("Say it", down, times=2)
+    model_server.on("Say it", "It is ok.")
+    handle = await begin(plan={"nodes": [node]})
+    view = await until(handle, lambda view: bool(view["blocked"]))
+    assert "; tried again at " in view["blocked"][0]["question"]
+    assert (await handle.result())["answer"] == "It is ok."
 
 
 async def test_the_time_of_a_run_holds_for_its_planning_too(begin: Start, model_server: ModelServer) -> None:

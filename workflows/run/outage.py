@@ -13,6 +13,7 @@ from workflows.messages.request import RunRequest
 from workflows.messages.result import BlockedOn
 from workflows.run.outcomes import used_by
 from workflows.run.timer import milliseconds
+from workflows.views.report import tried_again_at
 
 OUTAGES = (
     "ModelTimeout",
@@ -55,14 +56,14 @@ class Outage:
     async def wait(self, error: ApplicationError) -> None:
         """Return when it is time to try again. Raises `error` if that is of no use, or a person gives up."""
         now = milliseconds()
-        self._until = self._until or now + self._park_for // timedelta(milliseconds=1)
+        self._until = self._until or now + _millis(self._park_for)
         left = timedelta(milliseconds=self._until - now)
         if error.type not in OUTAGES or left <= timedelta(0):
             raise error
         pause, self._pause = min(self._pause, left), min(2 * self._pause, LONGEST_PAUSE)
         by_itself = not used_by(error).tokens
         self._decision = None
-        self.blocked = (_blocked_on(error, f"; tried again at {_clock(pause)}" if by_itself else ""),)
+        self.blocked = (_blocked_on(error, f"; {tried_again_at(now + _millis(pause))}" if by_itself else ""),)
         self._changed()
         try:
             decision = await self._decided(pause if by_itself else left) or ("retry" if by_itself else "finish")
@@ -80,8 +81,8 @@ class Outage:
         return self._decision
 
 
-def _clock(pause: timedelta) -> str:
-    return f"{workflow.now() + pause:%H:%M:%S} UTC"
+def _millis(time: timedelta) -> int:
+    return time // timedelta(milliseconds=1)
 
 
 def _blocked_on(error: ApplicationError, then: str) -> BlockedOn:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from temporalio import workflow
 
-from workflows.plan.scheduling.state import DRAIN, OVERTIME, PARK, RunState
+from workflows.plan.scheduling.state import AGAIN, DRAIN, OVERTIME, PARK, RunState
 
 
 class DeadlineTimer:
@@ -44,7 +44,12 @@ class DeadlineTimer:
 def _summary(state: RunState, due: int) -> str:
     """Return what ends at a deadline, for the timeline."""
     unit = next((unit for unit, at in state.deadlines.items() if at == due), PARK)
-    ends = {PARK: "the parked run ends", OVERTIME: "the run's time is up", DRAIN: "draining takes too long"}
+    ends = {
+        PARK: "the parked run ends",
+        OVERTIME: "the run's time is up",
+        DRAIN: "draining takes too long",
+        AGAIN: "the next attempt after an outage",
+    }
     return ends.get(unit) or f"{state.path(unit)} ends waiting"
 
 

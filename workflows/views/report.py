@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from itertools import islice
 
 from pydantic import JsonValue
@@ -16,8 +17,8 @@ from workflows.plan.scheduling.admission import token_of, waiting_in
 from workflows.plan.scheduling.budget import Budget, ledger
 from workflows.plan.scheduling.events import ExpansionRequest, Question
 from workflows.plan.scheduling.retry import names_of, repeated
-from workflows.plan.scheduling.state import AWAITING_FALLBACK, EXPANDED, RUNNING, STATUS_NAMES, WAITING, RunState
-from workflows.plan.scheduling.termination import blocking_failures
+from workflows.plan.scheduling.state import AGAIN, AWAITING_FALLBACK, EXPANDED, RUNNING, STATUS_NAMES, WAITING, RunState
+from workflows.plan.scheduling.termination import blocking_failures, outages
 from workflows.views.example import example_value
 
 REPORT_BYTES = 700_000
@@ -242,6 +243,8 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
     path, error, writes = state.path(unit), error_of(state, unit) or "it failed", repeated(state, unit)
     example: dict[str, JsonValue] = {"node": path}
     command = ["sennit", "retry", run, path]
+    if AGAIN in state.deadlines and unit in outages(state):
+        error += f"; {tried_again_at(state.deadlines[AGAIN])}"
     if writes:
         error += f"; to run it again may repeat what {names_of(state, writes)} wrote"
         example["repeat_effect"] = True
@@ -249,6 +252,11 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
     return BlockedOn(
         node=path, why="failed", question=error, update="retry_node", example=example, command=shlex.join(command)
     )
+
+
+def tried_again_at(millis: int) -> str:
+    """Return when what an outage has failed is tried again, as people read it."""
+    return f"tried again at {datetime.fromtimestamp(millis / 1000, UTC):%H:%M:%S} UTC"
 
 
 def _spent(budget: Budget, names: Iterable[str]) -> str:

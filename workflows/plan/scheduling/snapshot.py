@@ -45,6 +45,8 @@ def dump(state: RunState) -> str:
     body["owner"] = _runs(state.owner)
     body["items"] = [[node, items.start, len(items)] for node, items in state.items.items()]
     body["held"] = state.held
+    if state.pause:
+        body["again"] = [state.park_until, state.pause]
     if state.budget is not None:
         body["budget"] = state.budget.dump()
     if state.rates:
@@ -68,6 +70,7 @@ def load(graph: Graph, text: str) -> RunState:
     state.chosen = {join: tuple(nodes) for join, nodes in body["chosen"]}
     state.owner = [(node, item) for node, count in body["owner"] for item in range(count)]
     state.items = {node: range(first, first + count) for node, first, count in body["items"]}
+    state.park_until, state.pause = body.get("again", (0, 0))
     state.budget = Budget.load(body["budget"]) if "budget" in body else None
     ready.renew(state, {queue: Rate(*counts) for queue, *counts in body.get("rates", ())})
     state.started = [state.now] * len(state.status)

@@ -30,7 +30,7 @@ STATUS_NAMES = (
     "running",
     "running",
 )
-PARK, OVERTIME, DRAIN = -1, -2, -3
+PARK, OVERTIME, DRAIN, AGAIN = -1, -2, -3, -4
 """Deadlines of the run itself, beside those of its units."""
 
 
@@ -39,6 +39,8 @@ _SLOTS = {
     "now": "the time in milliseconds; the driver sets it before each step",
     "window": "the most activities under way at once",
     "park_for": "how long a parked run waits for a person, in milliseconds",
+    "park_until": "when a run that tries again after an outage stops waiting; 0 if it does not",
+    "pause": "how long it waits the next time before it tries again",
     "on_failure": "what becomes of a run in which a failure is in the way of the answer",
     "approve_above": "a request for more nodes than this needs a person's approval; None for never",
     "budget": "what the run may spend; None without limits",
@@ -79,7 +81,7 @@ _SLOTS = {
     "answers": "of a gate: a person's answer",
     "approved": "a person's approval of what it writes",
     "questions": "what a person is asked, of those that wait and have had to put it together",
-    "deadlines": "when it ends waiting; PARK, OVERTIME and DRAIN are the run's own",
+    "deadlines": "when it ends waiting; PARK, OVERTIME, DRAIN and AGAIN are the run's own",
     "past_deadline": "of a join whose deadline has passed: true until that has closed it",
     "expansion_requests": "requests for more nodes that a person decides on, until the nodes are added",
     "objections": "what was wrong with a node's last request",
@@ -106,6 +108,7 @@ class RunState:
         self.now = 0
         self.window = window
         self.park_for = park_for
+        self.park_until = self.pause = 0
         self.on_failure = graph.execution_plan.on_failure
         self.approve_above: int | None = None
         self.budget: Budget | None = None

@@ -40,7 +40,7 @@ from workflows.plan.scheduling.events import (
     StopRequested,
     TimeAdvanced,
 )
-from workflows.plan.scheduling.state import DRAIN, FAILED, OVERTIME, PARK, PENDING, RUNNING, WAITING, RunState
+from workflows.plan.scheduling.state import AGAIN, DRAIN, FAILED, OVERTIME, PARK, PENDING, RUNNING, WAITING, RunState
 
 
 def step(state: RunState, event: Event) -> list[Decision]:
@@ -127,13 +127,23 @@ def _advance_time(state: RunState, _: TimeAdvanced) -> None:
 
 
 def _expire(state: RunState, unit: int) -> None:
-    if unit in (PARK, OVERTIME):
+    if unit == AGAIN:
+        _try_again(state)
+    elif unit in (PARK, OVERTIME):
         termination.end(state, "partial")
     elif state.status[unit] == WAITING:
         _no_longer_wait(state, unit)
         completion.fail(state, unit, "GateTimeout", "nobody answered in time")
     else:
         admission.expire(state, unit)
+
+
+def _try_again(state: RunState) -> None:
+    """Retry what an outage has failed. However often that happens, the run does not wait longer in all."""
+    state.park_until = state.deadlines[PARK]
+    for unit in termination.outages(state):
+        if state.status[unit] == FAILED:
+            retry.retry(state, unit)
 
 
 def _answer_gate(state: RunState, event: GateAnswered) -> None:
@@ -178,6 +188,7 @@ def _no_longer_wait(state: RunState, unit: int) -> None:
 
 
 def _retry(state: RunState, event: RetryRequested) -> None:
+    state.park_until = state.pause = 0
     retry.retry(state, event.unit)
     for unit in event.others:
         if state.status[unit] == FAILED:  # and has not been reset with one before it

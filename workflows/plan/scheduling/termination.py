@@ -2,6 +2,7 @@
 
 from workflows.plan.scheduling.events import Cancel, End, EndStatus
 from workflows.plan.scheduling.state import (
+    AGAIN,
     BLOCKED,
     CANCELLED,
     FAILED,
@@ -13,6 +14,10 @@ from workflows.plan.scheduling.state import (
     WAITING,
     RunState,
 )
+
+OUTAGES = ("RateLimited", "ServerFailed", "ServerUnreachable")
+"""Failures of a model's server that cost nothing, and may be over later though nobody does anything."""
+FIRST_PAUSE, LONGEST_PAUSE = 30_000, 600_000
 
 
 def idle(state: RunState) -> bool:
@@ -42,16 +47,36 @@ def finish_or_park(state: RunState) -> None:
 
 
 def park(state: RunState) -> None:
-    """Wait for a person, up to the park deadline."""
-    if not state.parked:
-        state.parked = True
-        state.deadlines[PARK] = state.now + state.park_for
+    """Wait for a person, up to the park deadline. What an outage has failed is tried again meanwhile, each time after
+    twice as long.
+    """
+    if state.parked:
+        return
+    state.parked = True
+    state.deadlines[PARK] = state.now + state.park_for
+    if outages(state):
+        state.deadlines[PARK] = state.park_until or state.deadlines[PARK]
+        pause = state.pause or FIRST_PAUSE
+        state.deadlines[AGAIN], state.pause = state.now + pause, min(2 * pause, LONGEST_PAUSE)
 
 
 def unpark(state: RunState) -> None:
-    """Go on after a person's update, until nothing can move again."""
+    """Go on, until nothing can move again."""
     state.parked = False
     state.deadlines.pop(PARK, None)
+    state.deadlines.pop(AGAIN, None)
+
+
+def outages(state: RunState) -> tuple[int, ...]:
+    """Return the blocking failures that may be over later: of models, sub-agents, and maps of those."""
+    return tuple(node for node in blocking_failures(state) if _is_outage(state, node))
+
+
+def _is_outage(state: RunState, node: int) -> bool:
+    spec = state.graph.specs[node]
+    failed = [unit for unit in (node, *state.items.get(node, ())) if state.status[unit] == FAILED]
+    calls = spec.calls_model or "agent" in (spec.kind, spec.item_kind)
+    return calls and any(state.notes[unit][0] in OUTAGES for unit in failed if unit in state.notes)
 
 
 def blocking_failures(state: RunState) -> tuple[int, ...]:

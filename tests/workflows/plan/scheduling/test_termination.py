@@ -50,6 +50,41 @@ def test_a_parked_run_says_so_once_and_an_edit_without_effect_does_not_wake_it()
     assert run.state.next_due() == due
 
 
+def test_what_an_outage_has_failed_is_tried_again_less_and_less_often_until_the_park_ends() -> None:
+    run = Play(node("a", kind="llm"), node("b"), answer="a")
+    run.begin()
+    run.ok("b")
+    assert run.fail("a", "ServerUnreachable") == ["park a"]
+    assert run.tick(29_999) == []
+    assert run.tick(1) == ["start a~2"]
+    assert run.fail("a", "ServerFailed") == ["park a"]
+    assert run.tick(59_999) == []
+    assert run.tick(1) == ["start a~3"]
+    run.fail("a", "RateLimited")
+    assert run.retry("a") == ["start a~4"], "a person need not wait"
+    run.fail("a", "ServerFailed")
+    assert run.state.next_due() == 90_000 + 30_000
+    words: list[str] = []
+    while not words or words[-1] != "end partial":
+        words += run.tick(10_000)
+        if words and words[-1].startswith("start"):
+            words += run.fail("a", "ServerFailed")
+    assert [word for word in words if word.startswith("start")] == [f"start a~{n}" for n in range(5, 10)]
+    assert run.state.now == 90_000 + 1_000_000
+
+
+def test_an_outage_tries_nothing_else_again() -> None:
+    run = Play(node("a", kind="llm"), node("b"), node("c", kind="llm"), answer="a")
+    run.begin()
+    run.fail("a", "SchemaMismatch")
+    run.fail("b", "ServerFailed")
+    assert run.state.next_due() is None
+    run.fail("c", "ServerFailed")
+    assert run.tick(30_000) == ["start c~2"]
+    assert run.ok("c") == ["park a b"]
+    assert run.state.next_due() == 30_000 + 1_000_000
+
+
 @pytest.mark.parametrize(("on_failure", "word"), [("partial", "end partial"), ("fail", "end failed")])
 def test_on_failure_may_end_the_run_instead_of_parking(on_failure: str, word: str) -> None:
     run = Play(node("a"), node("b"), answer="b", on_failure=on_failure)  # type: ignore[arg-type]  # from a table
