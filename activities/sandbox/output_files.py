@@ -71,7 +71,7 @@ def collect(folder: int, given: dict[str, str], most: int) -> tuple[dict[str, st
         else:
             most -= len(text.encode())
             files[name] = text
-    return files, ["".join(each if each.isprintable() else "\ufffd" for each in name) for name in left_out[:MOST_FILES]]
+    return files, list(map(_printable, left_out[:MOST_FILES]))
 
 
 def clear(folder: int) -> None:
