@@ -19,9 +19,8 @@ from workflows.plan.scheduling.state import (
 )
 
 _GIVEN_UP = ("Skipped", "a person skipped it")
+_WRITTEN = ("UnknownOutcome", "AlreadyWritten")
 _UNSURE = (
-    "UnknownOutcome",
-    "AlreadyWritten",
     "WorkerLost",
     "StoreUnavailable",
     "NodeTimeout",
@@ -29,7 +28,7 @@ _UNSURE = (
     "SubAgentFailed",
     "RunFailed",
 )
-"""Failures of what may have written all the same."""
+"""What the ledger of effects says, and other failures of what may have written all the same."""
 
 
 def retry(state: RunState, unit: int) -> None:
@@ -199,11 +198,16 @@ def _units(state: RunState, node: int) -> tuple[int, ...]:
 
 
 def _may_have_written(state: RunState, unit: int) -> bool:
-    """Whether a unit writes, and has run, runs now, or ended without a known outcome."""
-    if state.spec_of(unit).effect != "write" or admission.asks(state, unit):
+    """Whether a unit writes, and has run, runs now, or ended without a known outcome.
+
+    What nobody has approved only asks, unless it finds that it wrote before its run was reset.
+    """
+    if state.spec_of(unit).effect != "write":
         return False
     status, note = state.status[unit], state.notes.get(unit, ("",))[0]
-    return status == RUNNING or note in _UNSURE or (status == SUCCEEDED and not note)
+    if (status == SUCCEEDED and not note) or note in _WRITTEN:
+        return True
+    return (status == RUNNING or note in _UNSURE) and not admission.asks(state, unit)
 
 
 def _after(state: RunState, node: int) -> list[int]:

@@ -8,7 +8,7 @@ from workflows.plan.compile.graph import Graph
 from workflows.plan.edits.tool_loop import expand_tool_calls
 from workflows.plan.language.parser import parse_plan
 from workflows.plan.scheduling.admission import waiting_in
-from workflows.plan.scheduling.events import NodeEnded, Outcome, Question, RetryRequested, SkipRequested
+from workflows.plan.scheduling.events import NodeEnded, Outcome, Question, RetryRequested, RunStarted, SkipRequested
 from workflows.plan.scheduling.retry import repeated
 from workflows.plan.scheduling.state import SUCCEEDED, RunState
 from workflows.plan.scheduling.step import step
@@ -391,6 +391,23 @@ def written() -> Play:
     run.begin()
     run.ok("l", length=2)
     return run
+
+
+@pytest.mark.parametrize(
+    ("outcome", "found"),
+    [
+        (Outcome("d", 2), [0]),
+        (Outcome(error=("UnknownOutcome", "cut off")), [0]),
+        (Outcome(error=("AlreadyWritten", "another text")), [0]),
+        (Outcome(error=("NodeTimeout", "late")), []),
+    ],
+)
+def test_a_write_that_the_ledger_knew_before_anybody_was_asked_counts(outcome: Outcome, found: list[int]) -> None:
+    state = RunState(Play(node("w", approval=True, **WRITES), answer="w").state.graph)
+    step(state, RunStarted())
+    assert repeated(state, 0) == []
+    step(state, NodeEnded(0, 1, outcome))
+    assert repeated(state, 0) == found
 
 
 def test_a_map_counts_as_soon_as_one_of_its_items_does() -> None:
