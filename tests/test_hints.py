@@ -15,6 +15,7 @@ from workflows.views.report import blocked_on
 SCHEMAS: list[Any] = [
     None,
     {"enum": ["no", "yes"]},
+    {"enum": ["-x"]},
     {"const": 7},
     {"type": "integer", "minimum": 10, "maximum": 12},
     {"type": "integer", "exclusiveMaximum": 0},

@@ -1,6 +1,7 @@
 """One run, seen from a client: its view, its changes, its outcome, and the updates that a client sends it."""
 
 import asyncio
+import shlex
 from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -221,7 +222,7 @@ class Run:
 
     def _call_error(self, error: RPCError) -> CliError:
         if error.status is RPCStatusCode.NOT_FOUND and "completed" in error.message:
-            return Refused(f"{self.id} is over and takes no updates; see: sennit status {self.id}")
+            return Refused(f"{self.id} is over and takes no updates; see: {shlex.join(['sennit', 'status', self.id])}")
         return cli_error(error)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from starter.client.run import checked_update
 from starter.commands.command_line import parse
 from starter.commands.update import fields_of
-from starter.terminal.prompt import _CHOICES, decision
+from starter.terminal.prompt import _CHOICES, decision, value_of
 from workflows.messages.result import BlockedOn
 from workflows.messages.updates import UPDATES, parse_update
 from workflows.plan.scheduling.state import RunState
@@ -34,7 +34,7 @@ def _printed(item: BlockedOn) -> list[Suggestion]:
     args = parse(shlex.split(item.command)[1:])
     fields = fields_of(args)
     if item.update == "answer" and isinstance(item.example["value"], str):
-        fields["value"] = args.value  # the command asks the run which type it expects
+        fields["value"] = value_of(args.value, item.example["value"])  # the command asks the run which type it expects
     return [(item.update, item.example), (args.name, checked_update(args.name, fields))]
 
 

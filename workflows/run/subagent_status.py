@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import shlex
 from collections.abc import Callable
 
 from pydantic import ValidationError
@@ -141,10 +142,11 @@ class SubagentStatus:
 def for_parent(item: BlockedOn, run: str) -> BlockedOn:
     """Return an item as the parent gets it: with the run that asks, and with too long a text left out."""
     item = item if item.run else item.model_copy(update={"run": run})
+    command = shlex.join(["sennit", "status", item.run or run])
     if len(item.shown) > SHOWN_CHARACTERS:
-        rest = f"… the whole: sennit status {item.run}"
+        rest = f"… the whole: {command}"
         item = item.model_copy(update={"shown": f"{item.shown[:SHOWN_CHARACTERS]}\n{rest}"})
     if len(item.model_dump_json()) <= ITEM_BYTES:
         return item
-    short = {"question": f"{item.question[:500]}…", "shown": "", "example": {}, "command": f"sennit status {item.run}"}
+    short = {"question": f"{item.question[:500]}…", "shown": "", "example": {}, "command": command}
     return item.model_copy(update=short)

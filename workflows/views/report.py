@@ -164,7 +164,9 @@ def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
     if spec.kind == "gate":
         line, rest = _first_line(state.questions[unit].text if unit in state.questions else spec.question)
         value = example_value(spec.schema)
-        text = value if isinstance(value, str) else json.dumps(value)
+        text = json.dumps(value)
+        if isinstance(value, str) and not value.startswith("-"):  # a flag does
+            text = value
         return BlockedOn(
             node=path,
             why="gate",

@@ -86,8 +86,8 @@ def test_of_long_values_a_parent_has_the_beginning_and_the_command_to_read_on() 
     command = "sennit approve agent-x.sub w --digest 3f"
     example: dict[str, Any] = {"node": "w", "digest": "3f"}
     item = BlockedOn(node="w", why="approval", shown="x" * 4_000, update="approve", example=example, command=command)
-    short = for_parent(item, "agent-x.sub")
-    assert short.shown == f"{'x' * 500}\n… the whole: sennit status agent-x.sub"
+    short = for_parent(item, "my run.sub")
+    assert short.shown == f"{'x' * 500}\n… the whole: sennit status 'my run.sub'"
     assert (short.example, short.command) == (item.example, item.command)
 
 
@@ -95,6 +95,6 @@ def test_what_is_too_long_to_be_passed_on_is_only_named() -> None:
     item = BlockedOn(
         node="g", why="gate", question="?" * 9_000, update="answer", example={"node": "g"}, command="sennit"
     )
-    short = for_parent(item, "agent-x.sub")
-    assert (len(short.question), short.command, short.run) == (501, "sennit status agent-x.sub", "agent-x.sub")
-    assert for_parent(short, "agent-x") == short, "the run that asks stays the same on the way up"
+    short = for_parent(item, "my run.sub")
+    assert (len(short.question), short.command, short.run) == (501, "sennit status 'my run.sub'", "my run.sub")
+    assert for_parent(short, "my run") == short, "the run that asks stays the same on the way up"
