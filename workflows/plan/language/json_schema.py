@@ -65,17 +65,19 @@ def _no_text(_where: Where, _text: str, _schema: Schema) -> None:
     return None
 
 
-def violations(value: Any, schema: Schema, where: Where = (), *, on_text: OnText = _no_text) -> Iterator[Violation]:
+def violations(
+    value: Any, schema: Schema, where: Where = (), *, on_text: OnText = _no_text, steps: int = MAX_STEPS
+) -> Iterator[Violation]:
     """Yield (path, sentence) for everything in `value` that violates `schema`.
 
     `on_text` may take over a string: it returns an iterator when the string holds references, else None.
-    A value that takes over 200,000 steps to check, or goes 100 levels deep, is a violation of its own.
+    A value that takes more than `steps` to check, or goes 100 levels deep, is a violation of its own.
     """
-    check = _Check(definitions(schema), on_text)
+    check = _Check(definitions(schema), on_text, steps)
     try:
         yield from check.violations(value, schema, where, 0)
     except _TooMuch:
-        yield where, f"cannot be checked in {MAX_STEPS:,} steps; make the value or its schema simpler"
+        yield where, f"cannot be checked in {steps:,} steps; make the value or its schema simpler"
 
 
 def definitions(schema: Any) -> dict[str, Any]:
@@ -132,10 +134,10 @@ def type_of(value: Any) -> str:
 class _Check:
     """One check of one value."""
 
-    def __init__(self, defs: dict[str, Any], on_text: OnText) -> None:
+    def __init__(self, defs: dict[str, Any], on_text: OnText, steps: int) -> None:
         self._defs = defs
         self._on_text = on_text
-        self._steps = MAX_STEPS
+        self._steps = steps
         self._patterns: dict[str, SchemaValidator | None] = {}
 
     def violations(self, value: Any, schema: Any, where: Where, level: int) -> Iterator[Violation]:
