@@ -19,7 +19,7 @@ SHORT_FORMS = {
     "answer": ("answer", 'sennit answer nightly-1 n7 yes\nsennit answer nightly-1 n7 \'{"city": "Rome"}\''),
     "approve": (
         "approve",
-        "sennit approve nightly-1 n7 --digest 3f2a9c01b4d7\nsennit approve nightly-1 n7 --set 'text=See you at 5'",
+        "sennit approve note n7 --digest 3f2a9c01b4d7\nsennit approve note n7 --digest 3f2a9c01b4d7 --set to=ann",
     ),
     "reject": ("reject", 'sennit reject nightly-1 n7\nsennit reject nightly-1 n7 "wrong file"'),
     "finish": ("finish", "sennit finish nightly-1\nsennit finish nightly-1 --output none"),
