@@ -1,13 +1,14 @@
 """Tools as a planner reads them: a signature, what it does, what it gives."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from workflows.plan.language import json_schema
 from workflows.plan.language.text import printable
 
 DESCRIPTION_CHARACTERS = 500
-_LEVELS = 4
+_LEVELS, _MOST_PARTS, _MOST_FIELDS = 4, 200, 50
+"""Of a schema, which may refer to itself."""
 
 
 def format_tools(catalogue: Iterable[dict[str, Any]]) -> str:
@@ -43,18 +44,22 @@ def _line(text: Any) -> str:
     return printable(" ".join(str(text).split()), DESCRIPTION_CHARACTERS)
 
 
-def shape(part: Any, defs: dict[str, Any], level: int = 0) -> str:
-    """Return a schema in a few words: `{count: integer, items: [{path: string}]}`."""
-    part = json_schema.resolve(part, defs)
-    choices = json_schema.choices_of(part)
-    if level >= _LEVELS:
+def shape(part: Any, defs: dict[str, Any]) -> str:
+    """Return a schema in a few words: `{count: integer, items: [{path: string}]}`; of a large one only a part."""
+    return _shape(part, defs, 0, iter(range(_MOST_PARTS)))
+
+
+def _shape(part: Any, defs: dict[str, Any], level: int, room: Iterator[int]) -> str:
+    if level >= _LEVELS or next(room, None) is None:
         return "any"
-    if choices:
-        return "|".join(dict.fromkeys(shape(choice, defs, level + 1) for choice in choices))
+    part = json_schema.resolve(part, defs)
+    if choices := json_schema.choices_of(part):
+        return "|".join(dict.fromkeys(_shape(choice, defs, level + 1, room) for choice in choices[:_MOST_FIELDS]))
     if isinstance(part.get("enum"), list):
         return "|".join(printable(repr(value), 40) for value in part["enum"][:20])
     if fields := _properties(part):
-        return "{" + ", ".join(f"{name}: {shape(inner, defs, level + 1)}" for name, inner in fields.items()) + "}"
+        inside = [f"{name}: {_shape(inner, defs, level + 1, room)}" for name, inner in [*fields.items()][:_MOST_FIELDS]]
+        return "{" + ", ".join(inside + ["…"] * (len(fields) > _MOST_FIELDS)) + "}"
     if isinstance(part.get("items"), dict):
-        return f"[{shape(part['items'], defs, level + 1)}]"
+        return f"[{_shape(part['items'], defs, level + 1, room)}]"
     return "|".join(sorted(json_schema.types_of(part, defs))) or "any"
