@@ -114,13 +114,14 @@ class ThoughtFilter:
             and (not row[found.end() :].strip() or not row[: found.start()].strip())
         ):
             row, was_thought = row[found.end() :], True
-        while self.open or _THOUGHT_BEGINS.match(row):
-            closed = _THOUGHT_ENDS.search(row)
+        at = 0
+        while self.open or _THOUGHT_BEGINS.match(row, at):
+            closed = _THOUGHT_ENDS.search(row, at)
             self.open = closed is None
             if closed is None:
                 return "", was_thought
-            row = row[closed.end() :]
-        return row, was_thought
+            at = closed.end()
+        return row[at:], was_thought
 
 
 def without_thoughts(text: str) -> str:
