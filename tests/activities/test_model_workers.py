@@ -59,7 +59,7 @@ async def test_workers_call_models_and_show_it_in_their_metrics(
     finally:
         processes.kill()
     assert result["answer"] == ["first answer", "second answer"]
-    assert result["usage"] == {"input_tokens": 12, "output_tokens": 5, "calls": 2, "cost_usd": 0.000081}
+    assert result["usage"] == {"input_tokens": 12, "output_tokens": 5, "calls": 3, "cost_usd": 0.000081}
     assert 'sennit_model_calls_total{outcome="ok",provider="openai"' in exported
     assert 'sennit_model_calls_total{outcome="RateLimited",provider="openai"' in exported
     assert 'sennit_model_tokens_total{direction="output",provider="openai"' in exported

@@ -85,7 +85,7 @@ def test_a_joiner_that_never_ends_is_asked_so_often_and_no_more(found: Found) ->
     assert done.returncode == 3
     closed = "SchemaMismatch: the joiner asks for more nodes, and none may be added any more"
     assert f"n4: {closed}" in done.stderr.partition("\npartial")[2]
-    assert "attempt 2 after SchemaMismatch" in done.stderr, "it is not of 64: most of those are for a busy model"
+    assert re.search("attempt [2-4] after SchemaMismatch", done.stderr), "the first retry may be too soon to be seen"
     assert len(model.asked("Endless?")) == 1 + 1 + 4
 
 
