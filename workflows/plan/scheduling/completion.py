@@ -81,6 +81,13 @@ def wait(state: RunState, unit: int) -> None:
         state.deadlines[unit] = state.now + spec.deadline
 
 
+def no_longer_wait(state: RunState, unit: int) -> None:
+    """Withdraw what a unit asks a person. The caller decides what follows."""
+    state.waiting -= 1
+    state.deadlines.pop(unit, None)
+    state.questions.pop(unit, None)
+
+
 def succeed(state: RunState, unit: int, outcome: Outcome) -> None:
     """The unit has a value."""
     state.status[unit] = SUCCEEDED
@@ -173,7 +180,7 @@ def cancel(state: RunState, unit: int, status: int, note: tuple[str, str]) -> No
             ready.release(state, here)
             state.out.append(Cancel(here, state.generation[here]))
         elif before == WAITING:
-            state.waiting -= 1
+            no_longer_wait(state, here)
         elif before == EXPANDED:
             stack += [item for item in reversed(state.items[here]) if live(state.status[item])]
         elif before == AWAITING_FALLBACK:

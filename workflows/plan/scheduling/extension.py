@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from workflows.plan.compile.graph import Graph, NodeSpec
 from workflows.plan.language.summary import clipped
 from workflows.plan.scheduling.budget import Rate
-from workflows.plan.scheduling.completion import end_without_value, put_back
+from workflows.plan.scheduling.completion import end_without_value, no_longer_wait, put_back
 from workflows.plan.scheduling.events import ExpansionRequest, PlanExtended
 from workflows.plan.scheduling.ready import queue, take
 from workflows.plan.scheduling.state import OVERTIME, PENDING, RUNNING, SKIPPED, RunState
@@ -138,7 +138,7 @@ def needs_approval(state: RunState, unit: int, request: ExpansionRequest) -> boo
 
 def decide(state: RunState, unit: int, reason: str | None) -> None:
     """A person has approved a waiting request, or rejected it with a reason."""
-    state.waiting -= 1
+    no_longer_wait(state, unit)
     request = state.expansion_requests[unit]
     if reason is None:
         request.approved = True

@@ -89,10 +89,8 @@ def stop(state: RunState, unit: int) -> None:
         ready.release(state, unit)
         state.out.append(Cancel(unit, state.generation[unit]))
     elif state.status[unit] == WAITING:
-        state.waiting -= 1
-        state.deadlines.pop(unit, None)
+        completion.no_longer_wait(state, unit)
     state.expansion_requests.pop(unit, None)
-    state.questions.pop(unit, None)
 
 
 def withdraw(state: RunState, node: int) -> None:

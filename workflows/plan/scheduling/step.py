@@ -132,7 +132,7 @@ def _expire(state: RunState, unit: int) -> None:
     elif unit in (PARK, OVERTIME):
         termination.end(state, "partial")
     elif state.status[unit] == WAITING:
-        _no_longer_wait(state, unit)
+        completion.no_longer_wait(state, unit)
         completion.fail(state, unit, "GateTimeout", "nobody answered in time")
     else:
         admission.expire(state, unit)
@@ -168,23 +168,17 @@ def _decide_write(state: RunState, unit: int, event: ApprovalDecided) -> None:
         _go_on(state, unit)
         return
     state.approved.pop(unit, None)
-    _no_longer_wait(state, unit)
+    completion.no_longer_wait(state, unit)
     completion.fail(state, unit, "Rejected", event.reason or "a person rejected it")
 
 
 def _go_on(state: RunState, unit: int) -> None:
-    _no_longer_wait(state, unit)
+    completion.no_longer_wait(state, unit)
     if state.is_item(unit):
         completion.put_back(state, unit)
         return
     state.status[unit] = PENDING
     admission.enter(state, unit, state.graph.specs[unit])
-
-
-def _no_longer_wait(state: RunState, unit: int) -> None:
-    state.waiting -= 1
-    state.deadlines.pop(unit, None)
-    state.questions.pop(unit, None)
 
 
 def _retry(state: RunState, event: RetryRequested) -> None:
