@@ -44,12 +44,10 @@ class Options(TypedDict, total=False):
 
 def node_options(specs: list[NodeSpec], *, item: bool, own_work: bool) -> Options:
     """Return the options for one node or a group. `own_work` is false where only stored outputs are put together,
-    around a sub-agent too: what fails there is the store, and what its run has cost is not to be lost for that. A write
-    has twice its time, because it may have to wait for an earlier attempt.
+    around a sub-agent too: what fails there is the store, and what its run has cost is not to be lost for that.
     """
     first = specs[0]
-    times = 2 if own_work and first.effect == "write" else 1
-    limit = OVERHEAD + timedelta(milliseconds=times * sum(spec.limit(item=item) for spec in specs))
+    limit = working_time(specs, item=item, own_work=own_work)
     options = Options(
         task_queue=first.queue if own_work else queues.TOOLS,
         start_to_close_timeout=limit + QUEUE,
@@ -64,6 +62,14 @@ def node_options(specs: list[NodeSpec], *, item: bool, own_work: bool) -> Option
     if not item and first.summary and len(specs) == 1:
         options["summary"] = for_bar(first.summary)
     return options
+
+
+def working_time(specs: list[NodeSpec], *, item: bool, own_work: bool = True) -> timedelta:
+    """Return the longest that one node or a group may take once it has started. A write has twice its time, because it
+    may have to wait for an earlier attempt.
+    """
+    times = 2 if own_work and specs[0].effect == "write" else 1
+    return OVERHEAD + timedelta(milliseconds=times * sum(spec.limit(item=item) for spec in specs))
 
 
 def service_options(summary: str, *, queue: str = queues.TOOLS, beats: bool = False) -> Options:

@@ -8,11 +8,12 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
 
-from workflows.messages.activity_options import as_keywords, node_options
+from workflows.messages.activity_options import as_keywords, node_options, working_time
 from workflows.messages.contracts import (
     AGENT,
     GATE,
@@ -255,7 +256,7 @@ class Dispatcher:
         spec, item = self._state.spec_of(first), self._state.is_item(first)
         if spec.effect != "write" or (spec.item_kind if item else spec.kind) == "agent":
             return 0
-        return 2 * spec.limit(item=item) + 5_000
+        return working_time([spec], item=item) // timedelta(milliseconds=1)
 
     def settled(self) -> list[tuple[NodeEnded, NodeReply | None]]:
         """Return the units that have ended since the last call, in order, each with its reply if there is one."""
