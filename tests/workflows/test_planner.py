@@ -1,6 +1,5 @@
 """Runs that a language model plans and joins, over real HTTP and a real server: repaired, refused, replanned."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from temporalio.exceptions import ApplicationError
 
 from activities import definitions
 from workflows.plan.scheduling import termination
-from workflows.run import outage
 
 pytestmark = [pytest.mark.server, remembered_or_not]
 
@@ -124,7 +122,7 @@ async def test_an_outage_while_planning_waits_for_a_retry(
 async def test_an_outage_while_planning_may_pass_by_itself(
     begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outage, "FIRST_PAUSE", timedelta(milliseconds=200))
+    monkeypatch.setattr(termination, "FIRST_PAUSE", 200)
     model_server.on(PLANNER, Reply("down", status=503), times=1)
     model_server.on(PLANNER, GOOD)
     model_server.on(JOINER, "It is ok.")

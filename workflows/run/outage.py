@@ -11,21 +11,13 @@ from temporalio.exceptions import ApplicationError
 
 from workflows.messages.request import RunRequest
 from workflows.messages.result import BlockedOn
+from workflows.plan.scheduling import termination
 from workflows.run.outcomes import used_by
 from workflows.run.timer import milliseconds
 from workflows.views.report import tried_again_at
 
-OUTAGES = (
-    "ModelTimeout",
-    "RateLimited",
-    "ReplyCut",
-    "ServerFailed",
-    "ServerUnreachable",
-    "StoreUnavailable",
-    "WorkerLost",
-)
+OUTAGES = (*termination.OUTAGES, "ModelTimeout", "ReplyCut", "StoreUnavailable", "WorkerLost")
 """Errors that may be over later, though nobody changes anything."""
-FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=30), timedelta(minutes=10)
 CAUSE_CHARACTERS = 400
 Decision = Literal["retry", "finish"]
 
@@ -40,14 +32,14 @@ class Outage:
     def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
         self.blocked: tuple[BlockedOn, ...] = ()
         self._changed = changed
-        self._park_for = timedelta(0)
+        self._park_for = 0
         self._until = 0
-        self._pause = FIRST_PAUSE
+        self._pause = 0
         self._decision: Decision | None = None
 
     def allow(self, request: RunRequest) -> None:
         """Let a run wait as its request says."""
-        self._park_for = timedelta(seconds=request.park_for if request.on_failure in (None, "park") else 0)
+        self._park_for = round(request.park_for * 1000) if request.on_failure in (None, "park") else 0
 
     def decide(self, decision: Decision) -> None:
         """Try again now, or give up."""
@@ -56,14 +48,15 @@ class Outage:
     async def wait(self, error: ApplicationError) -> None:
         """Return when it is time to try again. Raises `error` if that is of no use, or a person gives up."""
         now = milliseconds()
-        self._until = self._until or now + _millis(self._park_for)
-        left = timedelta(milliseconds=self._until - now)
-        if error.type not in OUTAGES or left <= timedelta(0):
+        self._until = self._until or now + self._park_for
+        left = self._until - now
+        if error.type not in OUTAGES or left <= 0:
             raise error
-        pause, self._pause = min(self._pause, left), min(2 * self._pause, LONGEST_PAUSE)
+        pause = self._pause or termination.FIRST_PAUSE
+        pause, self._pause = min(pause, left), termination.longer(pause)
         by_itself = not used_by(error).tokens
         self._decision = None
-        self.blocked = (_blocked_on(error, f"; {tried_again_at(now + _millis(pause))}" if by_itself else ""),)
+        self.blocked = (_blocked_on(error, f"; {tried_again_at(now + pause)}" if by_itself else ""),)
         self._changed()
         try:
             decision = await self._decided(pause if by_itself else left) or ("retry" if by_itself else "finish")
@@ -73,16 +66,14 @@ class Outage:
             raise error
         self._changed()
 
-    async def _decided(self, pause: timedelta) -> Decision | None:
+    async def _decided(self, pause: int) -> Decision | None:
         with suppress(TimeoutError):
             await workflow.wait_condition(
-                lambda: self._decision is not None, timeout=pause, timeout_summary="the next attempt to plan"
+                lambda: self._decision is not None,
+                timeout=timedelta(milliseconds=pause),
+                timeout_summary="the next attempt to plan",
             )
         return self._decision
-
-
-def _millis(time: timedelta) -> int:
-    return time // timedelta(milliseconds=1)
 
 
 def _blocked_on(error: ApplicationError, then: str) -> BlockedOn:

@@ -18,6 +18,7 @@ from workflows.plan.scheduling.state import (
 OUTAGES = ("RateLimited", "ServerFailed", "ServerUnreachable")
 """Failures of a model's server that cost nothing, and may be over later though nobody does anything."""
 FIRST_PAUSE, LONGEST_PAUSE = 30_000, 600_000
+"""Milliseconds until the first attempt after an outage, and at most between two."""
 
 
 def idle(state: RunState) -> bool:
@@ -57,7 +58,12 @@ def park(state: RunState) -> None:
     if outages(state):
         state.deadlines[PARK] = state.park_until or state.deadlines[PARK]
         pause = state.pause or FIRST_PAUSE
-        state.deadlines[AGAIN], state.pause = state.now + pause, min(2 * pause, LONGEST_PAUSE)
+        state.deadlines[AGAIN], state.pause = state.now + pause, longer(pause)
+
+
+def longer(pause: int) -> int:
+    """Return the pause after one that was not enough."""
+    return min(2 * pause, LONGEST_PAUSE)
 
 
 def unpark(state: RunState) -> None:
