@@ -2,8 +2,9 @@
 
 The last step before untrusted code runs: namespaces where root can make them, resource limits, another user if this one
 is root, no new privileges, Landlock where no container guards the files, and the seccomp program. Then it writes the
-given files, which come through the socket that is its stdin, and sends back `READY` with a descriptor of the private
-folder. If a step fails, it ends with the reason on stderr and without `READY`; the command never runs with less.
+given files, which come through the socket that is its stdin, sends back `READY` with a descriptor of the private
+folder, and waits for the socket to close. If a step fails, it ends with the reason on stderr and without `READY`; the
+command never runs with less.
 """
 
 import ctypes
@@ -105,7 +106,7 @@ def _end_like(child: int) -> NoReturn:
 def _receive_files() -> None:
     """Write the files that come through the socket at stdin, answer, and put /dev/null in its place."""
     with socket.socket(fileno=0) as channel, channel.makefile("rb") as incoming:
-        files = json.load(incoming)
+        files = json.loads(incoming.readline())
         Path(".tmp").mkdir()
         for name, text in files.items():
             Path(name).parent.mkdir(parents=True, exist_ok=True)
@@ -113,6 +114,7 @@ def _receive_files() -> None:
         folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         socket.send_fds(channel, [READY], [folder])
         os.close(folder)
+        incoming.read()  # until it is closed: the supervisor looks at this process once before the command runs
     os.open("/dev/null", os.O_RDONLY)
     os.set_inheritable(0, True)
 

@@ -111,9 +111,9 @@ class Supervisor:
         """Send the files; return the folder, open, once the command is about to run there; None if it could not."""
         channel.settimeout(_START_SECONDS)
         try:
-            channel.sendall(json.dumps(self._job["files"]).encode())
-            channel.shutdown(socket.SHUT_WR)
+            channel.sendall(json.dumps(self._job["files"]).encode() + b"\n")
             word, folders, _, _ = socket.recv_fds(channel, len(READY), 1)
+            self._measured = any(processes.address_spaces().values())  # the command waits for the channel to close
         except OSError:
             return None
         return folders[0] if word == READY else None
@@ -139,7 +139,6 @@ class Supervisor:
     def _broken_limit(self, folder: int) -> str:
         """Return the limit that the command has broken, also when it has ended, or nothing."""
         sizes, limits = processes.address_spaces(), self._limits
-        self._measured |= any(sizes.values())
         if len(sizes) > 2 * limits["processes"]:
             return "processes"
         if self._job["group"]:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
+import psutil
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
@@ -92,7 +93,14 @@ class DevServer(Child):
         return not self._started_before and tuple(map(free_port, ports)) != ports
 
     async def answers(self) -> bool:
-        return await answers(self.address)
+        return await answers(self.address) and self._listens()
+
+    def _listens(self) -> bool:
+        """Whether the port is this server's: what answers may be another one that took the port first."""
+        with suppress(psutil.Error):
+            sockets = psutil.Process(self._process.pid).net_connections("tcp") if self._process else []
+            return any(each.status == psutil.CONN_LISTEN and each.laddr.port == self.port for each in sockets)
+        return False
 
     def _command(self) -> Iterator[str]:
         # without --log-level: it is warn then, and only then is the server quiet about its own shutdown

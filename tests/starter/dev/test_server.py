@@ -49,5 +49,7 @@ async def test_servers_that_want_the_same_port_at_once_all_start(dev_server_bina
         await asyncio.gather(*(server.start() for server in servers))
         assert len({server.port for server in servers}) == 2
         assert all([await server.answers() for server in servers])
+        servers[0].port = servers[1].port
+        assert not await servers[0].answers()  # another server does, there
     finally:
         await asyncio.gather(*(server.stop() for server in servers))
