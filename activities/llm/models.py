@@ -12,7 +12,7 @@ from activities.providers.model import ModelReply, ModelRequest, Provider, Provi
 from activities.providers.offline import Offline
 from activities.providers.openai import OpenAI
 from activities.providers.prices import price_of
-from activities.providers.settings import ModelSettings
+from activities.providers.settings import ModelSettings, PlanFormat
 from activities.providers.wire_format import WireFormat
 from activities.toolbox.redaction import mask
 from workflows.messages.queues import llm_queue
@@ -76,6 +76,11 @@ class Models:
     def rates(self) -> dict[str, int]:
         """The calls a minute of each provider's queue, where it is configured."""
         return {llm_queue(name): calls for name, calls in self._settings.rates.items()}
+
+    @property
+    def plan_format(self) -> PlanFormat:
+        """How planners write."""
+        return self._settings.plan_format
 
     async def chosen(self) -> dict[Role, list[str]]:
         """Return every role's models by their full names. Raises UnknownModel, KeyRefused or what a server says."""

@@ -6,9 +6,20 @@ from activities.providers.model import (
     ModelRequest,
     Provider,
     ProviderError,
+    ReplyForm,
     Stop,
     ToolRequest,
 )
 from workflows.plan.language.limits import Usage
 
-__all__ = ["Message", "ModelReply", "ModelRequest", "Provider", "ProviderError", "Stop", "ToolRequest", "Usage"]
+__all__ = [
+    "Message",
+    "ModelReply",
+    "ModelRequest",
+    "Provider",
+    "ProviderError",
+    "ReplyForm",
+    "Stop",
+    "ToolRequest",
+    "Usage",
+]

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Set
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic_core import from_json
@@ -97,6 +97,19 @@ class HttpProvider:
                 self._learn(request, {self._wire.schema})  # it may take a schema and not heed it: next time in words
                 raise
 
+    def _held(self, request: ModelRequest, without: Without) -> ModelRequest:
+        """Return the request as it asks for its form, if it has one that the server may take. Raises CallRefused."""
+        if request.form is None:
+            return request
+        if self._wire.schema not in without:
+            return replace(request, system=request.form.system, output_schema=request.form.schema)
+        if request.form.required:
+            todo = "set SENNIT_PLAN_FORMAT to auto or lines, or use a model that takes a JSON schema"
+            raise CallRefused(
+                f"{request.model} takes no schema for its replies, which SENNIT_PLAN_FORMAT=json needs; {todo}"
+            )
+        return request
+
     def _known_refusals(self, request: ModelRequest) -> Without:
         """Return the parameters that the request's model is known to refuse, for any call or for this schema."""
         unknown = frozenset(self._unknown.get(request.model, ()))
@@ -150,7 +163,7 @@ class HttpProvider:
             ) from None
 
     async def _ask(self, request: ModelRequest, without: frozenset[str], ends: float) -> ModelReply:
-        body = self._wire.body(self._server, request, without)
+        body = self._wire.body(self._server, self._held(request, without), without)
         written = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
         sent = Usage(tokens_in(len(written)), calls=1)
         most = sent._replace(output_tokens=body.get("max_completion_tokens") or body["max_tokens"])
@@ -248,5 +261,6 @@ class HttpProvider:
 
 def _schema_key(request: ModelRequest) -> tuple[str, bytes]:
     """Return what a refusal of the request's schema is remembered by."""
-    written = json.dumps(request.output_schema, sort_keys=True).encode()
+    schema = request.form.schema if request.form is not None else request.output_schema
+    written = json.dumps(schema, sort_keys=True).encode()
     return request.model, hashlib.sha256(written).digest()

@@ -84,6 +84,18 @@ class NoAccount:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyForm:
+    """The form that a server holds a reply to if it takes a schema. `system` then stands in the place of the request's.
+
+    Where the server takes none, the call goes out without the form, or fails if it is `required`.
+    """
+
+    schema: dict[str, Any]
+    system: str
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One call. `prompt` is the bound text; `template` is the same before references to outputs were replaced.
 
@@ -102,6 +114,7 @@ class ModelRequest:
     template: str
     inputs: dict[str, Any] = field(default_factory=dict)
     output_schema: dict[str, Any] | None = None
+    form: ReplyForm | None = None
     tools: tuple[dict[str, Any], ...] = ()
     progress: Callable[[str], None] = lambda _: None
     messages: tuple[Message, ...] = ()

@@ -51,6 +51,8 @@ class OpenAI:
             body["tools"] = [{"type": "function", "function": _function(entry)} for entry in request.tools]
         if request.output_schema is not None and self.schema not in without:
             schema = structured.wrapped(request.output_schema)
+            if request.form is not None and server.official:  # it holds replies to strict schemas alone
+                schema = structured.strict_schema(schema)
             form = {"name": "output", "schema": schema, "strict": structured.is_strict(schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": form}
         return body

@@ -7,13 +7,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import Self, get_args
+from typing import Literal, Self, get_args
 from urllib.parse import urlsplit
 
 from activities.toolbox.configuration import without_credentials
 from activities.toolbox.redaction import remember
 from workflows.messages.queues import rates_in
 from workflows.plan.language.nodes import Role
+
+PlanFormat = Literal["auto", "lines", "json"]
+"""How planners write: in lines, or in JSON that the model's server holds to a schema of the run's tools."""
 
 PROVIDERS = ("offline", "openai", "anthropic")
 OFFICIAL = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
@@ -67,12 +70,13 @@ class Server:
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
     """`roles` maps each role to its models in order of preference; a bare provider name is one too. `rates` are the
-    calls a minute that a provider takes.
+    calls a minute that a provider takes, `plan_format` is how planners write.
     """
 
     roles: Mapping[Role, tuple[str, ...]] = field(default_factory=dict)
     servers: Mapping[str, Server] = field(default_factory=dict)
     rates: Mapping[str, int] = field(default_factory=dict)
+    plan_format: PlanFormat = "auto"
 
     @classmethod
     def read(cls, env: Mapping[str, str]) -> Self:
@@ -80,11 +84,20 @@ class ModelSettings:
         servers = {provider: _server(provider, env) for provider in OFFICIAL}
         usual = _models("SENNIT_MODEL", env) or (_usual(env),)
         roles = {role: _models(f"SENNIT_MODEL_{role.upper()}", env) or usual for role in get_args(Role)}
-        return cls(roles, servers, _rates(env))
+        return cls(roles, servers, _rates(env), _plan_format(env))
 
     def models(self, role: Role) -> tuple[str, ...]:
         """Return a role's models, the offline rules where nothing is set."""
         return self.roles.get(role, ("offline",))
+
+
+def _plan_format(env: Mapping[str, str]) -> PlanFormat:
+    written = env.get("SENNIT_PLAN_FORMAT", "").strip() or "auto"
+    formats: tuple[PlanFormat, ...] = get_args(PlanFormat)
+    for known in formats:
+        if known == written:
+            return known
+    raise ValueError(f"SENNIT_PLAN_FORMAT={written!r}: is no format of plans; give auto, lines or json")
 
 
 def _usual(env: Mapping[str, str]) -> str:

@@ -37,6 +37,29 @@ def closed_schema(schema: Any) -> Any:
     return {"additionalProperties": False, **inner} if isinstance(schema.get("properties"), dict) else inner
 
 
+def strict_schema(schema: Schema) -> Schema:
+    """Return a schema whose objects require all their properties: null is added to the optional ones. Optional ones
+    and choices that are no strict schema even so are left out.
+    """
+    found = dict(schema)
+    if isinstance(fields := schema.get("properties"), dict):
+        required = schema.get("required", ())
+        kept = {name: strict_schema(part) for name, part in fields.items()}
+        kept = {name: part for name, part in kept.items() if name in required or is_strict(part)}
+        fields = {
+            name: part if name in required else {"anyOf": [part, {"type": "null"}]} for name, part in kept.items()
+        }
+        found |= {"properties": fields, "required": [*fields]}
+    if isinstance(schema.get("items"), dict):
+        found["items"] = strict_schema(schema["items"])
+    if isinstance(schema.get("anyOf"), list):
+        choices = [strict_schema(part) for part in schema["anyOf"]]
+        found["anyOf"] = [choice for choice in choices if is_strict(choice)] or choices
+    if isinstance(schema.get("$defs"), dict):
+        found["$defs"] = {name: strict_schema(part) for name, part in schema["$defs"].items()}
+    return found
+
+
 def is_strict(schema: Any) -> bool:
     """Whether every object names its properties, requires them all and allows no others."""
     if isinstance(schema, list):

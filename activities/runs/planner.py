@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +11,8 @@ from activities.llm.call import OFFLINE
 from activities.llm.models import Models
 from activities.nodes.attempts import Attempts
 from activities.prompts import planner, roles
-from activities.providers import Message, ModelReply, ModelRequest
+from activities.prompts.plan_schema import plan_schema
+from activities.providers import Message, ModelReply, ModelRequest, ReplyForm
 from activities.runs.model_choice import disallowed_models
 from activities.storage.artifacts import ArtifactStore, encode
 from activities.storage.run_context import ArtifactReader, plan_marker
@@ -22,7 +23,8 @@ from workflows.plan.planner_format.lines import LineReader
 MAX_PROBLEMS = 20
 MAX_WARNINGS = 5
 LINE_CHARACTERS = 120
-_LINE = re.compile(r"\W*\d+\W")
+_LINE = re.compile(r"\W*(?:calls\W+)?(?:n\W+)?\d+\W")
+_LINE_ENDS = re.compile(r'\n|,(?=\s*\{\s*"n"\s*:)')
 
 Nodes = list[dict[str, Any]]
 OnNodes = Callable[[Nodes], Awaitable[None]]
@@ -63,6 +65,7 @@ class Planner:
                 template=run_context.goal,
                 tools=tuple(run_context.catalogue),
                 system=planner.system(run_context.catalogue),
+                form=self._form(run_context.catalogue),
                 messages=await self._repair(run_prefix, call),
                 progress=writing.progress,
                 account=attempts,
@@ -83,6 +86,11 @@ class Planner:
             or tuple(disallowed_models(reader.plan["nodes"], run_context.models)[:MAX_PROBLEMS]),
             warnings=tuple(reader.warnings[:MAX_WARNINGS]),
         )
+
+    def _form(self, catalogue: Sequence[dict[str, Any]]) -> ReplyForm | None:
+        if self.models.plan_format != "json":
+            return None
+        return ReplyForm(plan_schema(catalogue), planner.system(catalogue, in_json=True), required=True)
 
     async def _planned(self, run_prefix: str, reply: ModelReply, plan: dict[str, Any], **fields: Any) -> PlanResult:
         draft = await self.store.put(run_prefix, encode(plan, canonical=False))  # people read arguments as written
@@ -130,7 +138,7 @@ class _Writing:
     rest: str = ""
 
     def take(self, text: str) -> None:
-        *lines, self.rest = f"{self.rest}{text}".split("\n")
+        *lines, self.rest = _LINE_ENDS.split(f"{self.rest}{text}")
         self.line = next((one_line(line, LINE_CHARACTERS) for line in reversed(lines) if _LINE.match(line)), self.line)
         self.pass_on(text)
 

@@ -13,7 +13,7 @@ CATALOGUE = load_tools([]).catalogue()
 TOOLS = {entry["name"]: entry["schema"] for entry in CATALOGUE}
 
 
-@pytest.mark.parametrize("example", planner.EXAMPLES, ids=lambda example: example[1][:20])
+@pytest.mark.parametrize("example", [*planner.EXAMPLES, *planner.JSON_EXAMPLES], ids=lambda example: example[2][:40])
 def test_every_example_is_a_plan_that_holds(example: planner.Example) -> None:
     """LLMCompiler's own examples drop nodes in its own parser."""
     tools, _, text = example
@@ -22,6 +22,19 @@ def test_every_example_is_a_plan_that_holds(example: planner.Example) -> None:
     reader.close()
     assert (reader.errors, reader.warnings) == ([], [])
     assert problems_of(parse_plan(reader.plan), [entry for entry in CATALOGUE if entry["name"] in tools]) == []
+
+
+@pytest.mark.parametrize(("lines", "in_json"), list(zip((0, 1, 3), planner.JSON_EXAMPLES, strict=True)))
+def test_an_example_in_json_says_what_its_lines_say(lines: int, in_json: planner.Example) -> None:
+    nodes = []
+    for text in (planner.EXAMPLES[lines][2], in_json[2]):
+        reader = LineReader(TOOLS)
+        reader.feed(text)
+        reader.close()
+        nodes.append([{**node, "do": node.get("do", {})} for node in reader.plan["nodes"]])
+    assert [(each["kind"], each.get("args"), each["do"]) for each in nodes[0]] == [
+        (each["kind"], each.get("args"), each["do"]) for each in nodes[1]
+    ]
 
 
 def test_only_allowed_tools_are_described() -> None:

@@ -19,7 +19,7 @@ from activities.providers.errors import (
     ServerFailed,
 )
 from activities.providers.http_provider import MOST_SCHEMAS
-from activities.providers.model import ModelRequest
+from activities.providers.model import ModelRequest, ReplyForm
 
 TEXT = "Grüße aus dem Süden: 6,650 km — “long”, sagt man.\n"
 SCHEMA = {"type": "object", "properties": {"km": {"type": "number"}}, "required": ["km"]}
@@ -146,6 +146,19 @@ async def test_a_refused_schema_is_put_in_words_and_others_are_still_given(bench
     for schema in (SCHEMA, odd, SCHEMA, odd):
         assert (await bench.ask(output_schema=schema)).output == {"km": "a"}
     assert [asked.schema is not None for asked in bench.server.asked] == [True, True, False, True, False]
+
+
+async def test_a_form_is_left_out_where_a_server_takes_none(bench: Bench) -> None:
+    parameter = "response_format" if bench.format == "openai" else "output_config"
+    bench.server.on("", "1. f()")
+    form = ReplyForm(SCHEMA, "Write JSON.")
+    held = await bench.ask(system="Write lines.", form=form)
+    bench.server.refuse[parameter] = f"'{parameter}' is not supported by this model"
+    free = [await bench.ask(system="Write lines.", form=form) for _ in range(2)]
+    assert [reply.output for reply in (held, *free)] == ["1. f()"] * 3
+    assert [asked.schema is not None for asked in bench.server.asked] == [True, True, False, False]
+    assert [asked.system for asked in bench.server.asked] == ["Write JSON."] * 2 + ["Write lines."] * 2
+    assert "JSON Schema" not in bench.server.asked[-1].text
 
 
 async def test_one_mismatch_leaves_other_schemas_to_the_server(bench: Bench) -> None:

@@ -13,7 +13,8 @@ from doubles.models import ModelServer, model_server
 from activities.llm.models import Models
 from activities.nodes.attempts import Attempts
 from activities.prompts.planner import MOST_NODES
-from activities.providers.settings import ModelSettings, Server
+from activities.providers.errors import CallRefused
+from activities.providers.settings import ModelSettings, PlanFormat, Server
 from activities.runs.planner import Planner
 from activities.storage.directory import DirectoryStore
 from activities.storage.run_context import ArtifactReader, RunContext, plan_marker
@@ -30,11 +31,14 @@ Nodes = list[dict[str, Any]]
 class Desk:
     """A planner before a model server, and what was asked of it."""
 
-    def __init__(self, place: Path, server: ModelServer, planner: str = "openai:test-model") -> None:
+    def __init__(
+        self, place: Path, server: ModelServer, planner: str = "openai:test-model", plan_format: PlanFormat = "auto"
+    ) -> None:
         self.server = server
         self.store = DirectoryStore(place)
         self.library = ArtifactReader(self.store)
-        self.models = Models.of(ModelSettings(servers={"openai": Server("openai", server.openai_url)}))
+        servers = {"openai": Server("openai", server.openai_url)}
+        self.models = Models.of(ModelSettings(servers=servers, plan_format=plan_format))
         self._planner = planner
         self.run_context = ""
         self.fault = ""
@@ -203,6 +207,59 @@ async def test_nodes_come_while_the_planner_writes(desk: Desk) -> None:
     assert [node["id"] for _, nodes in batches for node in nodes] == ["n1", "n2", "n3"]
     assert len(batches) > 1
     assert batches[0][0], "the server is still writing"
+
+
+IN_JSON = json.dumps(
+    {
+        "calls": [
+            {"n": 1, "tool": "search", "arguments": {"query": "Nile length"}},
+            {"n": 2, "tool": "search", "arguments": {"query": "Amazon length", "k": 5}},
+        ],
+        "answer": {"text": "Which", "results": ["$1", "$2"]},
+    }
+)
+
+
+@pytest.fixture
+async def json_desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with model_server() as server:
+        found = Desk(tmp_path, server, plan_format="json")
+        yield found
+        await found.models.close()
+
+
+async def test_a_planner_may_be_held_to_json_whose_calls_begin_as_they_come(json_desk: Desk) -> None:
+    json_desk.server.on("", Reply(text=IN_JSON + " " * 3 + "\n" * 40, rate=60, characters=4))
+    batches: list[tuple[bool, Nodes]] = []
+
+    async def on_nodes(nodes: Nodes) -> None:
+        batches.append((bool(json_desk.server.busy), nodes))
+
+    planned = await json_desk.ask(on_nodes=on_nodes)
+    asked = json_desk.server.asked[0]
+    assert asked.schema is not None
+    assert "Write a plan as one JSON object" in asked.system
+    assert "numbered lines" not in asked.system
+    assert (planned.problems, planned.warnings) == ((), ())
+    assert [node["id"] for _, nodes in batches for node in nodes] == ["n1", "n2"]
+    assert batches[0][0], "the server is still writing"
+    assert json_desk.attempts.status.startswith('{"n": 2, "tool": "search"')
+    assert [node["id"] for node in (await json_desk.plan(planned))["nodes"]] == ["n1", "n2", "n3"]
+
+
+@pytest.mark.parametrize("cut", [100, 150, -1])
+async def test_json_that_was_cut_is_no_plan(json_desk: Desk, cut: int) -> None:
+    json_desk.server.on("", IN_JSON[:cut], Reply(text=IN_JSON[:cut], stop="length"))
+    assert "the reply is no plan: the JSON breaks" in (await json_desk.ask()).problems[0]
+    assert "the plan was cut off" in (await json_desk.ask()).problems[0]
+
+
+async def test_a_server_that_takes_no_schema_cannot_hold_to_json(json_desk: Desk) -> None:
+    json_desk.server.refuse["response_format"] = "response_format json_schema is not supported"
+    for _ in range(2):
+        with pytest.raises(CallRefused, match=r"test-model takes no schema .* set SENNIT_PLAN_FORMAT to auto or lines"):
+            await json_desk.ask()
+    assert len(json_desk.server.asked) == 1
 
 
 async def test_nothing_is_streamed_after_a_line_that_is_wrong_or_beyond_the_bound(desk: Desk) -> None:

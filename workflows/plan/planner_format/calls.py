@@ -45,13 +45,20 @@ def call_name(name: str, tools: Tools) -> str:
     return alike[0] if len(alike) == 1 else ""
 
 
+@dataclass(frozen=True, slots=True)
+class InnerCall:
+    """The call that a map makes for each item."""
+
+    name: str
+    given: Arguments
+
+
 class NoResults(CallError):
     """An answer that has nothing to answer from."""
 
 
-def node_of(name: str, node: str, python: str, context: Context) -> Node:
+def node_of(name: str, node: str, given: Arguments, context: Context) -> Node:
     """Return the node with the id `node` that a call makes. Raises CallError."""
-    given = arguments_of(parse_call(python), context.scope, may_call=name == "map")
     form = FORMS.get(name)
     return {"id": node, **(form(given, context) if form else _tool_call(name, given, context))}
 
@@ -101,18 +108,19 @@ def _map(given: Arguments, context: Context) -> Node:
     fields = _fields(given, ("over", "do", "as", "max_items"))
     fields |= dict(zip(("over", "do"), given.ordered, strict=False))
     do = fields.get("do")
-    if len(given.ordered) > 2 or "over" not in fields or not isinstance(do, ast.Call | str):
+    if len(given.ordered) > 2 or "over" not in fields or not isinstance(do, ast.Call | InnerCall | str):
         raise CallError("map takes a list and a call for each item: map($1.items, read(path=$item.path))")
-    return {"kind": "map", **_common(fields, context), "do": _inner_call(do, context)}
+    return {"kind": "map", **_common(fields, context), "do": _inner_node(do, context)}
 
 
-def _inner_call(do: ast.Call | str, context: Context) -> Node:
-    call = _quoted_call(do) if isinstance(do, str) else do
-    name = context.scope.call_name(ast.unparse(call.func))
+def _inner_node(do: ast.Call | InnerCall | str, context: Context) -> Node:
+    if not isinstance(do, InnerCall):
+        call = _quoted_call(do) if isinstance(do, str) else do
+        do = InnerCall(ast.unparse(call.func), arguments_of(call, context.scope))
+    name = context.scope.call_name(do.name)
     if name in FORMS and name != "llm":
         raise CallError(f"map can do a tool call or an llm call for each item, not {format_name(name)}")
-    given = arguments_of(call, context.scope)
-    return _llm(given, context) if name == "llm" else _tool_call(name or ast.unparse(call.func), given, context)
+    return _llm(do.given, context) if name == "llm" else _tool_call(name or do.name, do.given, context)
 
 
 def _quoted_call(text: str) -> ast.Call:

@@ -1,7 +1,8 @@
 """The planner's wire format: LLMCompiler's numbered lines (arXiv 2312.04511), read while they are being written.
 
 `2. read(path=${1.items[0].path})` is the node `n2`, and `$1` in it means `n1`. Lines may be numbered in any of the ways
-that docs/replies.md lists, or be a list without numbers. A reply that is JSON is read as a plan in JSON.
+that docs/replies.md lists, or be a list without numbers. A reply that is JSON is read as calls in JSON, which begin as
+early as lines do, or as a plan in the plan language.
 
 The result does not depend on how the text was cut into pieces, and takes time linear in its length. No text makes the
 reader fail. Whatever looks like a call of a known tool becomes a node, or an error that says what to write instead.
@@ -15,6 +16,7 @@ from functools import partial
 from workflows.plan.language.text import ThoughtFilter, format_name, format_value
 from workflows.plan.planner_format.call_text import WIDE, CallText, Unbalanced
 from workflows.plan.planner_format.calls import Node, Tools
+from workflows.plan.planner_format.json_calls import CallStream, JsonCall, calls_in
 from workflows.plan.planner_format.json_text import NoJson, begins_json, extract_json
 from workflows.plan.planner_format.plan_builder import PlanBuilder
 
@@ -41,6 +43,7 @@ _NO_BRACKET = re.compile(
 _THOUGHT = re.compile(r"(?:thoughts?|thinking|reasoning)\b ?:", re.IGNORECASE)
 _FENCE = re.compile(r"(?:```|~~~)[\w-]*")
 _END = re.compile(r"[<\[]?[|/]?END(?:[ _-]OF[ _-]PLAN)?[|]?[>\]]?", re.IGNORECASE)
+_JSON = re.compile(r"\s*(?:\{\s*[\"'\u201c]|\[\s*\{)")
 _GOES_ON = re.compile(r"\.[A-Za-z_]|\[|\s*[+%]")
 _MEANT = re.compile(r"\s*(?:[\"'\u201c$)]|\w+\s*=)")
 _ENDS_PLAN = ("answer", "join")
@@ -77,8 +80,9 @@ class LineReader:
         self._begin()
 
     def _begin(self) -> None:
-        self._made = self._start()
+        self._made = self._early = self._start()
         self._json: list[str] | None = None
+        self._stream: CallStream | None = None
         self._plan: Node | None = None
         self._call: _OpenCall | None = None
         self._mentioned: list[tuple[str, str, str]] = []
@@ -116,7 +120,22 @@ class LineReader:
         for other in others:
             self._row("".join((*self._rest, "\n")))
             self._rest = [other]
-        return self._new_nodes()
+        return self._early_nodes(piece) or self._new_nodes(self._made)
+
+    def _early_nodes(self, piece: str) -> list[Node]:
+        """Return the nodes of calls in JSON that a piece completes; the whole is read once more when it has ended."""
+        if self._stream is None:
+            late = len(self._rest) + len(self._json or ()) > _LONGEST_LEAD
+            if late or self._made.begun or self._call is not None or self._thoughts.open:
+                return []
+            begun = CallStream.begin("".join((*(self._json or ()), *self._rest)))
+            if begun is None:
+                return []
+            self._stream, piece = begun
+            self._early = self._start()
+        for call in self._stream.feed(piece):
+            _add(self._early, call)
+        return self._new_nodes(self._early)
 
     def close(self) -> list[Node]:
         """Say that the reply has ended; return the nodes of the rest."""
@@ -124,6 +143,8 @@ class LineReader:
         self._rest = []
         if self._json is not None:
             self._read_json("".join(self._json))
+            if self._plan is None:
+                return self._new_nodes(self._made)
             return [node for node in self.plan.get("nodes", ()) if isinstance(node, dict)] if not self.errors else []
         if self._call is not None:
             self._unclosed(self._call)
@@ -133,10 +154,10 @@ class LineReader:
             if (name, source) not in self._made.read:
                 self._not_read(name, text)
         self._made.finish()
-        return self._new_nodes()
+        return self._new_nodes(self._made)
 
-    def _new_nodes(self) -> list[Node]:
-        nodes = self._made.nodes[self._given : self._made.sound]
+    def _new_nodes(self, made: PlanBuilder) -> list[Node]:
+        nodes = made.nodes[self._given : made.sound]
         self._given += len(nodes)
         return nodes
 
@@ -148,6 +169,9 @@ class LineReader:
             self.restarted = True
         if self._json is not None:
             self._json.append(row)
+            return
+        if self._call is None and not self._made.begun and _JSON.match(row):
+            self._json = [row]
             return
         end: int | None = 0
         if self._call is not None and not self._next_begins(self._call, row):
@@ -287,14 +311,24 @@ class LineReader:
             return
         if isinstance(value, dict) and isinstance(value.get("plan"), dict):
             value = value["plan"]
-        self._plan = value if isinstance(value, dict) else {"nodes": value}
-        nodes = self._plan.get("nodes")
-        if not isinstance(nodes, list) or not nodes:
-            self._made.fail("the JSON holds no plan; it needs `nodes`, a list of objects")
+        calls = calls_in(value)
+        if calls is not None:
+            for call in calls:
+                _add(self._made, call)
+            self._made.finish()
+        else:
+            self._plan = value if isinstance(value, dict) else {"nodes": value}
+        nodes = self.plan.get("nodes")
+        if calls is None and (not isinstance(nodes, list) or not nodes):
+            self._made.fail("the JSON holds no plan; it needs `calls`, a list of objects with `tool` and `arguments`")
         elif self._call_in(behind, 0):
             self._made.fail(f"{format_value(behind)} stands behind the JSON; write JSON or numbered lines, not both")
         elif behind.strip(_NOISE):
             self._made.warn(f"{format_value(behind)} behind the JSON was left out")
+
+
+def _add(made: PlanBuilder, call: JsonCall) -> None:
+    made.add(call.number, made.known_call(call.name) or call.name, call)
 
 
 def _begun(lead: str, name: str, row: str, *, known: bool) -> _OpenCall:

@@ -8,8 +8,9 @@ from workflows.plan.language.references import references_in
 from workflows.plan.language.text import format_value, printable
 from workflows.plan.planner_format.call_text import CallText
 from workflows.plan.planner_format.calls import Context, Node, NoResults, Tools, call_name, node_of
+from workflows.plan.planner_format.json_calls import JsonCall
 from workflows.plan.planner_format.line_references import resolve
-from workflows.plan.planner_format.values import CallError, Scope
+from workflows.plan.planner_format.values import Arguments, CallError, Scope, arguments_of, parse_call
 
 _LONGEST_CYCLE = 20
 _QUOTED_CALL = re.compile(r"(?<!\w)([A-Za-z_][\w.-]{0,79}+)\s*+[(\uff08][\"'\u201c]", re.ASCII)
@@ -67,7 +68,7 @@ class PlanBuilder:
         self._broken.setdefault(number, None)
         self.fail(f"line {number}: {text}")
 
-    def add(self, number: int, name: str, arguments: CallText, result: str = "") -> None:
+    def add(self, number: int, name: str, arguments: CallText | JsonCall, result: str = "") -> None:
         """Make the node of a whole call, if all that it refers to stands above."""
         call = (name, arguments.source)
         if self._lines.get(number) == call:  # the model has written its plan twice
@@ -77,19 +78,24 @@ class PlanBuilder:
             return
         self._lines[number], self.read[call] = call, None
         self.last = max(self.last, number)
-        if name != "map" and (inner := [text for text in arguments.quoted if self._holds_call(text)]):
-            hint = "close the quotes before it, or put the text in triple quotes"
-            self.broken(number, f"{format_value(inner[0])} holds a call; {hint}")
-            return
         scope = Scope(self.known_call, self._results, lambda text: self._resolve(text, number))
+        context = Context(scope, self.tools, self._loose)
         try:
-            made = node_of(name, f"n{number}", arguments.python, Context(scope, self.tools, self._loose))
+            made = node_of(name, f"n{number}", self._given(name, arguments, context), context)
         except CallError as error:
             self._refuse(number, error)
             return
         if result and result not in RESERVED_IDS:
             self._results[result] = number
         self._take(number, made)
+
+    def _given(self, name: str, arguments: CallText | JsonCall, context: Context) -> Arguments:
+        if isinstance(arguments, JsonCall):
+            return arguments.given(context)
+        if name != "map" and (inner := [text for text in arguments.quoted if self._holds_call(text)]):
+            hint = "close the quotes before it, or put the text in triple quotes"
+            raise CallError(f"{format_value(inner[0])} holds a call; {hint}")
+        return arguments_of(parse_call(arguments.python), context.scope, may_call=name == "map")
 
     def _refuse(self, number: int, error: CallError) -> None:
         """Keep what is wrong with a line, unless it is only that another is wrong."""

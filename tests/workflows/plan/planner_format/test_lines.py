@@ -308,8 +308,8 @@ def test_one_last_model_call_is_the_answer_by_itself() -> None:
         ('{"nodes": [}', "the reply is no plan: the JSON breaks at line 1, column 12"),
         ('{"nodes": [1' + "0" * 5000 + "]}", "the reply is no plan: the JSON holds a number"),
         ('{"nodes": [NaN]}', "the reply is no plan: nodes[0] NaN is no number"),
-        ('{"node": []}', "the JSON holds no plan; it needs `nodes`"),
-        ("[\n]", "the JSON holds no plan; it needs `nodes`"),
+        ('{"node": []}', "the JSON holds no plan; it needs `calls`"),
+        ("[\n]", "the JSON holds no plan; it needs `calls`"),
     ],
 )
 def test_a_line_that_can_be_no_node_is_an_error_that_names_it(text: str, error: str) -> None:
