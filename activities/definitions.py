@@ -23,8 +23,8 @@ from activities.runs.namespace import NamespaceAttributes
 from activities.runs.plan_stream import PlanStreamer
 from activities.runs.planner import Planner
 from activities.runs.prepare import ApprovalRule, RunPreparer
-from activities.storage.directory import DirectoryStore
 from activities.storage.grants import Grants
+from activities.storage.location import open_store
 from activities.storage.run_context import ArtifactReader
 from activities.toolbox import Registry
 from workflows.messages import contracts
@@ -53,9 +53,9 @@ Paid = TypeVar("Paid", NodeReply, PlanResult)
 
 @dataclass(frozen=True, slots=True)
 class WorkerPaths:
-    """Where this worker keeps and finds things."""
+    """Where this worker keeps and finds things; artifacts may be in a bucket."""
 
-    artifacts: Path
+    artifacts: Path | str
     index: Path
     docs: Path | None
     docs_roots: tuple[Path, ...]
@@ -76,9 +76,9 @@ class Activities:
         slots: int | None = None,
     ) -> None:
         """Open the stores. Without `models` there are the offline rules; `approval` is the least that any run has. With
-        more than 100 `slots`, so many plain functions run at once. Raises OSError when no folder can be made.
+        more than 100 `slots`, so many plain functions run at once. Raises OSError or StoreUnavailable.
         """
-        store = DirectoryStore(places.artifacts)
+        store = open_store(places.artifacts)
         places.index.mkdir(parents=True, exist_ok=True)
         self.store_id = store.store_id
         self._library = ArtifactReader(store)

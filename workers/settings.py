@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from activities.providers.settings import ModelSettings
 from activities.sandbox import SandboxChoice
+from activities.storage.location import bucket_url
 from workflows.plan.language.nodes import ApprovalPolicy
 
 LogForm = Literal["auto", "json", "text"]
@@ -38,6 +39,10 @@ def _path(text: str) -> Path:
         return Path(text).expanduser().absolute()
     except RuntimeError:
         raise ValueError("the home directory in it is not known") from None
+
+
+def _store(text: str) -> Path | str:
+    return bucket_url(text) if "://" in text else _path(text)
 
 
 def _paths(text: str) -> tuple[Path, ...]:
@@ -113,7 +118,7 @@ class WorkerSettings:
     Paths are absolute, times in seconds.
     """
 
-    artifacts: Annotated[Path, "SENNIT_ARTIFACTS", _path]
+    artifacts: Annotated[Path | str, "SENNIT_ARTIFACTS", _store]
     index: Annotated[Path, "SENNIT_INDEX", _path]
     docs: Annotated[Path | None, "SENNIT_DOCS", _path] = None
     docs_roots: Annotated[tuple[Path, ...], "SENNIT_DOCS_ROOTS", _paths] = ()

@@ -35,8 +35,8 @@ class RoleWork:
 def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
     """Import and build what `role` serves: a workflow worker loads no tools, a tool worker no workflow.
 
-    Raises WrongSetting for tools that cannot be offered, for a folder that cannot be written, and for the role
-    `sandbox` where no sandbox works. Another role goes without its sandbox queue then.
+    Raises WrongSetting for tools that cannot be offered, for a folder or bucket that cannot be written, and for the
+    role `sandbox` where no sandbox works. Another role goes without its sandbox queue then.
     """
     workflows: tuple[type, ...] = ()
     if role.serves("workflows"):
@@ -48,6 +48,7 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
     from activities.definitions import Activities, WorkerPaths
     from activities.llm.metrics import CallMeter
     from activities.llm.models import Models
+    from activities.storage.artifacts import StoreUnavailable
     from activities.toolbox.threads import tool_threads
 
     paths = WorkerPaths(
@@ -64,6 +65,8 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
     except OSError as problem:
         where = f"SENNIT_ARTIFACTS='{settings.artifacts}' or SENNIT_INDEX='{settings.index}'"
         raise WrongSetting(f"{where} cannot be used: {problem.strerror}: {problem.filename}") from None
+    except StoreUnavailable as problem:
+        raise WrongSetting(f"SENNIT_ARTIFACTS='{settings.artifacts}': {problem}") from None
     sandboxed = [f"{tool.name} {tool.hint}" for tool in registry if tool.queue == queues.SANDBOX]
     if sandboxed:
         log.info("sandbox", tools=sandboxed)

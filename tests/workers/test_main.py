@@ -68,6 +68,7 @@ FILES = {
     "mcp.json": "{}",
     "file": "",
 }
+CLOSED = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "hunter2222"}
 BROKEN = {"SENNIT_TOOLS": "broken", "SENNIT_TOOLS_PATH": "{tmp}"}
 
 
@@ -87,6 +88,7 @@ BROKEN = {"SENNIT_TOOLS": "broken", "SENNIT_TOOLS_PATH": "{tmp}"}
         ("catalogue", {"SENNIT_WRITE_ROOT": "{tmp}/no"}, "SENNIT_WRITE_ROOT: '{tmp}/no' is "),
         ("workflow", {"TEMPORAL_CONFIG_FILE": "{tmp}/temporal.toml"}, "TOML"),
         ("tools", {"SENNIT_ARTIFACTS": "{tmp}/file/artifacts"}, "SENNIT_ARTIFACTS='{tmp}/file/artifacts' or "),
+        ("tools", {**CLOSED, "SENNIT_ARTIFACTS": "s3://bucket/p"}, "SENNIT_ARTIFACTS='s3://bucket/p': artifact store"),
     ],
 )
 def test_what_is_wrong_is_named_in_one_line(

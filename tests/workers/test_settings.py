@@ -32,6 +32,7 @@ def test_without_variables_there_are_the_defaults_and_an_empty_value_counts_as_a
     ("name", "value", "field", "read"),
     [
         ("SENNIT_ARTIFACTS", "/data/a", "artifacts", Path("/data/a")),
+        ("SENNIT_ARTIFACTS", "s3://b.x-1/team/sennit/", "artifacts", "s3://b.x-1/team/sennit"),
         ("SENNIT_INDEX", "~/i", "index", Path("/home/ada/i")),
         ("SENNIT_DOCS", "docs", "docs", Path.cwd() / "docs"),
         ("SENNIT_MCP", "/m.json", "mcp", Path("/m.json")),
@@ -93,6 +94,9 @@ def test_a_deployment_needs_name_and_build() -> None:
         ("SENNIT_METRICS_PORT", "0", "fixed port"),
         ("SENNIT_WORKFLOW_SANDBOX", "maybe", "1 or 0"),
         ("SENNIT_TOOLS", "my-tools", "my-tools"),
+        ("SENNIT_ARTIFACTS", "gs://bucket", "s3://BUCKET/PREFIX"),
+        ("SENNIT_ARTIFACTS", "s3://key:secret@bucket", "AWS_*"),
+        ("SENNIT_ARTIFACTS", "s3://bucket/../p", "s3://BUCKET/PREFIX"),
         ("SENNIT_LOG", "xml", "auto, json, text"),
         ("SENNIT_LOG_LEVEL", "loud", "debug, info, warning, error"),
         ("SENNIT_DEPLOYMENT", "sennit", "SENNIT_BUILD_ID"),
