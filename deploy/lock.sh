@@ -17,4 +17,4 @@ compile() { # OUTPUT ARGUMENTS...
         --no-emit-index-url --no-emit-find-links pyproject.toml -o "$lock" "$@"
 }
 compile requirements.lock --extra dev "$@"
-compile deploy/image/requirements.lock --extra mcp --constraint requirements.lock --no-annotate
+compile deploy/image/requirements.lock --extra mcp --extra s3 --constraint requirements.lock --no-annotate

@@ -37,6 +37,7 @@ THIRD_PARTIES = {
     "workflows/": ("pydantic", "pydantic_core", "temporalio"),
     "activities/providers/": ("pydantic", "pydantic_core"),
     "activities/http/": ("httpx",),
+    "activities/storage/s3.py": ("obstore",),
     "activities/toolbox/mcp/": ("pydantic", "mcp", "mcp_types"),
     "activities/toolbox/": ("pydantic", "pydantic_core"),
     "activities/": ("pydantic", "pydantic_core", "temporalio"),
