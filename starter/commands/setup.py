@@ -1,16 +1,16 @@
 """`sennit setup`: prepare a namespace, and limit how often all workers together may call a model provider.
 
-It creates the search attributes that the namespace lacks and names the lists of runs they make possible.
+It creates the namespace and the search attributes it lacks, and names the lists of runs that these make possible.
 """
 
 import argparse
-from collections.abc import Awaitable, Mapping
-from typing import Any
+import asyncio
+from collections.abc import Mapping
 
 from temporalio.api.enums.v1 import IndexedValueType, TaskQueueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
 from temporalio.api.taskqueue.v1 import RateLimit
-from temporalio.api.workflowservice.v1 import UpdateTaskQueueConfigRequest
+from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest, UpdateTaskQueueConfigRequest
 from temporalio.service import RPCError, RPCStatusCode
 
 from starter.client.client import WORKFLOW_TYPE, Sennit
@@ -33,6 +33,12 @@ VIEWS = {
 }
 """Filters of lists worth saving, written as the web UI writes them, so that it shows each part as a chip."""
 
+_NOT_ALLOWED = (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED)
+
+RETENTION_DAYS = 3
+NAMESPACE_SECONDS = 30
+"""How long the server may take to let a new namespace be used."""
+
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(
@@ -50,7 +56,8 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         raise Refused(f"--rates {error}; 0 lifts a cap") from None
     sennit = await connect(args, terminal)
     server = sennit.server
-    existing = await _existing_attributes(sennit)
+    is_new = await _create_namespace(sennit)
+    existing = await _existing_attributes(sennit, NAMESPACE_SECONDS if is_new else 0)
     wrong = wrong_types(existing)
     if wrong:
         remedy = "remove them with `temporal operator search-attribute remove`, or use another namespace"
@@ -62,11 +69,12 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         await _limit_rate(sennit, provider, calls)
     if terminal.output in ("json", "jsonl"):
         views = {name: {"query": query, "url": server.list_link(query)} for name, query in VIEWS.items()}
-        done = {"namespace": server.namespace, "created": list(missing), "kept": _kept(missing), "rates": rates}
-        terminal.answer_json({**done, "views": views})
+        done = {"namespace": server.namespace, "namespace_created": is_new, "created": list(missing)}
+        terminal.answer_json({**done, "kept": _kept(missing), "rates": rates, "views": views})
     else:
-        lines = [*attribute_lines(server.namespace, missing), *_rate_lines(rates), "", *view_lines(server)]
-        terminal.answer("\n".join(lines))
+        news = f"created namespace {server.namespace}; it keeps ended runs for {RETENTION_DAYS} days"
+        lines = [*attribute_lines(server.namespace, missing), *_rate_lines(rates)]
+        terminal.answer("\n".join([*[news] * is_new, *lines, "", *view_lines(server)]))
     return Exit.ANSWER
 
 
@@ -111,29 +119,47 @@ def _value_type(kind: str) -> IndexedValueType.ValueType:
     return IndexedValueType.Value(f"INDEXED_VALUE_TYPE_{kind.upper()}")
 
 
-async def _existing_attributes(sennit: Sennit) -> Mapping[str, int]:
+async def _create_namespace(sennit: Sennit) -> bool:
+    """Create the namespace and return True, or False if it is there or clients may not create one."""
+    request = RegisterNamespaceRequest(namespace=sennit.server.namespace)
+    request.workflow_execution_retention_period.seconds = RETENTION_DAYS * 86_400
+    try:
+        await sennit.client.workflow_service.register_namespace(request)
+    except RPCError as error:
+        if error.status in (RPCStatusCode.ALREADY_EXISTS, *_NOT_ALLOWED):
+            return False
+        raise cli_error(error) from None
+    return True
+
+
+async def _existing_attributes(sennit: Sennit, patience: int) -> Mapping[str, int]:
+    """Return the custom attributes; a namespace may need some seconds of `patience` until the server knows it."""
     request = ListSearchAttributesRequest(namespace=sennit.server.namespace)
-    found = await _attributes_call(sennit, sennit.client.operator_service.list_search_attributes(request))
-    attributes: Mapping[str, int] = found.custom_attributes
-    return attributes
+    while True:
+        try:
+            found = await sennit.client.operator_service.list_search_attributes(request)
+        except RPCError as error:
+            if error.status != RPCStatusCode.NOT_FOUND or patience == 0:
+                raise attributes_error(sennit.client.namespace, error) from None
+            patience -= 1
+            await asyncio.sleep(1)
+        else:
+            attributes: Mapping[str, int] = found.custom_attributes
+            return attributes
 
 
 async def _create_attributes(sennit: Sennit, missing: Mapping[str, str]) -> None:
     kinds = {name: _value_type(kind) for name, kind in missing.items()}
     request = AddSearchAttributesRequest(namespace=sennit.server.namespace, search_attributes=kinds)
-    await _attributes_call(sennit, sennit.client.operator_service.add_search_attributes(request))
-
-
-async def _attributes_call(sennit: Sennit, call: Awaitable[Any]) -> Any:
     try:
-        return await call
+        await sennit.client.operator_service.add_search_attributes(request)
     except RPCError as error:
         raise attributes_error(sennit.client.namespace, error) from None
 
 
 def attributes_error(namespace: str, error: RPCError) -> CliError:
     """Return what to do if a namespace is full, or if clients may not create attributes, as on Temporal Cloud."""
-    if error.status in (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED):
+    if error.status in _NOT_ALLOWED:
         wanted = ", ".join(f"{name} ({kind})" for name, kind in KINDS.items())
         return Refused(f"this server lets no client create search attributes; add these to {namespace}: {wanted}")
     if "cannot have more than" in error.message:
