@@ -19,7 +19,8 @@ from starter.dev.state import hold
 RELEASE = "v1.8.2"  # of the CLI that deploy/dev-server pins: server 1.31.2, UI 2.50.1
 SERVER = (1, 31)
 OLDEST_UI = (2, 50)
-MODULES = Path(__file__).parents[2] / "deploy" / "dev-server"
+DEPLOY = Path(__file__).parents[2] / "deploy"
+MODULES = DEPLOY / "dev-server"
 DOWNLOAD_LIMIT = 900.0  # seconds
 BUILD_LIMIT = 1800.0  # seconds; a slow machine needs 15 minutes
 SAY_EVERY = 10.0  # seconds
@@ -152,7 +153,10 @@ async def _make(made: Path, failures: list[str], say: Say) -> None:
             if not MODULES.is_dir():
                 raise _Unusable("build: this installation has no deploy/dev-server; use a source checkout") from None
             label = "building the Temporal dev server (about 3 minutes the first time) ..."
-            await _run("build", ["sh", str(MODULES / "build.sh"), RELEASE, str(part)], label, BUILD_LIMIT, say)
+            cli = "github.com/temporalio/cli"
+            version = f"-X {cli}/internal/temporalcli.Version={RELEASE.removeprefix('v')}"
+            command = ["sh", str(DEPLOY / "go-build.sh"), str(MODULES), f"{cli}/cmd/temporal", str(part), version]
+            await _run("build", command, label, BUILD_LIMIT, say)
         version_problem(part, "the new binary")
         _digest_file(made).write_text(await asyncio.to_thread(_digest, part))
         part.replace(made)
