@@ -1,6 +1,6 @@
 # Every target makes .venv first when requirements.lock or pyproject.toml changed. ARGS="..." is passed on.
 .DEFAULT_GOAL := help
-.PHONY: help demo test mutants chaos dev lint bench sizes pictures lock clean venv
+.PHONY: help demo test mutants chaos cluster-up cluster-test cluster-down dev lint bench sizes pictures lock clean venv
 
 ARGS =
 PROCESSES = 3
@@ -8,7 +8,7 @@ N = 20
 SEED = 1
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s  %s\n", $$1, $$2 }' Makefile
 
 demo: venv ## answer a sample question with a local Temporal server, no key needed
 	@.venv/bin/sennit demo $(ARGS)
@@ -22,6 +22,15 @@ mutants: venv ## put one wrong line at a time into a copy of the source; the tes
 
 chaos: venv ## kill N processes under running agents and check every promise (N=20 SEED=1)
 	@PYTHONPATH=.:tests .venv/bin/python -m chaos.run --kills $(N) --seed $(SEED)
+
+cluster-up: venv ## start Kubernetes and Temporal on Postgres on this machine, as root (ARGS=keda with autoscaling)
+	@sh deploy/dev-cluster/up.sh $(ARGS)
+
+cluster-test: venv ## deploy to that cluster and disturb it (ARGS="-k name")
+	@sh deploy/dev-cluster/test.sh $(ARGS)
+
+cluster-down: ## end the cluster and leave nothing of it
+	@sh deploy/dev-cluster/down.sh
 
 dev: venv ## run the Temporal server and all workers in the foreground
 	@.venv/bin/sennit dev $(ARGS)

@@ -29,7 +29,7 @@ class Ledger:
 
 
 @contextmanager
-def ledger_service() -> Iterator[Ledger]:
+def ledger_service(host: str = "127.0.0.1") -> Iterator[Ledger]:
     """Serve a ledger on a free port. A payment counts at once; its answer comes after the seconds that it names."""
     ledger = Ledger()
 
@@ -47,9 +47,9 @@ def ledger_service() -> Iterator[Ledger]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer((host, 0), Handler)
     server.daemon_threads = True
-    ledger.url = f"http://127.0.0.1:{server.server_address[1]}"
+    ledger.url = f"http://{host}:{server.server_address[1]}"
     Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield ledger
