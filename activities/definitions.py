@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError
 
 from activities.llm.call import ModelCalls
 from activities.llm.models import Models
@@ -23,6 +24,7 @@ from activities.runs.namespace import NamespaceAttributes
 from activities.runs.plan_stream import PlanStreamer
 from activities.runs.planner import Planner
 from activities.runs.prepare import ApprovalRule, RunPreparer
+from activities.storage.garbage import KnownRuns, Owner, claim
 from activities.storage.grants import Grants
 from activities.storage.location import open_store
 from activities.storage.run_context import ArtifactReader
@@ -78,7 +80,7 @@ class Activities:
         """Open the stores. Without `models` there are the offline rules; `approval` is the least that any run has. With
         more than 100 `slots`, so many plain functions run at once. Raises OSError or StoreUnavailable.
         """
-        store = open_store(places.artifacts)
+        self._store = store = open_store(places.artifacts)
         places.index.mkdir(parents=True, exist_ok=True)
         self.store_id = store.store_id
         self._library = ArtifactReader(store)
@@ -117,10 +119,20 @@ class Activities:
     @activity.defn(name=contracts.PREPARE.name)
     async def prepare(self, call: PrepareCall) -> PreparedRun:
         """Open a run. Safe to repeat."""
+        await self._claim(call)
         prepared = await _typed(self._preparer.prepare(_run_prefix(call.run), call))
         names = await self._namespace.attributes(activity.client())
         found = {"attributes": names, "rates": self._models.rates}
         return prepared.model_copy(update={name: value for name, value in found.items() if value})
+
+    async def _claim(self, call: PrepareCall) -> None:
+        """Say whose artifacts these are. Without the server's word on its namespace, they are never deleted."""
+        try:
+            namespace = (await KnownRuns.of(activity.client())).namespace
+        except RPCError:
+            namespace = ""
+        owner = Owner(namespace=namespace, workflow=activity.info().workflow_id or "", run=call.first_run)
+        await _typed(claim(self._store, _run_prefix(call.run), owner))
 
     @activity.defn(name=contracts.CHECK_PLAN.name)
     async def check_plan(self, call: CheckCall) -> CheckResult:

@@ -1,4 +1,5 @@
-"""`python -m workers ROLE` serves the queues of a role; `python -m workers catalogue` lists tools, roles and models.
+"""`python -m workers ROLE` serves the queues of a role; `python -m workers catalogue` lists tools, roles and models;
+`python -m workers gc` deletes artifacts that no run can need.
 
 Exit codes: 0 drained, 1 a worker failed or too many threads are lost, 2 wrong role, setting or tool module, 5 no
 Temporal server.
@@ -17,6 +18,7 @@ from collections.abc import Sequence
 USAGE = """\
 usage: python -m workers ROLE        serve a role: {roles}
        python -m workers catalogue   print all tools, roles and models as JSON
+       python -m workers gc          delete what is stored of runs that the server no longer knows
 Settings are SENNIT_* variables; the connection is that of the temporal command (TEMPORAL_*, temporal.toml).
 """
 
@@ -27,11 +29,15 @@ def main(arguments: Sequence[str]) -> int:
     from workers.roles import ROLES, UnknownRole
     from workers.settings import WrongSetting
 
-    if len(arguments) != 1 or arguments[0].startswith("-"):
+    if (len(arguments) != 1 and arguments[:1] != ["gc"]) or arguments[0].startswith("-"):
         help_wanted = list(arguments) in (["-h"], ["--help"])
         (sys.stdout if help_wanted else sys.stderr).write(USAGE.format(roles=", ".join(ROLES)))
         return 0 if help_wanted else 2
     try:
+        if arguments[0] == "gc":
+            from workers.garbage import main as collect_garbage
+
+            return collect_garbage(arguments[1:])
         return catalogue() if arguments[0] == "catalogue" else serve(arguments[0])
     except (UnknownRole, WrongSetting) as problem:
         sys.stderr.write(redact(f"sennit worker: {problem}\n"))

@@ -7,10 +7,14 @@ write.
 
 import hashlib
 import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
 DIGEST_CHARACTERS = 40
+MARKERS = "done/"
+"""What the names of markers begin with. The name of a body is its digest."""
 
 
 class BodyMissing(Exception):
@@ -19,6 +23,16 @@ class BodyMissing(Exception):
 
 class StoreUnavailable(Exception):
     """The store cannot be written or read now, for instance because the disk is full. Worth another attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """A body or a marker as it lies in the store, or what a crash has left of one. `changed` is the Unix time."""
+
+    run_prefix: str
+    name: str
+    size: int
+    changed: float
 
 
 class ArtifactStore(Protocol):
@@ -52,6 +66,16 @@ class ArtifactStore(Protocol):
 
     async def unmark(self, run_prefix: str, key: str) -> None:
         """Take a marker back, because what it promises is not there."""
+        ...
+
+    def list_objects(self, namespace: str) -> AsyncIterator[StoredObject]:
+        """Yield all that lies in a namespace, sorted so that what belongs to a run and its sub-agents comes in a row:
+        their prefixes begin with the same first run id. Raises StoreUnavailable.
+        """
+        ...
+
+    async def delete(self, run_prefix: str, names: Sequence[str]) -> None:
+        """Delete objects of these names; one that is gone already is no error. Raises StoreUnavailable."""
         ...
 
 

@@ -3,11 +3,12 @@
 import asyncio
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from activities.storage.artifacts import BodyMissing, StoreUnavailable, digest_of
+from activities.storage.artifacts import MARKERS, BodyMissing, StoredObject, StoreUnavailable, digest_of
 
 T = TypeVar("T")
 _INLINE_BYTES = 64 * 1024
@@ -15,7 +16,7 @@ _INLINE_BYTES = 64 * 1024
 
 
 class DirectoryStore:
-    """One file a body, named by digest; markers in `done/`. Files appear whole, by rename or link.
+    """One file a body, named by digest; markers in a folder beside them. Files appear whole, by rename or link.
 
     Nothing is synced to the disk: a killed process loses nothing, and after a power cut a missing or torn body is
     found by its digest and its node runs again. Files are open to those only who may enter the folder.
@@ -52,18 +53,28 @@ class DirectoryStore:
         return str(self._root / run_prefix / digest)
 
     async def mark(self, run_prefix: str, key: str, body: bytes) -> bytes:
-        return await self._run(len(body), self._link, self._root / run_prefix / "done" / key, body)
+        return await self._run(len(body), self._link, self._root / run_prefix / MARKERS / key, body)
 
     async def marked(self, run_prefix: str, key: str) -> bytes | None:
         try:
-            return (self._root / run_prefix / "done" / key).read_bytes()
+            return (self._root / run_prefix / MARKERS / key).read_bytes()
         except FileNotFoundError:
             return None
         except OSError as error:
             raise _unavailable(error) from error
 
     async def unmark(self, run_prefix: str, key: str) -> None:
-        await self._run(0, (self._root / run_prefix / "done" / key).unlink, True)
+        await self._run(0, (self._root / run_prefix / MARKERS / key).unlink, True)
+
+    async def list_objects(self, namespace: str) -> AsyncIterator[StoredObject]:
+        """Follows no link, and passes over what is no run's folder."""
+        for run in await asyncio.to_thread(_folders_in, self._root / namespace):
+            for found in await asyncio.to_thread(self._objects, f"{namespace}/{run}"):
+                yield found
+
+    async def delete(self, run_prefix: str, names: Sequence[str]) -> None:
+        """Follows no link: a link itself is deleted. Folders go with the last file in them."""
+        await self._run(_INLINE_BYTES + 1, self._delete, run_prefix, names)
 
     async def _run(self, size: int, function: Callable[..., T], *inputs: object) -> T:
         try:
@@ -93,6 +104,32 @@ class DirectoryStore:
             part.unlink(missing_ok=True)
         return body
 
+    def _objects(self, run_prefix: str) -> list[StoredObject]:
+        found = []
+        for within in ("", MARKERS):
+            for entry in _entries(self._root / run_prefix / within):
+                with suppress(FileNotFoundError):  # it was deleted meanwhile
+                    if not entry.is_dir(follow_symlinks=False):
+                        status = entry.stat(follow_symlinks=False)
+                        name = f"{within}{entry.name}"
+                        found.append(StoredObject(run_prefix, name, status.st_size, status.st_mtime))
+        return found
+
+    def _delete(self, run_prefix: str, names: Sequence[str]) -> None:
+        namespace, _, run = run_prefix.rpartition("/")
+        with suppress(FileNotFoundError), _opened(self._root, namespace) as above, _opened(above, run) as folder:
+            with suppress(FileNotFoundError), _opened(folder, MARKERS) as markers:
+                for name in names:
+                    if name.startswith(MARKERS):
+                        _unlink(name.removeprefix(MARKERS), markers)
+            for name in names:
+                if "/" not in name:
+                    _unlink(name, folder)
+            with suppress(OSError):  # it stays while something is in it
+                os.rmdir(MARKERS, dir_fd=folder)
+            with suppress(OSError):
+                os.rmdir(run, dir_fd=above)
+
     def _part(self, path: Path, body: bytes) -> Path:
         """Write `body` beside `path` under a name of its own, creating the folder at the first write."""
         part = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
@@ -113,6 +150,40 @@ class DirectoryStore:
     def _make_id(self) -> str:
         """Return the id every worker on this store sees; the first one makes it."""
         return self._link(self._root / ".store-id", secrets.token_hex(8).encode()).decode()
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """Return what is in a folder; nothing if there is none, or a link in its place."""
+    if folder.is_symlink():
+        return []
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise _unavailable(error) from error
+
+
+def _folders_in(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in _entries(folder) if entry.is_dir(follow_symlinks=False))
+
+
+@contextmanager
+def _opened(above: Path | int, name: str) -> Iterator[int]:
+    """Open a folder, and no link in its place."""
+    flags = os.O_DIRECTORY | os.O_NOFOLLOW
+    name = name.rstrip("/")
+    folder = os.open(above / name, flags) if isinstance(above, Path) else os.open(name, flags, dir_fd=above)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _unlink(name: str, folder: int) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)
 
 
 def _unavailable(error: OSError) -> StoreUnavailable:

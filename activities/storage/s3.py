@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Final
@@ -13,7 +13,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import S3Store as Bucket
 
-from activities.storage.artifacts import BodyMissing, StoreUnavailable, digest_of
+from activities.storage.artifacts import BodyMissing, StoredObject, StoreUnavailable, digest_of
 
 _TRIES: Final = 3
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
@@ -110,6 +110,21 @@ class S3Store:
 
     async def unmark(self, run_prefix: str, key: str) -> None:
         await self._delete(f"{run_prefix}/done/{key}")
+
+    async def list_objects(self, namespace: str) -> AsyncIterator[StoredObject]:
+        pages = obstore.list(self._bucket, prefix=namespace)
+        while True:
+            async with self._asking():
+                page = await anext(pages, None)
+            if page is None:
+                return
+            for each in page:
+                run, _, name = each["path"].removeprefix(f"{namespace}/").partition("/")
+                yield StoredObject(f"{namespace}/{run}", name, each["size"], each["last_modified"].timestamp())
+
+    async def delete(self, run_prefix: str, names: Sequence[str]) -> None:
+        for name in names:
+            await self._delete(f"{run_prefix}/{name}")
 
     async def _read(self, path: str) -> bytes | None:
         try:

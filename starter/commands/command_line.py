@@ -29,12 +29,13 @@ COMMANDS = {
     "plan": ("plan", "check or draw a plan file; needs no server"),
     "tools": ("tools", "list the available tools; needs no server"),
     "setup": ("setup", "create missing search attributes; limit the rate of model providers"),
+    "gc": ("gc", "delete artifacts of runs that the server no longer knows"),
     "dev": ("dev", "run the local Temporal server and all workers in the foreground"),
     "worker": ("worker", "run a worker in the foreground"),
 }
 """The module of each command, and what the command does."""
 
-NOT_BUILT = ("report", "fork", "gc")
+NOT_BUILT = ("report", "fork")
 
 EXIT_CODES = """\
 exit codes: 0 answer, 1 failed or cancelled, 2 wrong usage or refused,

@@ -70,7 +70,7 @@ def add_wait_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of the commands that wait for a run."""
     parser.add_argument("--wait", action="store_true", help="if the run blocks, wait for others to act; never ask")
     parser.add_argument(
-        "--timeout", type=_typed(parse_duration), metavar="30s", help="stop waiting after this time (exit code 4)"
+        "--timeout", type=typed(parse_duration), metavar="30s", help="stop waiting after this time (exit code 4)"
     )
 
 
@@ -92,13 +92,13 @@ def add_start_arguments(parser: argparse.ArgumentParser, *, replans: bool = Fals
     add("--approve-replans-above", type=_whole(0, MAX_NODES), metavar="N", help=approve_help)
     add("--window", type=_whole(1, 500), metavar="N", help="most nodes in flight (default: 100)")
     budget_help = "what the run may spend: tokens, cost_usd, calls, nodes, time; for example tokens=20000,time=10m"
-    add("--budget", type=_typed(read_limits), metavar="tokens=N,...", help=budget_help)
+    add("--budget", type=typed(read_limits), metavar="tokens=N,...", help=budget_help)
     add("--tenant", metavar="NAME", help="who the run is for; queues serve tenants in turn")
     add("--tools", metavar="A,B", help="the tools the run may use (default: all)")
 
 
-def _typed(reader: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Let argparse show the sentence of the ValueError that a reader raises."""
+def typed(reader: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return a type for argparse, which then shows the sentence of the ValueError that a reader raises."""
 
     def read(text: str) -> Any:
         try:
@@ -115,7 +115,7 @@ def _whole(least: int, most: int) -> Callable[[str], int]:
             raise ValueError(f"{text!r} is not a whole number from {least} to {most}")
         return int(text)
 
-    return _typed(read)
+    return typed(read)
 
 
 def read_limits(text: str) -> dict[str, Any]:

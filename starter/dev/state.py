@@ -117,6 +117,7 @@ class StateDir:
         self.artifacts = root / "artifacts"  # the directory store for outputs
         self.index = root / "index"  # the search indexes over document folders
         self.last_used = root / "last-used"  # touched at every use by a client
+        self.collected = root / "last-gc"  # touched when artifacts are collected
         self.record = root / "stack.json"
         self.grants = root / "grants.json"  # what its user allows runs; workers read it
         self.start_lock = root / "start.lock"
@@ -163,6 +164,10 @@ class StateDir:
                     others = [old for old in granted[name] if old != new]
                     granted[name] = [*others, new][-MOST_GRANTS:]
             _replace(self.grants, json.dumps(granted, indent=2))
+
+    def last_collected(self) -> float:
+        """Return when artifacts were last collected; 0 if never."""
+        return self.collected.stat().st_mtime if self.collected.exists() else 0.0
 
     def running(self) -> bool:
         """Return whether a supervisor is alive, whatever its record says."""

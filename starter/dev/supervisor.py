@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from starter.dev.workers import Workers, settings_digest
 
 LOCK_PATIENCE = 5.0  # seconds: clients that ask whether a supervisor runs hold its lock for an instant
 LONGEST_IDLE_POLL = 15.0  # seconds
+COLLECTION_POLL = 1.0  # seconds
+DAY = 86_400.0
 RUNS = "ExecutionStatus='Running'"
 
 
@@ -87,6 +90,7 @@ class Supervisor:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._server.keep_running(self._say, self._server_changed))
                 tasks.create_task(self._workers.keep_running(self._say, self._workers_changed))
+                tasks.create_task(self._collect_garbage())
                 if self._idle_stop:
                     tasks.create_task(self._stop_when_idle(self._idle_stop))
         except ExceptionGroup as group:
@@ -115,6 +119,15 @@ class Supervisor:
                     self._update(phase="stopping", detail="stopping after idle time")
                     signal.raise_signal(signal.SIGTERM)
                 lock.release()
+
+    async def _collect_garbage(self) -> None:
+        """Delete artifacts of runs that the server has forgotten, once a day; what fails waits a day."""
+        while True:
+            if self._record.phase == "ready" and time.time() - self._state.last_collected() > DAY:
+                with suppress(OSError):
+                    self._state.collected.touch(mode=0o600)
+                    await self._workers.collect_garbage()
+            await asyncio.sleep(COLLECTION_POLL)
 
     def _server_changed(self, ready: bool) -> None:
         if ready:

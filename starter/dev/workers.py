@@ -16,6 +16,7 @@ from starter.dev.server import HOST, NAMESPACE, free_port
 from starter.dev.state import StateDir
 
 COMMAND = (sys.executable, "-P", "-m", "workers", "all")
+GC = (sys.executable, "-P", "-m", "workers", "gc")
 DRAIN = 10.0  # seconds that running activities get at a stop; Temporal repeats those that are cut
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "examples" / "corpus"
@@ -47,6 +48,23 @@ class Workers(Child):
 
     async def lives(self) -> bool:
         return await asyncio.to_thread(_says_yes, self._port, "/livez")
+
+    async def collect_garbage(self) -> None:
+        """Delete artifacts of runs that the server no longer knows, in a process that ends with this one's server.
+
+        What it says goes to the log of the workers.
+        """
+        environment = worker_environment(self._state, self.address, 0, os.environ)
+        with self.log.open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                *GC, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=self.log.parent
+            )
+        try:
+            await process.wait()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
 
 
 def _says_yes(port: int, path: str) -> bool:

@@ -101,7 +101,9 @@ class OneTool:
         node = {"id": "n", "kind": "tool", "tool": "wait_for_go", "args": {"path": folder}}
         opened: PreparedRun = await workflow.execute_activity(
             PREPARE.name,
-            PrepareCall(run=run, plan={"goal": "wait", "nodes": [node], "answer": "$n"}, approval="never"),
+            PrepareCall(
+                run=run, first_run=run, plan={"goal": "wait", "nodes": [node], "answer": "$n"}, approval="never"
+            ),
             result_type=PreparedRun,
             task_queue=queues.TOOLS,
             start_to_close_timeout=timedelta(seconds=20),

@@ -35,12 +35,13 @@ class Message(BaseModel):
 
 
 class PrepareCall(Message):
-    """Opens a run. `run` is the first run id of the chain, the home of its artifacts. `given` is what the goal of a
-    sub-agent names, as `RUN/DIGEST` among the artifacts of the run above. `root` is the workflow id of the topmost run
-    above, as the server says, or its own; only runs that ask for less approval need it.
+    """Opens a run. `run` is the home of its artifacts, and `first_run` the first run id of its chain. `given` is what
+    the goal of a sub-agent names, as `RUN/DIGEST` among the artifacts of the run above. `root` is the workflow id of
+    the topmost run above, as the server says, or its own; only runs that ask for less approval need it.
     """
 
     run: str
+    first_run: str
     goal: str = ""
     plan: dict[str, JsonValue] | None = None
     plan_packed: str | None = None

@@ -62,14 +62,14 @@ class RunSetup:
 
     async def prepare(self, request: RunRequest) -> PreparedRun:
         """Open the run; the request's own plan comes back checked. Raises ApplicationError."""
+        info = workflow.info()
         self.attributes.tenant = request.tenant
         self.outage.allow(request)
         for name in ("given", "depth"):
-            if getattr(request, name) and workflow.info().parent is None:
+            if getattr(request, name) and info.parent is None:
                 raise ApplicationError(f"{name}: only a sub-agent has it", type="InvalidRequest", non_retryable=True)
-        call = PrepareCall(run=self.run_prefix, **_given(request))
+        call = PrepareCall(run=self.run_prefix, first_run=info.first_execution_run_id, **_given(request))
         if request.approval != "writes":
-            info = workflow.info()
             call = call.model_copy(update={"root": info.root.workflow_id if info.root else info.workflow_id})
         prepared = await self._do(PREPARE, call, "prepare the run", waits=True)
         self.run_context, self.attributes.names, self.rates = prepared.run_context, prepared.attributes, prepared.rates

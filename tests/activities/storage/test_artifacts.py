@@ -1,6 +1,7 @@
 """What every artifact store does, wherever it keeps its bodies."""
 
 import asyncio
+import time
 from pathlib import Path
 
 import obstore
@@ -60,6 +61,28 @@ async def test_of_many_who_mark_all_learn_who_was_first(store: ArtifactStore, lo
     await store.unmark(RUN, "k.intent")
     assert await store.marked(RUN, "k.intent") is None
     assert await store.mark(RUN, "k.intent", b"again") == b"again"
+
+
+async def test_what_is_stored_is_listed_by_run_and_deleted_by_name(store: ArtifactStore) -> None:
+    """A run's sub-agents come beside it. Other namespaces stay out of it."""
+    run, other = (f"default/{letter * 36}" for letter in "ab")
+    digest = await store.put(run, b"body")
+    for prefix in (other, f"{run}-{'0' * 16}", run, f"default2/{'a' * 36}"):
+        await store.mark(prefix, "k.intent", b"intent")
+    found = [each async for each in store.list_objects("default")]
+    assert {(each.run_prefix, each.name, each.size) for each in found} == {
+        (run, digest, 4),
+        (run, "done/k.intent", 6),
+        (f"{run}-{'0' * 16}", "done/k.intent", 6),
+        (other, "done/k.intent", 6),
+    }
+    assert [each.run_prefix[8] for each in found] == ["a", "a", "a", "b"]
+    assert all(abs(each.changed - time.time()) < 3600 for each in found)
+    await store.delete(run, [digest, "done/k.intent", "done/gone", "gone"])
+    assert await store.marked(run, "k.intent") is None
+    assert not await store.has(run, digest)
+    assert len([each async for each in store.list_objects("default")]) == 2
+    assert [each async for each in store.list_objects("nowhere")] == []
 
 
 def test_the_id_is_that_of_the_place(store: ArtifactStore, location: Path | str) -> None:

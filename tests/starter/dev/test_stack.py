@@ -61,8 +61,9 @@ async def a_run(address: str, name: str = "a-run", **more: Any) -> Any:
 
 
 async def test_clients_at_once_make_one_stack_whose_workers_get_no_other_server(
-    state: StateDir, local: LocalStack, lines: list[str], monkeypatch: pytest.MonkeyPatch
+    state: StateDir, local: LocalStack, lines: list[str], monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
+    """Once a day it deletes artifacts of runs that the server has forgotten."""
     monkeypatch.setenv("TEMPORAL_API_KEY", "of another server")
     found = await asyncio.gather(*(local.join() for _ in range(3)))
 
@@ -74,6 +75,8 @@ async def test_clients_at_once_make_one_stack_whose_workers_get_no_other_server(
     (start,) = starts(state)
     assert start["environ"]["TEMPORAL_ADDRESS"] == found[0].address
     assert "TEMPORAL_API_KEY" not in start["environ"]
+    await eventually(lambda: "deleted: 0 runs, 0 objects" in state.log("worker").read_text())
+    assert state.last_collected()
 
 
 async def test_children_that_die_are_started_again_and_a_stop_leaves_no_process(

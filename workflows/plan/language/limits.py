@@ -8,20 +8,21 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 
 _SHAPE = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)\Z")
 _MILLIS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
-_LONGEST = 30 * 86_400_000
 CALL_SECONDS = 7200.0
 """What a model call may take where a plan does not say: a slow model that goes on writing is not cut off. Silence and
 length end a call long before."""
 
 
-def parse_duration(value: Any) -> float:
-    """Return the seconds in `value`, in whole milliseconds; raises ValueError naming the accepted forms."""
+def parse_duration(value: Any, longest: int = 30) -> float:
+    """Return the seconds in `value`, in whole milliseconds and at most so many days; raises ValueError naming the
+    accepted forms.
+    """
     found = _SHAPE.match(value) if isinstance(value, str) else None
     if found is None:
         raise ValueError(f"{value!r} is not a duration; write one such as 500ms, 30s, 5m, 24h")
     millis = float(found[1]) * _MILLIS[found[2]]
-    if not 1 <= millis <= _LONGEST:
-        raise ValueError(f"{value[:40]!r} is out of range; a duration is at least 1ms and at most 30d")
+    if not 1 <= millis <= longest * _MILLIS["d"]:
+        raise ValueError(f"{value[:40]!r} is out of range; a duration is at least 1ms and at most {longest}d")
     return round(millis) / 1000
 
 

@@ -1,0 +1,138 @@
+"""`python -m workers gc`: delete what is stored of runs that the Temporal server no longer knows."""
+
+import argparse
+import asyncio
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from activities.storage.artifacts import ArtifactStore, StoreUnavailable
+from activities.storage.garbage import KnownRuns, StoredRun, delete, is_garbage, stored_runs
+from activities.storage.location import open_store
+from workers.connection import Unreachable, server_address, short_cause
+from workers.settings import WrongSetting, read_settings
+from workflows.messages.converter import connect
+from workflows.plan.language.text import one_line
+
+CONNECT_SECONDS = 10.0
+NICENESS = 10
+
+
+@dataclass(slots=True)
+class Collection:
+    """What was deleted, or would be, and how many runs stay. `problem` says why it ended early."""
+
+    dry_run: bool
+    older_than: float = 0.0
+    deleted: list[StoredRun] = field(default_factory=list)
+    kept: int = 0
+    problem: str = ""
+
+    async def run(self, store: ArtifactStore, client: Client) -> None:
+        """Go through the store. Others may do so at the same time. Raises RPCError, StoreUnavailable."""
+        known = await KnownRuns.of(client)
+        self.older_than = self.older_than or known.retention
+        before = time.time() - self.older_than
+        async for stored in stored_runs(store, client.namespace):
+            if stored.changed > before or not await is_garbage(store, stored, known):
+                self.kept += 1
+                continue
+            if not self.dry_run:
+                await delete(store, stored)
+            self.deleted.append(stored)
+
+    def json(self) -> dict[str, Any]:
+        """Return all of it as data."""
+        runs = [
+            {"id": each.workflow, "run": each.run, "objects": len(each.objects), "bytes": each.size,
+             "changed": _date(each.changed).isoformat()} for each in self.deleted
+        ]  # fmt: skip
+        totals = {"objects": sum(len(each.objects) for each in self.deleted)}
+        totals["bytes"] = sum(each.size for each in self.deleted)
+        about = {"dry_run": self.dry_run, "older_than_seconds": self.older_than, "kept": self.kept}
+        return {**about, "deleted": len(runs), **totals, "runs": runs, "problem": self.problem or None}
+
+    def text(self) -> str:
+        """Return a line for each run, and the sums."""
+        found = self.json()
+        lines = [
+            f"{one_line(each['id'], 200)}  {_amount(each)}, last changed {each['changed'][:10]}"
+            for each in found["runs"]
+        ]
+        verb = "to delete" if self.dry_run else "deleted"
+        sums = f"{verb}: {_counted(len(lines), 'run')}, {_amount(found)}; kept: {_counted(self.kept, 'run')}"
+        return "\n".join([*lines, sums])
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Collect garbage as the arguments say, and write what went. Raises WrongSetting.
+
+    Returns 0, 1 if the store fails, or 5 if the server does not answer.
+    """
+    parser = argparse.ArgumentParser(prog="python -m workers gc")
+    parser.add_argument("--older-than", type=float, default=0.0, metavar="SECONDS")
+    parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument("--output", default="text")
+    given = parser.parse_args(arguments)
+    os.nice(NICENESS)
+    collection = Collection(given.dry_run, given.older_than)
+    code = asyncio.run(_collect(collection, _store()))
+    if given.output != "none":
+        json_wanted = given.output in ("json", "jsonl")
+        sys.stdout.write((json.dumps(collection.json()) if json_wanted else collection.text()) + "\n")
+    if collection.problem:
+        sys.stderr.write(f"sennit: {collection.problem}\n")
+    return code
+
+
+def _store() -> ArtifactStore:
+    """Open the store of a worker; none is made."""
+    place = read_settings().artifacts
+    if isinstance(place, Path) and not place.is_dir():
+        raise WrongSetting(f"SENNIT_ARTIFACTS='{place}': there is no such folder")
+    try:
+        return open_store(place)
+    except (OSError, StoreUnavailable) as problem:
+        raise WrongSetting(f"SENNIT_ARTIFACTS='{place}': {problem}") from None
+
+
+async def _collect(collection: Collection, store: ArtifactStore) -> int:
+    address = server_address()
+    try:
+        client = await asyncio.wait_for(connect(identity=f"gc@{socket.gethostname()}:{os.getpid()}"), CONNECT_SECONDS)
+        await collection.run(store, client)
+    except (RuntimeError, TimeoutError) as error:
+        collection.problem = str(Unreachable(f"no Temporal server at {address}: {short_cause(error)}"))
+    except RPCError as error:
+        collection.problem = f"the Temporal server at {address} does not say which runs it knows: {error.message[:200]}"
+    except StoreUnavailable as error:
+        collection.problem = str(error)
+        return 1
+    else:
+        return 0
+    return 5
+
+
+def _amount(found: dict[str, Any]) -> str:
+    size, units = float(found["bytes"]), ["bytes", "KiB", "MiB", "GiB", "TiB"]
+    while size >= 1024 and len(units) > 1:
+        size, units = size / 1024, units[1:]
+    return f"{_counted(found['objects'], 'object')}, {size:,.0f} {units[0]}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _date(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
