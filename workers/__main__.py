@@ -65,6 +65,7 @@ def serve(name: str) -> int:
     from workers.settings import read_settings
 
     role, settings = role_named(name), read_settings()
+    from activities.toolbox.loop import SteadyLoop
     from workers.connection import Unreachable, server_address
     from workers.process import WorkerProcess, build_of, log
     from workers.shutdown import leave
@@ -78,7 +79,7 @@ def serve(name: str) -> int:
     work = load_work(role, settings, identity)
     role = role if work.activities.get("sandbox") else role.without("sandbox")
     start_runtime(settings.metrics)
-    with asyncio.Runner() as runner:
+    with asyncio.Runner(loop_factory=SteadyLoop) as runner:
         try:
             return runner.run(WorkerProcess(role, settings, work, identity, address, started).run())
         except Unreachable as problem:

@@ -76,11 +76,12 @@ class EffectLedger:
     run_prefix: str
     recorded: Callable[[str], Awaitable[NodeReply | None]]
 
-    async def enter(self, write: Write, call: Call, ask: Ask | None = None) -> NodeReply:
+    async def enter(self, write: Write, call: Call, ask: Ask | None = None, *, lost: bool = False) -> NodeReply:
         """Return what the write has returned, now or earlier. `call` makes it and stores its result and its marker.
 
         If no attempt has begun it, `ask` comes first: a question that it returns is returned in place of the call. If
-        an earlier attempt may still be at it, its end is waited for, at most the time that it has. Raises
+        an earlier attempt may still be at it, its end is waited for, at most the time that it has; or all of that time
+        from now on, if it was taken for `lost`: on a laptop that slept, time went by for nobody. Raises
         AlreadyWritten if other arguments were written, and UnknownOutcome if an earlier attempt left nothing but its
         intent. Both without calling anything; but a tool that is idempotent is called again with the same arguments.
         """
@@ -103,7 +104,7 @@ class EffectLedger:
                 raise AlreadyWritten(f"{write.tool} has written {known.text}; now it would write {write.text}")
             if write.idempotent and known.digest == write.digest:
                 return await self._call(write, call)
-            if time.time() > min(known.until, latest):
+            if time.time() > (latest if lost else min(known.until, latest)):
                 raise UnknownOutcome(f"{write.tool}: an earlier attempt to write {known.text} was cut off; {UNSURE}")
             await asyncio.sleep(_POLL_SECONDS)
 

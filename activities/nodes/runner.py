@@ -112,7 +112,8 @@ class NodeRunner:
             return NodeReply(question=question) if question is not None else None
 
         ask_first = ask if context.spec.approval else None
-        reply = await ledger.enter(write, lambda: finish(self._run(context, write.marker)), ask_first)
+        call, lost = partial(self._run, context, write.marker), context.attempts.lost
+        reply = await ledger.enter(write, lambda: finish(call()), ask_first, lost=lost)
         approved = context.call.approved
         is_changed = approved is not None and approved.args and reply.question is None
         return reply.model_copy(update={"written": write.digest}) if is_changed else reply

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from activities.toolbox.errors import ToolExit
+from activities.toolbox.loop import SteadyLoop
 
 MOST_LOST: Final = 50
 """Threads that calls may hold after they were given up; with more, the process should be replaced."""
@@ -154,7 +155,7 @@ class ToolLoop:
         self._turned = True
         self._watch: asyncio.Task[None] | None = None
         self._closed: Future[None] = Future()
-        self._loop = asyncio.new_event_loop()
+        self._loop = SteadyLoop()
         self._loop.set_default_executor(ThreadPoolExecutor(_HELPERS, "tool-helper"))
         self._loop.set_task_factory(self._make_task)
         self._thread = threading.Thread(target=self._serve, name="tools", daemon=True)

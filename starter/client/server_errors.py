@@ -22,7 +22,8 @@ T = TypeVar("T")
 
 _CUT_OFF = "transport error"  # of unknown status: the connection broke off under the call
 _PASSING = {RPCStatusCode.UNAVAILABLE, RPCStatusCode.RESOURCE_EXHAUSTED, RPCStatusCode.ABORTED, RPCStatusCode.INTERNAL}
-_SLOW = {RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED, RPCStatusCode.FAILED_PRECONDITION}
+_LATE = {RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED}  # also after a sleep of the machine
+_SLOW = {*_LATE, RPCStatusCode.FAILED_PRECONDITION}
 _WRONG = {RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.ALREADY_EXISTS}
 _DENIED = {RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED}
 _CAUSE = re.compile(r'(?:message|error): "([^"]+)"|(certificate[^")]*|invalid peer[^")]*)')
@@ -62,7 +63,7 @@ async def retry_outages(call: Callable[[], Awaitable[T]], longest: float = OUTAG
         except RPCError as error:
             if loop.time() - began > _SDK_RETRIES:
                 failing_since, pause = loop.time(), 0.2
-            passing = error.status in _PASSING or error.message == _CUT_OFF
+            passing = error.status in _PASSING or error.status in _LATE or error.message == _CUT_OFF
             if not passing or loop.time() - failing_since > longest:
                 raise cli_error(error) from None
         await asyncio.sleep(pause)

@@ -55,7 +55,7 @@ async def unmarked() -> NodeReply:
 
 
 def enter(
-    store: DirectoryStore, call: Call | None = None, ask: Ask | None = None, **fields: Any
+    store: DirectoryStore, call: Call | None = None, ask: Ask | None = None, *, lost: bool = False, **fields: Any
 ) -> Awaitable[NodeReply]:
     """Enter a write; without a `call` of its own it succeeds and leaves its marker."""
     entered = write(**fields)
@@ -68,7 +68,7 @@ def enter(
         await store.mark(PREFIX, entered.marker, b"written")
         return WRITTEN
 
-    return EffectLedger(store, PREFIX, recorded).enter(entered, call or succeeds, ask)
+    return EffectLedger(store, PREFIX, recorded).enter(entered, call or succeeds, ask, lost=lost)
 
 
 @pytest.mark.parametrize("idempotent", [False, True])
@@ -164,6 +164,30 @@ async def test_an_attempt_in_flight_is_waited_for(store: DirectoryStore, error: 
     assert called.is_set() == (error is not None)
     await asyncio.wait([first])
     assert first.exception() is error
+
+
+@pytest.mark.parametrize("lost", [True, False])
+async def test_an_attempt_that_was_taken_for_lost_gets_its_time_again(store: DirectoryStore, lost: bool) -> None:
+    """After a sleep of the machine its time is over, and it goes on."""
+    begun, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def sleeps() -> NodeReply:
+        begun.set()
+        await goes_on.wait()
+        await store.mark(PREFIX, write().marker, b"written")
+        return WRITTEN
+
+    first = asyncio.ensure_future(enter(store, sleeps, seconds=0.0))
+    await begun.wait()
+    second = asyncio.ensure_future(enter(store, never, seconds=60.0, lost=lost))
+    await asyncio.sleep(0.1)
+    goes_on.set()
+    if lost:
+        assert await second == WRITTEN
+    else:
+        with pytest.raises(UnknownOutcome):
+            await second
+    assert await first == WRITTEN
 
 
 async def test_a_write_is_asked_for_only_if_it_is_not_known_yet_and_again_if_another_attempt_did_nothing(

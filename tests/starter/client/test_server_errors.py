@@ -45,8 +45,12 @@ def test_the_cause_of_a_connection_error_is_its_innermost_message() -> None:
     assert cause_of(RuntimeError("plain")) == "plain"
 
 
-async def test_a_server_that_comes_back_is_waited_for() -> None:
-    failures = [failure(RPCStatusCode.UNAVAILABLE)] * 2
+@pytest.mark.parametrize(
+    "status", [RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED]
+)
+async def test_a_server_that_comes_back_is_waited_for(status: RPCStatusCode) -> None:
+    """Also if the deadline of a call passed while all processes were stopped."""
+    failures = [failure(status)] * 2
 
     async def call() -> int:
         if failures:
