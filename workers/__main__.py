@@ -1,8 +1,8 @@
 """`python -m workers ROLE` serves the queues of a role; `python -m workers catalogue` lists tools, roles and models;
 `python -m workers gc` deletes artifacts that no run can need.
 
-Exit codes: 0 drained, 1 a worker failed or too many threads are lost, 2 wrong role, setting or tool module, 5 no
-Temporal server.
+Exit codes: 0 drained, 1 a worker failed or too many threads are lost, 2 wrong role, setting or tool module. Without a
+Temporal server that can be used, a worker waits, and /readyz says for what.
 """
 
 import asyncio
@@ -66,8 +66,9 @@ def serve(name: str) -> int:
 
     role, settings = role_named(name), read_settings()
     from activities.toolbox.loop import SteadyLoop
-    from workers.connection import Unreachable, server_address
+    from workers.connection import server_address
     from workers.process import WorkerProcess, build_of, log
+    from workers.server_check import with_store
     from workers.shutdown import leave
     from workers.telemetry import start_log, start_runtime
     from workers.wiring import load_work
@@ -77,14 +78,12 @@ def serve(name: str) -> int:
     address = server_address()
     identity = f"{role.name}@{socket.gethostname()}:{os.getpid()} {build_of(settings)}"
     work = load_work(role, settings, identity)
+    identity = with_store(identity, work.store)
     role = role if work.activities.get("sandbox") else role.without("sandbox")
     start_runtime(settings.metrics)
     with asyncio.Runner(loop_factory=SteadyLoop) as runner:
         try:
             return runner.run(WorkerProcess(role, settings, work, identity, address, started).run())
-        except Unreachable as problem:
-            log.error(str(problem))
-            return 5
         except (KeyboardInterrupt, SystemExit) as error:  # its tasks are still there, and would be waited for
             log.critical("the event loop has ended", exc_info=error)
             leave(1)

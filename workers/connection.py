@@ -2,9 +2,8 @@
 
 import asyncio
 import re
-import time
+from collections.abc import Callable
 
-import structlog
 from temporalio.client import Client
 from temporalio.envconfig import ClientConfig
 
@@ -15,43 +14,31 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
 _ATTEMPT_SECONDS = 10.0
 _QUOTED = re.compile(r'(?:message|error): \\?"((?:[^"\\]|\\.)+?)\\?"')
 
-log = structlog.stdlib.get_logger(__name__)
-
-
-class Unreachable(Exception):
-    """Temporal did not answer in time. The message is one line naming the address and the cause."""
-
 
 def server_address() -> str:
     """Return the address that TEMPORAL_* variables or the profile file name; raises WrongSetting if they are wrong."""
     try:
         config = ClientConfig.load_client_connect_config()
-    except (RuntimeError, ValueError) as problem:
+    except (OSError, RuntimeError, ValueError) as problem:  # OSError: a file of certificates
         first = str(problem).strip().partition("\n")[0]
         raise WrongSetting(f"the settings of the Temporal connection are wrong: {first}") from None
     return config.get("target_host") or "localhost:7233"
 
 
-async def connect_patiently(address: str, identity: str, patience: float = 60.0) -> Client:
-    """Return a client; try again for `patience` seconds, with one line in the log. Raises Unreachable then.
+async def connect_patiently(address: str, identity: str, report: Callable[[str], None]) -> Client:
+    """Return a client, however long the server takes to come up; `report` gets each reason why there is none yet.
 
     Raises WrongSetting at once for an address that no server can have.
     """
-    deadline = time.monotonic() + patience
     pause = _FIRST_PAUSE
     while True:
         try:
             return await asyncio.wait_for(connect(identity=identity), _ATTEMPT_SECONDS)
         except (RuntimeError, TimeoutError) as problem:
-            cause = short_cause(problem)
+            report(f"no Temporal server at {address}: {short_cause(problem)}; is TEMPORAL_ADDRESS right?")
         except ValueError as problem:
             raise WrongSetting(f"the Temporal address {address!r} cannot be used: {problem}") from None
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise Unreachable(f"no Temporal server at {address} after {patience:.0f} s: {cause}")
-        if pause == _FIRST_PAUSE:
-            log.warning("no Temporal server yet; trying on", address=address, cause=cause, patience_s=patience)
-        await asyncio.sleep(min(pause, left))
+        await asyncio.sleep(pause)
         pause = min(pause * 1.6, _LONGEST_PAUSE)
 
 

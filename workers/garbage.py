@@ -19,7 +19,7 @@ from temporalio.service import RPCError
 from activities.storage.artifacts import ArtifactStore, StoreUnavailable
 from activities.storage.garbage import KnownRuns, StoredRun, delete, is_garbage, stored_runs
 from activities.storage.location import open_store
-from workers.connection import Unreachable, server_address, short_cause
+from workers.connection import server_address, short_cause
 from workers.settings import WrongSetting, read_settings
 from workflows.messages.converter import connect
 from workflows.plan.language.text import one_line
@@ -112,7 +112,7 @@ async def _collect(collection: Collection, store: ArtifactStore) -> int:
         client = await asyncio.wait_for(connect(identity=f"gc@{socket.gethostname()}:{os.getpid()}"), CONNECT_SECONDS)
         await collection.run(store, client)
     except (RuntimeError, TimeoutError) as error:
-        collection.problem = str(Unreachable(f"no Temporal server at {address}: {short_cause(error)}"))
+        collection.problem = f"no Temporal server at {address}: {short_cause(error)}"
     except RPCError as error:
         collection.problem = f"the Temporal server at {address} does not say which runs it knows: {error.message[:200]}"
     except StoreUnavailable as error:

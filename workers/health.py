@@ -15,12 +15,15 @@ _TEXT = "text/plain; charset=utf-8"
 
 @dataclass(slots=True)
 class Readiness:
-    """What /readyz answers: ready when `reason` is None, else why not. `store` is the id of the artifact store."""
+    """What /readyz answers: ready when `reason` is None, else why not. `store` is the id of the artifact store, `note`
+    what is missing that work can do without.
+    """
 
     role: str
     queues: tuple[str, ...]
     store: str | None = None
     reason: str | None = "starting"
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,9 @@ class HealthServer:
     def _ready(self) -> _Reply:
         now = self.readiness
         reason = {} if now.reason is None else {"reason": now.reason}
-        answer = {"ready": now.reason is None, **reason, "role": now.role, "queues": now.queues, "store": now.store}
+        note = {"note": now.note} if now.note else {}
+        place = {"role": now.role, "queues": now.queues, "store": now.store}
+        answer = {"ready": now.reason is None, **reason, **note, **place}
         status = HTTPStatus.SERVICE_UNAVAILABLE if reason else HTTPStatus.OK
         return _Reply(status, json.dumps(answer).encode() + b"\n", "application/json")
 

@@ -6,17 +6,18 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import structlog
 from temporalio.client import Client
 from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
-from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import PollerBehaviorAutoscaling, PollerBehaviorSimpleMaximum, Worker, WorkerDeploymentConfig
 
 from workers.connection import connect_patiently, short_cause
 from workers.health import HealthServer, Readiness
 from workers.roles import QueueBinding, Role
+from workers.server_check import ServerCheck
 from workers.settings import WorkerSettings, WrongSetting
 from workers.shutdown import AFTER_DRAIN, RunningActivities, StopRequest, leave_by
 from workers.telemetry import tool_gauges
@@ -25,9 +26,9 @@ from workers.workflow_sandbox import runner_for
 
 _THREADS = 32  # for the artifact store and names of hosts; tools have their own
 _CHECK_INTERVAL = 5.0
+_FULL_CHECK = 12  # one of so many asks more than whether the server answers
 _WITHOUT_END = timedelta(days=7)  # the drain is timed here: when tools are to blame, it takes as long as they do
 _HEARTBEAT = timedelta(seconds=1)  # a cancellation reaches an activity only with a heartbeat
-_LOST = frozenset({RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED})
 
 log = structlog.stdlib.get_logger("workers")
 
@@ -47,8 +48,8 @@ class WorkerProcess:
         """Serve until SIGTERM or SIGINT, then drain: no new tasks, and running ones get `settings.drain` seconds.
 
         Returns the exit code: 0 drained, 1 when a worker failed or tools hold too many threads. An activity that
-        outlives the drain is cancelled and the server starts it again elsewhere. Raises Unreachable, and WrongSetting
-        for a port that is taken.
+        outlives the drain is cancelled and the server starts it again elsewhere. Raises WrongSetting for a port that
+        is taken and for an address that no server can have.
         """
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "sennit"))
         stop = StopRequest()
@@ -57,7 +58,7 @@ class WorkerProcess:
         try:
             probes = await self._listen(health)
             health.readiness.reason = f"not connected to Temporal at {self.address} yet"
-            client = await self._connect(stop)
+            client = await self._connect(stop, health.readiness)
             return 0 if client is None else await self._serve(client, stop, health.readiness, probes)
         finally:
             health.close()
@@ -70,9 +71,9 @@ class WorkerProcess:
         except OSError as problem:
             raise WrongSetting(f"SENNIT_HEALTH_PORT='{self.settings.health}': {problem.strerror}") from None
 
-    async def _connect(self, stop: StopRequest) -> Client | None:
-        """Return a client, or None when a stop is requested first."""
-        connecting = asyncio.create_task(connect_patiently(self.address, self.identity))
+    async def _connect(self, stop: StopRequest, readiness: Readiness) -> Client | None:
+        """Return a client of a server that can be used, or None when a stop is requested first."""
+        connecting = asyncio.create_task(self._usable_client(readiness))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait({connecting, stopping}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
@@ -80,6 +81,21 @@ class WorkerProcess:
             return connecting.result()
         connecting.cancel()
         return None
+
+    async def _usable_client(self, readiness: Readiness) -> Client:
+        """Wait until there is nothing in the way of work: to end and be started again would not mend it."""
+        client = await connect_patiently(self.address, self.identity, partial(_report, readiness))
+        check = self._check(client)
+        while reason := await check.obstacle():
+            _report(readiness, reason)
+            await asyncio.sleep(_CHECK_INTERVAL)
+        readiness.note = await check.note()
+        if readiness.note:
+            log.warning(readiness.note)
+        return client
+
+    def _check(self, client: Client) -> ServerCheck:
+        return ServerCheck(client, self.address, self.work.store)
 
     async def _serve(self, client: Client, stop: StopRequest, readiness: Readiness, probes: str | None) -> int:
         activities = RunningActivities()
@@ -108,7 +124,7 @@ class WorkerProcess:
         return status or int(exhausted)
 
     async def _watch(self, client: Client, workers: list[Worker], readiness: Readiness, probes: str | None) -> str:
-        """Report readiness once every worker polls, then follow whether the server answers.
+        """Report readiness once every worker polls, then follow whether the server can be used.
 
         Returns why this process should be replaced, once it should.
         """
@@ -129,17 +145,18 @@ class WorkerProcess:
             health=probes,
             seconds=round(time.monotonic() - self.started, 2),
         )
-        show = tool_gauges()
+        show, check = tool_gauges(), self._check(client)
+        turn = 0
+        reason: str | None = None
         while not (exhausted := self.work.threads.exhausted if self.work.threads else None):
             await asyncio.sleep(_CHECK_INTERVAL)
             if self.work.threads:
                 show(self.work.threads.lost, self.work.threads.blocked_seconds)
-            lost = await _is_lost(client)
-            if lost and readiness.reason is None:
-                log.warning("Temporal does not answer; tasks wait until it does", address=self.address)
-            elif readiness.reason is not None and not lost:
-                log.info("Temporal answers again", address=self.address)
-            readiness.reason = f"Temporal at {self.address} does not answer" if lost else None
+            turn += 1
+            standing, reason = reason, await check.lost()
+            if reason is None and (standing or turn % _FULL_CHECK == 0):
+                reason, readiness.note = await check.obstacle(), await check.note()
+            _report(readiness, reason)
         return exhausted
 
 
@@ -198,9 +215,10 @@ async def _drain(
     return 1 if failures else 0
 
 
-async def _is_lost(client: Client) -> bool:
-    try:
-        await client.service_client.check_health(timeout=timedelta(seconds=3))
-    except RPCError as problem:
-        return problem.status in _LOST
-    return False
+def _report(readiness: Readiness, reason: str | None) -> None:
+    """Let /readyz say why there is no work done, or that there is; the log has each change in one line."""
+    if reason is None and readiness.reason is not None:
+        log.info("nothing is in the way any more", was=readiness.reason)
+    elif reason is not None and reason != readiness.reason:
+        log.warning(reason)
+    readiness.reason = reason

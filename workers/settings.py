@@ -97,8 +97,8 @@ def _seconds(text: str) -> float:
 
 
 def _label(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}", text):
-        raise ValueError("must be letters, digits, and any of . _ + -")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._/+-]{0,199}", text):
+        raise ValueError("must be letters, digits, and any of . _ / + -")
     return text
 
 
@@ -136,8 +136,8 @@ class WorkerSettings:
     slots: Annotated[int | None, "SENNIT_SLOTS", _whole(1, 10_000)] = None
     cached_workflows: Annotated[int, "SENNIT_CACHED_WORKFLOWS", _whole(0, 100_000)] = 200
     workflow_sandbox: Annotated[bool, "SENNIT_WORKFLOW_SANDBOX", _switch] = False
-    deployment: Annotated[str | None, "SENNIT_DEPLOYMENT", _label] = None
-    build_id: Annotated[str | None, "SENNIT_BUILD_ID", _label] = None
+    deployment: Annotated[str | None, "TEMPORAL_DEPLOYMENT_NAME", _label] = None
+    build_id: Annotated[str | None, "TEMPORAL_WORKER_BUILD_ID", _label] = None
     log: Annotated[LogForm, "SENNIT_LOG", _choice(get_args(LogForm))] = "auto"
     log_level: Annotated[LogLevel, "SENNIT_LOG_LEVEL", _choice(get_args(LogLevel))] = "info"
     models: ModelSettings
@@ -153,9 +153,9 @@ def read_settings(env: Mapping[str, str] = os.environ) -> WorkerSettings:
         if get_origin(hint) is Annotated and (value := _read(env, *hint.__metadata__)) is not None:
             values[name] = value
     if len({"deployment", "build_id"} & values.keys()) == 1:
+        deployment, build = values.get("deployment"), values.get("build_id")
         raise WrongSetting(
-            f"SENNIT_DEPLOYMENT={values.get('deployment')!r} and SENNIT_BUILD_ID={values.get('build_id')!r}: "
-            "set both or neither"
+            f"TEMPORAL_DEPLOYMENT_NAME={deployment!r} and TEMPORAL_WORKER_BUILD_ID={build!r}: set both or neither"
         )
     state = _read(env, "SENNIT_STATE", _path)
     if state is None:

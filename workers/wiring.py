@@ -35,8 +35,9 @@ class RoleWork:
 def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
     """Import and build what `role` serves: a workflow worker loads no tools, a tool worker no workflow.
 
-    Raises WrongSetting for tools that cannot be offered, for a folder or bucket that cannot be written, and for the
-    role `sandbox` where no sandbox works. Another role goes without its sandbox queue then.
+    Raises WrongSetting for tools that cannot be offered, for a folder or bucket that cannot be written, for the role
+    `llm` without a key that its models need, and for the role `sandbox` where no sandbox works. Another role goes
+    without its sandbox queue then.
     """
     workflows: tuple[type, ...] = ()
     if role.serves("workflows"):
@@ -58,6 +59,8 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
         docs_roots=settings.docs_roots,
         grants=settings.grants,
     )
+    if role.name == "llm":
+        _check_keys(settings)
     registry = load_registry(settings, role, lambda reason: log.warning("tools are not offered", reason=reason))
     try:
         models = Models.of(settings.models, CallMeter())
@@ -76,6 +79,12 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
         "sandbox": host.sandbox() if sandboxed else (),
     }
     return RoleWork(workflows, activities, host.store_id, tool_threads)
+
+
+def _check_keys(settings: WorkerSettings) -> None:
+    """A worker of this role without its key would take calls from those that have it, and fail them."""
+    for model, variable in settings.models.keyless().items():
+        raise WrongSetting(f"SENNIT_MODEL names {model} and {variable} is not set; in Kubernetes it is in a Secret")
 
 
 def load_registry(

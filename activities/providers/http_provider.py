@@ -144,7 +144,7 @@ class HttpProvider:
 
     def _check_key(self) -> None:
         server = self._server
-        if server.official and not server.key:
+        if server.lacks_key:
             other = f", or {server.url_variable} for another server"
             raise KeyRefused(f"{server.provider} needs a key: set {server.key_variable} where the workers run{other}")
 

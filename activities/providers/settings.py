@@ -52,6 +52,11 @@ class Server:
         return self.url == OFFICIAL[self.provider]
 
     @property
+    def lacks_key(self) -> bool:
+        """Whether it would refuse every call."""
+        return self.official and not self.key
+
+    @property
     def local(self) -> bool:
         """Whether the server is on this machine, where no proxy belongs in between."""
         host = urlsplit(self.url).hostname or ""
@@ -85,6 +90,11 @@ class ModelSettings:
         usual = _models("SENNIT_MODEL", env) or (_usual(env),)
         roles = {role: _models(f"SENNIT_MODEL_{role.upper()}", env) or usual for role in get_args(Role)}
         return cls(roles, servers, _rates(env), _plan_format(env))
+
+    def keyless(self) -> dict[str, str]:
+        """Return the models that need a key and have none, each with the variable of its key."""
+        named = {name: self.servers.get(name.partition(":")[0]) for names in self.roles.values() for name in names}
+        return {name: server.key_variable for name, server in named.items() if server and server.lacks_key}
 
     def models(self, role: Role) -> tuple[str, ...]:
         """Return a role's models, the offline rules where nothing is set."""

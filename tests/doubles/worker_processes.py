@@ -13,6 +13,15 @@ TESTS = Path(__file__).parents[1]
 LONGEST = 60.0
 
 
+def one_store(state: Path) -> None:
+    """Make the artifact store of a state folder look like all others: a worker waits while its server has workers with
+    another one, and for a while after they were killed.
+    """
+    artifacts = state / "artifacts"
+    artifacts.mkdir(parents=True, exist_ok=True)
+    (artifacts / ".store-id").write_text("tests")
+
+
 class WorkerProcesses:
     """Worker processes of one server, sharing a state folder. Killed without mercy at the end."""
 
@@ -37,7 +46,7 @@ class WorkerProcesses:
 
     def start(self, *roles: str) -> list[int]:
         """Start a process for each role; returns their pids. They find work when they are up."""
-        self.state.mkdir(parents=True, exist_ok=True)
+        one_store(self.state)
         started = []
         for role in roles:
             with (self.state / f"{role}.log").open("ab") as log:

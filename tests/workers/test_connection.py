@@ -1,14 +1,13 @@
-"""A worker waits for its server, says so once, and gives up in time."""
+"""A worker waits for its server as long as it takes, and says why."""
 
 import asyncio
 from typing import Any, cast
 
 import pytest
-from structlog.testing import capture_logs
 from temporalio.client import Client
 
 from workers import connection
-from workers.connection import Unreachable, connect_patiently, server_address, short_cause
+from workers.connection import connect_patiently, server_address, short_cause
 from workers.settings import WrongSetting
 
 CLIENT = cast("Client", object())
@@ -37,41 +36,33 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "_FIRST_PAUSE", 0.001)
 
 
-def _use(monkeypatch: pytest.MonkeyPatch, server: Any) -> None:
-    monkeypatch.setattr(connection, "connect", server)
-
-
-async def test_a_server_that_comes_up_later_is_found_with_one_line_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = Server(refusals=4)
-    _use(monkeypatch, server)
-    with capture_logs() as logs:
-        assert await connect_patiently("here:1", "me") is CLIENT
-    assert server.calls == 5
-    assert [(entry["address"], entry["cause"]) for entry in logs] == [("here:1", "Connection refused")]
-
-
 async def _silent(*, identity: str) -> Client:
     await asyncio.Event().wait()
     return CLIENT
 
 
-@pytest.mark.parametrize(
-    ("server", "cause"), [(Server(refusals=10_000), "Connection refused"), (_silent, "no answer within 0 s")]
-)
-async def test_patience_ends_in_one_line_with_address_and_cause(
+@pytest.mark.parametrize(("server", "cause"), [(Server(9), "Connection refused"), (_silent, "no answer within 0 s")])
+async def test_a_server_is_waited_for_and_each_reason_told(
     monkeypatch: pytest.MonkeyPatch, server: Any, cause: str
 ) -> None:
     monkeypatch.setattr(connection, "_ATTEMPT_SECONDS", 0.01)
-    _use(monkeypatch, server)
-    with pytest.raises(Unreachable, match=f"no Temporal server at here:1 after 0 s: {cause}"):
-        await connect_patiently("here:1", "me", patience=0.02)
+    monkeypatch.setattr(connection, "connect", server)
+    reasons: list[str] = []
+
+    def report(reason: str) -> None:
+        reasons.append(reason)
+        if len(reasons) == 3:
+            monkeypatch.setattr(connection, "connect", Server(0))
+
+    assert await connect_patiently("here:1", "me", report) is CLIENT
+    assert reasons == [f"no Temporal server at here:1: {cause}; is TEMPORAL_ADDRESS right?"] * 3
 
 
 async def test_an_address_no_server_can_have_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Server(refusals=9, error=ValueError("invalid target URL: invalid IPv6 address"))
-    _use(monkeypatch, server)
+    monkeypatch.setattr(connection, "connect", server)
     with pytest.raises(WrongSetting, match=r"'\[::1:bad' cannot be used: invalid target URL"):
-        await connect_patiently("[::1:bad", "me")
+        await connect_patiently("[::1:bad", "me", print)
     assert server.calls == 1
 
 
@@ -83,6 +74,10 @@ def test_the_address_is_the_one_the_temporal_command_would_use(monkeypatch: pyte
     assert server_address() == "temporal:7233"
     monkeypatch.setenv("TEMPORAL_PROFILE", "nope")
     with pytest.raises(WrongSetting, match="nope"):
+        server_address()
+    monkeypatch.delenv("TEMPORAL_PROFILE")
+    monkeypatch.setenv("TEMPORAL_TLS_CLIENT_CERT_PATH", str(tmp_path / "tls.crt"))
+    with pytest.raises(WrongSetting, match=r"No such file or directory: '.*tls\.crt'"):
         server_address()
 
 

@@ -87,6 +87,7 @@ BROKEN = {"SENNIT_TOOLS": "broken", "SENNIT_TOOLS_PATH": "{tmp}"}
         ("catalogue", {"SENNIT_MCP": "{tmp}/no.json"}, "no.json cannot be read"),
         ("catalogue", {"SENNIT_WRITE_ROOT": "{tmp}/no"}, "SENNIT_WRITE_ROOT: '{tmp}/no' is "),
         ("workflow", {"TEMPORAL_CONFIG_FILE": "{tmp}/temporal.toml"}, "TOML"),
+        ("llm", {"SENNIT_MODEL": "offline,anthropic:m"}, "names anthropic:m and ANTHROPIC_API_KEY is not set; in"),
         ("tools", {"SENNIT_ARTIFACTS": "{tmp}/file/artifacts"}, "SENNIT_ARTIFACTS='{tmp}/file/artifacts' or "),
         ("tools", {**CLOSED, "SENNIT_ARTIFACTS": "s3://bucket/p"}, "SENNIT_ARTIFACTS='s3://bucket/p': artifact store"),
     ],

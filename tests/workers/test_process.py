@@ -11,7 +11,6 @@ from typing import Any, cast
 import httpx
 import pytest
 from structlog.testing import capture_logs
-from temporalio.service import RPCError, RPCStatusCode
 
 from workers import process
 from workers.process import WorkerProcess
@@ -34,10 +33,11 @@ class Temporal:
         self.asked_to_stop = asyncio.Event()
         self.stopped: set[str] = set()
         self.running: Any = None
-        self.lost: RPCError | None = None
-        self.service_client = self
+        self.lost: str | None = None
+        self.obstacle: str | None = None
+        self.missing = ""
 
-    async def connect(self, _address: str, _identity: str) -> "Temporal":
+    async def connect(self, _address: str, _identity: str, _report: Any) -> "Temporal":
         await self.connected.wait()
         return self
 
@@ -46,10 +46,21 @@ class Temporal:
         self.running = running
         return FakeWorker(self, binding.kind)
 
-    async def check_health(self, **_: Any) -> bool:
-        if self.lost is not None:
-            raise self.lost
-        return True
+
+class FakeCheck:
+    """Stands for what a worker asks of its server."""
+
+    def __init__(self, temporal: Temporal, *_: Any) -> None:
+        self._temporal = temporal
+
+    async def lost(self) -> str | None:
+        return self._temporal.lost
+
+    async def obstacle(self) -> str | None:
+        return self._temporal.obstacle
+
+    async def note(self) -> str:
+        return self._temporal.missing
 
 
 class FakeWorker:
@@ -84,6 +95,7 @@ async def temporal(monkeypatch: pytest.MonkeyPatch) -> Temporal:
     made = Temporal()
     monkeypatch.setattr(process, "connect_patiently", made.connect)
     monkeypatch.setattr(process, "build_worker", made.build_worker)
+    monkeypatch.setattr(process, "ServerCheck", FakeCheck)
     monkeypatch.setattr(process, "leave_by", lambda seconds: None)
     monkeypatch.setattr(process, "_CHECK_INTERVAL", 0.001)
     return made
@@ -107,6 +119,10 @@ class Running:
             except httpx.ConnectError:
                 return 0, ""
             return reply.status_code, reply.json().get("reason", "")
+
+    async def note(self) -> str:
+        async with httpx.AsyncClient(trust_env=False) as client:
+            return str((await client.get(self._url)).json().get("note", ""))
 
     async def until(self, status: int, why: str = "") -> None:
         self.task = self.task or asyncio.create_task(self._worker.run())
@@ -158,26 +174,25 @@ async def test_a_worker_is_ready_once_it_is_connected_and_polls_and_says_so_in_o
     assert (ready["role"], bool(ready["build_id"])) == ("all", True)
 
 
-async def test_readiness_follows_the_server_going_and_coming_back(temporal: Temporal, served: Running) -> None:
+@pytest.mark.parametrize("trouble", ["lost", "obstacle"])
+async def test_readiness_follows_trouble_that_comes_and_goes(temporal: Temporal, served: Running, trouble: str) -> None:
     with capture_logs() as logs:
         await served.until(200)
-        temporal.lost = RPCError("gone", RPCStatusCode.UNAVAILABLE, b"")
-        await served.until(503, "Temporal at here:1 does not answer")
-        temporal.lost = None
+        setattr(temporal, trouble, "no namespace")
+        await served.until(503, "no namespace")
+        setattr(temporal, trouble, None)
         await served.until(200)
-    assert [entry["event"] for entry in logs if "Temporal" in entry["event"]] == [
-        "Temporal does not answer; tasks wait until it does",
-        "Temporal answers again",
-    ]
+    told = [(entry["log_level"], entry["event"]) for entry in logs if entry["event"] != "worker ready"]
+    assert told == [("warning", "no namespace"), ("info", "nothing is in the way any more")]
 
 
-async def test_a_server_that_refuses_the_health_call_is_not_lost(temporal: Temporal, served: Running) -> None:
-    temporal.lost = RPCError("not for you", RPCStatusCode.PERMISSION_DENIED, b"")
-    with capture_logs() as logs:
-        await served.until(200)
-        for _ in range(5):
-            assert await served.probe() == (200, "")
-    assert not [entry for entry in logs if entry["log_level"] == "warning"]
+async def test_nothing_is_polled_until_nothing_is_in_the_way(temporal: Temporal, served: Running) -> None:
+    temporal.obstacle, temporal.missing = "another store", "no search attributes"
+    await served.until(503, "another store")
+    assert temporal.queues == []
+    temporal.obstacle = None
+    await served.until(200)
+    assert await served.note() == "no search attributes"
 
 
 async def test_a_worker_that_fails_ends_the_process_with_1_and_its_cause(temporal: Temporal, served: Running) -> None:

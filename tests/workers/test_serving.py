@@ -14,7 +14,10 @@ from typing import Any
 
 import httpx
 import pytest
+from doubles.worker_processes import one_store
+from google.protobuf.duration_pb2 import Duration
 from temporalio import workflow
+from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
@@ -126,6 +129,8 @@ class WorkerChild:
 
     def __init__(self, role: str, server: str, state: Path, log: Path, **env: str) -> None:
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("SENNIT_", "TEMPORAL_"))}
+        if role != "workflow":
+            one_store(state)
         ours = {"TEMPORAL_ADDRESS": server, "SENNIT_STATE": str(state), "SENNIT_HEALTH_PORT": "127.0.0.1:0"}
         self._log = log
         with log.open("wb") as stderr:
@@ -194,8 +199,8 @@ async def test_a_running_activity_is_drained_and_readiness_follows(
     ready = await child.until("worker ready")
     seen = await _probe(ready["health"], "/readyz")
     assert (seen.status_code, seen.json()["store"]) == (200, ready["store"])
-    assert re.fullmatch(r"tools@[^@: ]+:\d+ 0\.1\.0", ready["identity"]), (
-        "who it is in the web UI: role, host, pid, build"
+    assert re.fullmatch(r"tools@[^@: ]+:\d+ 0\.1\.0 store tests", ready["identity"]), (
+        "who it is in the web UI: role, host, pid, build, store"
     )
     run = await client.start_workflow("OneTool", str(tmp_path), id="drain", task_queue="test", result_type=GroupReply)
     async with asyncio.timeout(30):
@@ -286,12 +291,20 @@ async def test_a_workflow_worker_loads_no_tools_and_needs_no_store(
     assert not (tmp_path / "state").exists()
 
 
-async def test_a_namespace_that_is_not_there_ends_the_process_with_its_name(
-    dev_server: DevServer, start: Start
+async def test_a_namespace_that_is_not_there_is_waited_for(
+    dev_server: DevServer, client: Client, unused_tcp_port: int, start: Start
 ) -> None:
-    child = start("llm", dev_server.address, TEMPORAL_NAMESPACE="elsewhere")
-    assert "elsewhere" in (await child.until("worker failed"))["cause"]
-    assert await child.ended() == 1
+    health = f"127.0.0.1:{unused_tcp_port}"
+    child = start("llm", dev_server.address, TEMPORAL_NAMESPACE="elsewhere", SENNIT_HEALTH_PORT=health)
+    await child.until("has no namespace 'elsewhere': create it with `sennit setup --namespace elsewhere`")
+    seen = await _probe(health, "/readyz")
+    assert (seen.status_code, "has no namespace 'elsewhere'" in seen.json()["reason"]) == (503, True)
+    await client.workflow_service.register_namespace(
+        RegisterNamespaceRequest(namespace="elsewhere", workflow_execution_retention_period=Duration(seconds=86_400))
+    )
+    await child.until("worker ready")
+    seen = await _probe(health, "/readyz")
+    assert (seen.status_code, "lacks the search attributes SennitStatus" in seen.json()["note"]) == (200, True)
 
 
 async def test_a_server_that_comes_up_later_is_found(tmp_path: Path, unused_tcp_port: int, start: Start) -> None:
@@ -299,7 +312,7 @@ async def test_a_server_that_comes_up_later_is_found(tmp_path: Path, unused_tcp_
         await obtain(pinned_only=True), None, tmp_path / "server.log", port=unused_tcp_port, ui_port=0, headless=True
     )
     child = start("llm", f"127.0.0.1:{unused_tcp_port}")
-    await child.until("no Temporal server yet")
+    await child.until("no Temporal server at 127.0.0.1")
     try:
         await server.start()
         await child.until("worker ready")

@@ -23,7 +23,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_variables_there_are_the_defaults_and_an_empty_value_counts_as_absent() -> None:
-    names = ("SENNIT_DRAIN", "SENNIT_SLOTS", "SENNIT_DOCS", "SENNIT_DEPLOYMENT", "SENNIT_LOG", "SENNIT_STATE")
+    names = ("SENNIT_DRAIN", "SENNIT_SLOTS", "SENNIT_DOCS", "TEMPORAL_DEPLOYMENT_NAME", "SENNIT_LOG", "SENNIT_STATE")
     assert read_settings({}) == read_settings(dict.fromkeys(names, " ")) == DEFAULTS
     assert (DEFAULTS.drain, DEFAULTS.sandbox, DEFAULTS.log, DEFAULTS.cached_workflows) == (25.0, "auto", "auto", 200)
 
@@ -75,8 +75,8 @@ def test_artifacts_and_index_live_in_the_state_directory(env: dict[str, str], st
 
 
 def test_a_deployment_needs_name_and_build() -> None:
-    settings = read_settings({"SENNIT_DEPLOYMENT": "sennit", "SENNIT_BUILD_ID": "1.2-abc"})
-    assert (settings.deployment, settings.build_id) == ("sennit", "1.2-abc")
+    settings = read_settings({"TEMPORAL_DEPLOYMENT_NAME": "agents/sennit", "TEMPORAL_WORKER_BUILD_ID": "1.2-abc"})
+    assert (settings.deployment, settings.build_id) == ("agents/sennit", "1.2-abc")
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_a_deployment_needs_name_and_build() -> None:
         ("SENNIT_ARTIFACTS", "s3://bucket/../p", "s3://BUCKET/PREFIX"),
         ("SENNIT_LOG", "xml", "auto, json, text"),
         ("SENNIT_LOG_LEVEL", "loud", "debug, info, warning, error"),
-        ("SENNIT_DEPLOYMENT", "sennit", "SENNIT_BUILD_ID"),
-        ("SENNIT_BUILD_ID", "b1", "SENNIT_DEPLOYMENT"),
+        ("TEMPORAL_DEPLOYMENT_NAME", "sennit", "TEMPORAL_WORKER_BUILD_ID"),
+        ("TEMPORAL_WORKER_BUILD_ID", "b1", "TEMPORAL_DEPLOYMENT_NAME"),
     ],
 )
 def test_a_wrong_value_is_one_line_with_variable_value_and_remedy(name: str, value: str, hint: str) -> None:

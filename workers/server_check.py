@@ -1,0 +1,116 @@
+"""What a worker asks of its Temporal server before it takes tasks, and again every minute."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import (
+    DescribeNamespaceRequest,
+    DescribeTaskQueueRequest,
+    GetSystemInfoRequest,
+)
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+from activities.runs.namespace import usable
+from workers.roles import ROLES
+from workflows.run.search_attributes import KEYS
+
+LEAST_SERVER = (1, 31)
+"""The oldest Temporal server that Sennit is tested with."""
+
+_LIMIT = timedelta(seconds=5)
+_POLLED = timedelta(seconds=90)  # a poll lasts a minute; who began none for longer is gone
+_LOST = frozenset({RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED})
+_REFUSED = frozenset({RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED})
+_STORE = " store "
+_STORED_QUEUES = tuple(each.queue for each in ROLES["all"].bindings if each.kind != "workflows")
+
+
+def with_store(identity: str, store: str | None) -> str:
+    """Return the identity by which other workers learn which artifact store this one has."""
+    return f"{identity}{_STORE}{store}" if store else identity
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCheck:
+    """Asks the server of `client`. `address` is for messages; `store` is the id of this worker's artifact store."""
+
+    client: Client
+    address: str
+    store: str | None
+
+    async def lost(self) -> str | None:
+        """Return a sentence if the server does not answer; a cheap question."""
+        try:
+            await self.client.service_client.check_health(timeout=timedelta(seconds=3))
+        except RPCError as problem:
+            return self._lost(problem)
+        return None
+
+    async def obstacle(self) -> str | None:
+        """Return why this worker cannot serve, and what to do about it, or None."""
+        try:
+            return await self._old_server() or await self._no_namespace() or await self._other_store()
+        except RPCError as problem:
+            if problem.status in _REFUSED:
+                remedy = "check TEMPORAL_API_KEY and the certificates of TEMPORAL_TLS_*"
+                return f"Temporal at {self.address} refuses this worker: {problem.message}; {remedy}"
+            return self._lost(problem)  # of other errors nothing follows
+
+    async def note(self) -> str:
+        """Return what is missing that workers can do without; empty for nothing."""
+        request = ListSearchAttributesRequest(namespace=self.client.namespace)
+        try:
+            there = await self.client.operator_service.list_search_attributes(request, timeout=_LIMIT)
+        except RPCError:
+            return ""
+        present = usable(there.custom_attributes)
+        missing = ", ".join(name for name in KEYS if name not in present)
+        remedy = "until you run `sennit setup`, lists of runs cannot filter by them"
+        return missing and f"namespace {self.client.namespace!r} lacks the search attributes {missing}: {remedy}"
+
+    def _lost(self, problem: RPCError) -> str | None:
+        return f"Temporal at {self.address} does not answer" if problem.status in _LOST else None
+
+    async def _old_server(self) -> str | None:
+        info = await self.client.workflow_service.get_system_info(GetSystemInfoRequest(), timeout=_LIMIT)
+        found = re.match(r"v?(\d+)\.(\d+)", info.server_version)
+        if found is None or (int(found[1]), int(found[2])) >= LEAST_SERVER:
+            return None
+        least = ".".join(map(str, LEAST_SERVER))
+        return f"Temporal at {self.address} is version {info.server_version}: upgrade it to {least} or newer"
+
+    async def _no_namespace(self) -> str | None:
+        name = self.client.namespace
+        try:
+            await self.client.workflow_service.describe_namespace(
+                DescribeNamespaceRequest(namespace=name), timeout=_LIMIT
+            )
+        except RPCError as problem:
+            if problem.status != RPCStatusCode.NOT_FOUND:
+                raise
+            remedy = f"create it with `sennit setup --namespace {name}`, or set TEMPORAL_NAMESPACE"
+            return f"Temporal at {self.address} has no namespace {name!r}: {remedy}"
+        return None
+
+    async def _other_store(self) -> str | None:
+        for queue in _STORED_QUEUES if self.store else ():
+            request = DescribeTaskQueueRequest(
+                namespace=self.client.namespace,
+                task_queue=TaskQueue(name=queue),
+                task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+            )
+            queue_now = await self.client.workflow_service.describe_task_queue(request, timeout=_LIMIT)
+            for poller in queue_now.pollers:
+                who, _, store = poller.identity.partition(_STORE)
+                polled = poller.last_access_time.ToDatetime(UTC)
+                if store not in ("", self.store) and datetime.now(UTC) - polled < _POLLED:
+                    remedy = (
+                        "SENNIT_ARTIFACTS of all must name one shared folder or bucket; to move it, stop them all first"
+                    )
+                    return f"{who} has the artifact store {store}, this worker has {self.store}: {remedy}"
+        return None
