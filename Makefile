@@ -1,6 +1,6 @@
 # Every target makes .venv first when requirements.lock or pyproject.toml changed. ARGS="..." is passed on.
 .DEFAULT_GOAL := help
-.PHONY: help demo test mutants chaos cluster-up cluster-test cluster-down dev lint bench sizes pictures lock clean venv
+.PHONY: help demo test test-ui mutants chaos cluster-up cluster-test cluster-down dev lint bench sizes pictures lock clean venv
 
 ARGS =
 PROCESSES = 3
@@ -16,6 +16,9 @@ demo: venv ## answer a sample question with a local Temporal server, no key need
 # The suite starts hundreds of Python processes: it keeps bytecode even where that is switched off.
 test: venv ## run the test suite against the pinned Temporal server (ARGS="-k name", PROCESSES=0 for one after the other)
 	@PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -q -n $(PROCESSES) $(ARGS)
+
+test-ui: venv ## run the browser tests against the newer web UI that deploy/web-ui pins
+	@SENNIT_TEST_UI=newer PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -q -n 0 tests/ui $(ARGS)
 
 mutants: venv ## put one wrong line at a time into a copy of the source; the tests must catch each (ARGS="name")
 	@PYTHONPATH=.:tests .venv/bin/python -m mutants.run $(ARGS)

@@ -1,16 +1,25 @@
 """The stock Temporal web UI, used as a person uses it."""
 
+import asyncio
 import json
 import re
 from typing import Any
 
-from playwright.async_api import BrowserContext, Error, FrameLocator, Locator, Page, Request
+from playwright.async_api import BrowserContext, Error, Frame, FrameLocator, Locator, Page, Request
 from temporalio.client import WorkflowHandle
 
 HOSTILE = ".invalid"
 """Hosts that only hostile text names: a request to one, and it was taken for more than text."""
 FRAME = re.compile(r"^\s+at (?:.*\()?(\S+?)(?::\d+:\d+)?\)?$", re.MULTILINE)
 """A line of a script error's stack: in which script."""
+
+
+async def _text_of(frame: Frame) -> str:
+    """Return what stands in a frame, or nothing if it is gone by now."""
+    try:
+        return await frame.locator("body").inner_text(timeout=1_000)
+    except Error:
+        return ""
 
 
 class WebUI:
@@ -67,8 +76,9 @@ class WebUI:
 
     @property
     def status(self) -> Locator:
-        """The status in the run's heading."""
-        return self.page.locator("header").get_by_test_id("workflow-status")
+        """The status in the run's heading. Its name is another one since UI 2.55."""
+        header = self.page.locator("header")
+        return header.get_by_test_id("workflow-status").or_(header.get_by_test_id("execution-status"))
 
     @property
     def board(self) -> FrameLocator:
@@ -77,8 +87,15 @@ class WebUI:
 
     @property
     def bars(self) -> Locator:
-        """The labels of the timeline, one each activity, timer, update."""
+        """The labels of the timeline up to UI 2.54, one each activity, timer, update."""
         return self.page.locator("svg text.cursor-pointer")
+
+    async def wait_for_bar(self, text: str) -> None:
+        """Wait until the timeline has a label with this text. Since UI 2.55 each is Markdown in a frame of its own."""
+        drawn = self.bars.filter(has_text=text)
+        async with asyncio.timeout(30):
+            while not await drawn.count() and not any([text in await _text_of(frame) for frame in self.page.frames]):
+                await asyncio.sleep(0.1)
 
     async def warnings(self) -> list[str]:
         """Return what the panel Common Errors says of the run; nothing when the UI has no panel to show."""

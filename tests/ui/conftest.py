@@ -1,10 +1,14 @@
 """What browser tests share: one stack, one browser, and a run of every size in every state."""
 
+import os
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
 from doubles.chromium import NoChromium, browsing, window
+from doubles.newer_ui import newer_ui
 from doubles.sample_runs import Runs, start_sample_runs
 from doubles.web_stack import WebStack, web_stack
 from doubles.webui import WebUI
@@ -13,8 +17,13 @@ from playwright.async_api import BrowserContext
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[WebStack]:
-    """A server with its UI and workers."""
-    async with web_stack(tmp_path_factory.mktemp("stack")) as stack:
+    """A server with its UI and workers; with SENNIT_TEST_UI=newer, a newer UI than the server's own."""
+    async with AsyncExitStack() as parts:
+        stack = await parts.enter_async_context(web_stack(tmp_path_factory.mktemp("stack")))
+        if os.environ.get("SENNIT_TEST_UI") == "newer":
+            server = stack.client.service_client.config.target_host
+            address = await parts.enter_async_context(newer_ui(server, tmp_path_factory.mktemp("ui")))
+            stack = replace(stack, ui=address)
         yield stack
 
 

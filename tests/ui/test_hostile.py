@@ -78,7 +78,7 @@ async def outsiders(place: FrameLocator) -> list[str]:
 async def test_hostile_text_stays_text_on_every_page(ui: WebUI, stack: WebStack, kind: str) -> None:
     run = await made_of(stack, TEXTS[kind])
     await ui.open(run)
-    await expect(ui.bars.filter(has_text="said nap").first).to_be_visible()
+    await ui.wait_for_bar("said nap")
     await ui.turn("user-metadata")
     for node in ("said", "broke", "written", "asked", "all"):
         await expect(ui.board.get_by_text(node, exact=True).first).to_be_visible()

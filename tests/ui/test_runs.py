@@ -32,8 +32,7 @@ async def test_a_run_can_be_read(ui: WebUI, runs: Runs, size: int, state: State)
     run = runs[size, state]
     await ui.open(run)
     await expect(ui.status).to_contain_text(STATUS[state])
-    bar = ui.bars.filter(has_text="gist2" if size == 5 else "all join" if state == "done" else "page")
-    await expect(bar.first if size < 500 else ui.bars.first).to_be_visible()
+    await ui.wait_for_bar("gist2" if size == 5 else "all join" if state == "done" and size == 50 else "page")
     assert await ui.warnings() == []
 
     await ui.turn("user-metadata")

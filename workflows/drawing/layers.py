@@ -14,6 +14,8 @@ _LEFT = 264
 """The width of the labels, after which the counts begin."""
 _PART = 69
 """The least width of a count; eight statuses fit into a row."""
+NAMED = 3
+URGENT = ("waiting", "failed", "running", "blocked")
 WIDTH = _LEFT + _PART * 8
 
 
@@ -50,6 +52,22 @@ def layer_rows(
         if status in parts
     ]
     return "".join([boxes, flow, *bars, *texts])
+
+
+def layer_lines(layout: Layout, nodes: Sequence[Node], statuses: Sequence[str]) -> list[str]:
+    """Return the rows as plain text, for pages that show no pictures: the counts, and the first nodes of each that need
+    a look.
+    """
+    lines = []
+    for name, members in _rows(layout):
+        parts = []
+        for status in STYLES:
+            those = [nodes[node].name for node in members if statuses[node] == status]
+            named = [clip_name(each, 20) for each in those[:NAMED]] if status in URGENT or len(members) <= NAMED else []
+            more = ["…"] * (len(those) > len(named))
+            parts += [f"{len(those):,} {status}" + f" ({', '.join(named + more)})" * bool(named)] if those else []
+        lines.append(f"{name}: {', '.join(parts)}")
+    return lines
 
 
 def _rows(layout: Layout) -> list[tuple[str, list[int]]]:

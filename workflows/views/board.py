@@ -3,6 +3,9 @@
 The page asks its server to render it in a GET request, so its size counts percent-encoded: many proxies stop at 8 KB.
 A board that is too long leaves out, step by step, titles and rows of nodes, questions beyond the first few, and the
 boxes of single nodes.
+
+Pages that take HTML for dangerous drop the picture. All else is Markdown and says enough without it: the layers stand
+as text in a part that only opens on demand where there is a picture.
 """
 
 import json
@@ -14,6 +17,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from workflows.drawing.diagram import Diagram, Mark, Node
+from workflows.drawing.layers import layer_lines
 from workflows.drawing.layout import arrange, sources_of
 from workflows.drawing.picture import picture
 from workflows.drawing.text import cells, clip_name, plain
@@ -29,6 +33,7 @@ USUAL_BYTES = 7_900
 """Bytes as sent that every proxy lets through; about 6 KB of text."""
 MAX_BYTES = 24 * 1024
 _MAX_CODE = 400
+_MOST_OF_LAYERS = 1_500
 _STATUSES = ("waiting", "failed", "running", "blocked", "skipped", "cancelled", "pending", "succeeded")
 _URGENT = _STATUSES[:2]
 _UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~*'()"
@@ -105,6 +110,7 @@ def board(
         key=lambda pair: (_STATUSES.index(pair[1]), pair[0]),
     )
     text, drawn, svg = "", None, ""
+    layers = _layers(diagram, [_status(state, node) for node in range(len(state.graph.specs))], run)
     for detail in _DETAILS:
         what = (detail.nodes, detail.titles and detail.statuses) if diagram.layout.whole else None
         if what != drawn or not svg:
@@ -112,7 +118,7 @@ def board(
         rows = [pair for pair in ranked if pair[1] in detail.statuses]
         questions = _questions(blocked, run, detail)
         table = _table(state, rows, blocked_children, len(units), detail.rows)
-        text = "\n".join([*head, *questions, f"<div>{svg}</div>", "", *table, *notes])
+        text = "\n".join([*head, *questions, f"<div>{svg}</div>", "", *table, *layers, *notes])
         if sent_bytes(text) <= detail.limit:
             break
     return text
@@ -200,6 +206,14 @@ def _folded(line: str) -> list[str]:
             width = cells(parts[-1]) + cells(char)
         parts[-1] += char
     return parts
+
+
+def _layers(diagram: Diagram, statuses: Sequence[str], run: str) -> list[str]:
+    """Return the layers as text. The empty lines make the block Markdown although tags stand around it."""
+    if not statuses:
+        return []
+    block = _block("\n".join(layer_lines(diagram.layout, diagram.nodes, statuses)), _MOST_OF_LAYERS, run)
+    return ["<details><summary>layers as text</summary>", "", *block, "", "</details>", ""]
 
 
 def _diagram_of(graph: Graph) -> Diagram:

@@ -49,8 +49,13 @@ def drawing(text: str) -> Drawing:
 
 
 def outside(text: str) -> str:
-    """Return a board without its picture, its places for a break, and what is marked as code."""
-    return re.sub(r"(`+).+?\1", "", re.sub(r"<div>.*</div>|<wbr>", "", text))
+    """Return a board without what is marked as code, as a page shows it that drops all HTML."""
+    return re.sub(r"(`+).+?\1", "", without_html(text))
+
+
+def without_html(text: str) -> str:
+    """Return a board as a page shows it that drops all HTML."""
+    return re.sub(r"<div>.*</div>|<summary>.*</summary>|</?details>|<wbr>", "", text)
 
 
 def test_what_a_person_must_do_comes_first_and_can_be_pasted() -> None:
@@ -190,6 +195,18 @@ def test_what_sub_agents_wait_for_makes_no_board_too_long() -> None:
         text = board_text(play, blocked_children=below(*names, run=run, question=HOSTILE * 900))
         assert sent_bytes(text) <= MAX_BYTES
         assert not re.search(r"[<>{}]", re.sub(r"\]\(namespaces/\S+\)", "", outside(text)))
+
+
+def test_a_page_that_drops_html_says_what_the_picture_shows() -> None:
+    play = Play(*(node(f"page{number}") for number in range(5)), node("sum", *(f"page{number}" for number in range(5))))
+    play.begin()
+    play.ok("page0")
+    play.fail("page1")
+    text = without_html(board_text(play))
+    first = "layer 1: 1 succeeded, 3 running (page2, page3, page4), 1 failed"
+    assert f"\n\n```\n{first} \n↳ (page1)\nlayer 2: 1 blocked (sum)\n```\n\n" in text
+    assert "2 of 6 nodes ended" in text
+    assert "| `page1` |" in text
 
 
 def test_notes_come_last() -> None:

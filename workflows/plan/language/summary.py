@@ -1,6 +1,7 @@
 """One line a node for timelines and lists: `n7 search "length of the Nile" <- n2,n3`."""
 
 import json
+import re
 from itertools import islice
 from typing import Any
 
@@ -16,6 +17,16 @@ BAR_CHARACTERS = 64
 """What the web UI's timeline can show of a bar that begins in the middle of a laptop's window: it writes to the left of
 the bar then, and cuts what is longer where the id stands."""
 LOOKED_AT = 1_000
+_MARKUP = re.compile(r"[$`*]|<(?=[/!?A-Za-z])|(?<=])\(")
+_LOOKALIKES = {
+    "$": "\N{SMALL DOLLAR SIGN}",
+    "`": "'",
+    "*": "\N{ASTERISK OPERATOR}",
+    "<": "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}",
+    "(": " (",
+}
+"""For signs with a meaning in Markdown. Web UIs before 2.55 show a summary as it is and later ones as Markdown, with
+formulas between two `$`: so a sign can be neither left as it is nor escaped."""
 
 
 def summary_of(node: Node, links: dependencies.Links | None = None) -> str:
@@ -34,7 +45,11 @@ def summary_of(node: Node, links: dependencies.Links | None = None) -> str:
 
 
 def for_bar(summary: str) -> str:
-    """Return a summary as a bar of the timeline can show it whole: clipped before what it waits for."""
+    """Return a summary as a bar of the timeline can show it whole: clipped before what it waits for.
+
+    It reads the same as text and as Markdown.
+    """
+    summary = _MARKUP.sub(lambda found: _LOOKALIKES[found[0]], summary)
     head, arrow, sources = summary.rpartition(" <- ")
     tail = arrow + sources if len(sources) <= TAIL_CHARACTERS else ""
     head = head if tail else summary
