@@ -49,6 +49,8 @@ class WebUI:
         return cls(page, url)
 
     def _failed(self, error: Error) -> None:
+        if f"imported module: {self._scripts}" in str(error):  # left before it was loaded
+            return
         scripts = [script for script in FRAME.findall(error.stack or "") if script != "<anonymous>"]
         if not scripts or not all(script.startswith(self._scripts) for script in scripts):
             self.alarms.append(f"script error: {error}")
