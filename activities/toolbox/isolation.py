@@ -16,7 +16,8 @@ from activities.toolbox.threads import guarded, tool_threads
 
 MOST_PROCESSES: Final = 4
 START_SECONDS: Final = 60.0
-_SPAWN: Final = multiprocessing.get_context("spawn")
+_FORKS: Final = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(["activities.toolbox"])  # many calls are lost with one worker: import once for all
 _slots = asyncio.Semaphore(MOST_PROCESSES)
 
 
@@ -30,8 +31,8 @@ async def run_isolated(function: Callable[[], Any], tool: str, limit: asyncio.Ti
     if limit:
         limit.reschedule(None)
     async with _slots:
-        receiver, sender = _SPAWN.Pipe(duplex=False)
-        process = _SPAWN.Process(target=_main, args=(sender, function), daemon=True)
+        receiver, sender = _FORKS.Pipe(duplex=False)
+        process = _FORKS.Process(target=_main, args=(sender, function), daemon=True)
         receive = partial(tool_threads.run, receiver.recv, tool)
         try:
             async with asyncio.timeout(START_SECONDS):

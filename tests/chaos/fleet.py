@@ -6,8 +6,8 @@ import signal
 import time
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from doubles.worker_processes import WorkerProcesses
 
@@ -18,16 +18,27 @@ LONGEST_ABSENCE = 1.0
 POLL = 0.05
 
 
+class LoggedCall(NamedTuple):
+    """A call of a tool: the attempt, the process it runs in, and when it was seen in the log."""
+
+    attempt: int
+    pid: int
+    at: float
+
+
 @dataclass
 class Fleet:
-    """A server and one worker process a role. `killed` has the role, process and time of each kill."""
+    """A server and one worker process a role. `killed` has the role, process and time of each kill, `outages` the time
+    when server or disk failed all of them.
+    """
 
     server: DevServer
     workers: WorkerProcesses
     chance: Random
     pids: dict[int, int] = field(default_factory=dict)
     killed: list[tuple[str, int, float]] = field(default_factory=list)
-    called: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+    outages: list[float] = field(default_factory=list)
+    called: dict[str, list[LoggedCall]] = field(default_factory=dict)
     _read: int = 0
 
     def start(self) -> None:
@@ -52,6 +63,7 @@ class Fleet:
     async def kill_server(self) -> None:
         """Kill the server by SIGKILL and start it on its database."""
         self.killed.append(("server", 0, time.time()))
+        self.outages.append(time.time())
         self.server.kill()
         await self.server.start()
 
@@ -59,6 +71,7 @@ class Fleet:
         """Stop all processes for a while, as a laptop does whose lid is closed."""
         identity = self.server.identity
         groups = [*self.pids.values(), *([identity.pid] if identity else [])]
+        self.outages.append(time.time())
         for group in groups:
             os.killpg(group, signal.SIGSTOP)
         await asyncio.sleep(seconds)
@@ -67,6 +80,7 @@ class Fleet:
 
     async def fill_disk(self, seconds: float) -> None:
         """Leave no room in the workers' state folder for a while."""
+        self.outages.append(time.time())
         filler = self.workers.state / "filler"
         with filler.open("wb", buffering=0) as file:
             try:
@@ -87,8 +101,9 @@ class Fleet:
             for line in lines:
                 if not line.endswith("\n"):
                     return
-                run, node, _, pid = line.split()
-                self.called.setdefault(f"{run} {node}", []).append((int(pid), time.time()))
+                run, node, attempt, pid = line.split()
+                call = LoggedCall(int(attempt), int(pid), time.time())
+                self.called.setdefault(f"{run} {node}", []).append(call)
                 self._read += len(line.encode())
 
     async def follow(self) -> None:
@@ -103,16 +118,15 @@ class Fleet:
             await asyncio.sleep(2 * LONGEST_ABSENCE)
             self.restart()
 
-    def recoveries(self) -> list[float]:
-        """Return the seconds from each kill of a worker to the next call of what it had been calling."""
+    def recoveries(self) -> tuple[list[float], list[float]]:
+        """Return the seconds from each kill of a worker to the next call of what it had been calling: where nothing
+        else went wrong meanwhile, and where another kill had hit an attempt between, or an outage came.
+        """
         died = {pid: at for _, pid, at in self.killed}
-        return [
-            again - died[pid]
-            for calls in self.called.values()
-            for (pid, _), (_, again) in pairwise(calls)
-            if pid in died and again > died[pid]
-        ]
-
-    def logs(self) -> Path:
-        """Where the processes write their logs."""
-        return self.workers.state
+        found: tuple[list[float], list[float]] = [], []
+        for calls in self.called.values():
+            for lost, again in pairwise(calls):
+                if lost.pid in died and died[lost.pid] < again.at and lost.attempt < again.attempt:
+                    outage = any(died[lost.pid] < at < again.at for at in self.outages)
+                    found[outage or again.attempt > lost.attempt + 1].append(again.at - died[lost.pid])
+        return found

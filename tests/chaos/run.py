@@ -73,9 +73,7 @@ class Storm:
         case = case_of(seed, self.model)
         while True:
             try:
-                handle = await self.client.start_workflow(
-                    "AgentRun", case.request, id=case.name, task_queue=WORKFLOW, request_eager_start=False
-                )
+                handle = await self.client.start_workflow("AgentRun", case.request, id=case.name, task_queue=WORKFLOW)
                 break
             except WorkflowAlreadyStartedError:  # the server took it before it was killed
                 handle = self.client.get_workflow_handle(case.name)
@@ -149,6 +147,7 @@ class Storm:
         """Return what happened, with every broken promise."""
         tasks = [await recoveries(self.client, seen.case.name, self.fleet.killed) for seen in self.watches]
         calls = {name: len(times) for name, times in self.fleet.called.items()}
+        alone, disturbed = self.fleet.recoveries()
         return {
             "kills": len(self.fleet.killed),
             "killed": dict(Counter(role for role, _, _ in self.fleet.killed)),
@@ -159,7 +158,8 @@ class Storm:
             "payments": sum(len(seen.case.payments) for seen in self.watches),
             "retried by a person": sum(seen.retries for seen in self.watches),
             "unknown outcomes": sum(seen.unknown for seen in self.watches),
-            "recovery of calls, s": spread(self.fleet.recoveries()),
+            "recovery of calls, s": spread(alone),
+            "recovery of calls disturbed again meanwhile, s": spread(disturbed),
             "recovery of workflow tasks, s": spread([each for found in tasks for each in found]),
             "broken": [*self._broken(), *await self._left_behind()],
         }
