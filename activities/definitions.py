@@ -148,7 +148,7 @@ class Activities:
     async def plan(self, call: PlanCall) -> PlanResult:
         """Ask a planner for a draft."""
         attempts = Attempts.of_this_activity()
-        async with beating(attempts.beat):
+        with beating(attempts.beat):
             attempts.allow(SERVICE_ATTEMPTS)
             add = self._streamer(call).add if call.stream else None
             work = self._planner.plan(_run_prefix(call.run), call, attempts, add)
@@ -172,7 +172,7 @@ class Activities:
     @activity.defn(name=contracts.PREPARE_AGENT.name)
     async def prepare_agent(self, call: NodeCall) -> SubagentRequest:
         """Bind what a sub-agent is started with. Safe to repeat."""
-        async with beating(tuple):
+        with beating(tuple):
             return await _typed(self._nodes.subagent_request(call, run_prefix=_run_prefix(call.run)))
 
     def _node_activity(self, name: str) -> Callable[[NodeCall], Awaitable[GroupReply]]:
@@ -180,7 +180,7 @@ class Activities:
         async def run_node(call: NodeCall) -> GroupReply:
             run_prefix, attempts = _run_prefix(call.run), Attempts.of_this_activity()
             attempts.left = call.left
-            async with beating(attempts.beat):
+            with beating(attempts.beat):
                 if name == contracts.LLM.name:
                     attempts.allow(MOST_ATTEMPTS)  # until the plan says how many
                     checked = await _typed(self._library.plan(run_prefix, call.plan), attempts)
@@ -203,7 +203,7 @@ class Activities:
             return await self._nodes.run(call, path, read, run_prefix=run_prefix, attempts=attempts)
 
         group = GroupRun(checked, call.nodes, call.refs, run_one)
-        async with beating(lambda: (group.progress,)):
+        with beating(lambda: (group.progress,)):
             try:
                 await _typed(group.run(lambda digest: self._library.value(run_prefix, digest), checked.wanted))
             except asyncio.CancelledError:

@@ -10,8 +10,8 @@ after a crash knows of a call that was cut off, and charges it in full.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -160,17 +160,22 @@ async def _record_heartbeat(*details: Any) -> None:
         await this.heartbeat(*details)
 
 
-@asynccontextmanager
-async def beating(details: Callable[[], tuple[Any, ...]]) -> AsyncIterator[None]:
+@contextmanager
+def beating(details: Callable[[], tuple[Any, ...]]) -> Iterator[None]:
     """Heartbeat every half second with the details returned (at most 8 KB), until the block ends."""
-    task = asyncio.create_task(_beat(details))
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
+
+    def beat_later() -> None:
+        nonlocal timer
+        timer = loop.call_later(BEAT_SECONDS, beat)
+
+    def beat() -> None:
+        beat_later()
+        activity.heartbeat(*details())
+
+    beat_later()
     try:
         yield
     finally:
-        task.cancel()
-
-
-async def _beat(details: Callable[[], tuple[Any, ...]]) -> None:
-    while True:
-        await asyncio.sleep(BEAT_SECONDS)
-        activity.heartbeat(*details())
+        timer.cancel()

@@ -80,13 +80,16 @@ class NodeRunner:
             if isinstance(work, ToolCall) and tool is not None and (tool.effect == "write" or context.spec.approval):
                 return await self._write(context, tool, work)
             key = content_key(context.checked, context.address, refs, call, tool.version if tool else "")
-            return await self._marked(context, key) or await self._run(context, key)
+            return await self._marked(context, key) or await self._run(context, tool, key)
 
-    async def _run(self, context: NodeContext, key: str) -> NodeReply:
+    async def _run(self, context: NodeContext, tool: Tool | None, key: str) -> NodeReply:
         """Get the node's output, keep it, and mark the node as done."""
-        reply, epoch = await self._keep(context, await self._within_timeout(context)), context.call.epoch
-        marker = Marker(reply=reply, epoch=epoch).model_dump(mode="json", exclude_unset=True)
-        kept = Marker.model_validate_json(await self.store.mark(context.run_prefix, key, encode(marker)))
+        reply, epoch = await self._keep(context, await self._within_timeout(context, tool)), context.call.epoch
+        marker = encode(Marker(reply=reply, epoch=epoch).model_dump(mode="json", exclude_unset=True))
+        found = await self.store.mark(context.run_prefix, key, marker)
+        if found == marker:
+            return reply
+        kept = Marker.model_validate_json(found)
         # An earlier plan's cancelled call may mark while this one runs: its facts and usage are not those of this call.
         return kept.reply if kept.epoch == epoch else reply
 
@@ -112,7 +115,7 @@ class NodeRunner:
             return NodeReply(question=question) if question is not None else None
 
         ask_first = ask if context.spec.approval else None
-        call, lost = partial(self._run, context, write.marker), context.attempts.lost
+        call, lost = partial(self._run, context, tool, write.marker), context.attempts.lost
         reply = await ledger.enter(write, lambda: finish(call()), ask_first, lost=lost)
         approved = context.call.approved
         is_changed = approved is not None and approved.args and reply.question is None
@@ -175,34 +178,36 @@ class NodeRunner:
         fresh = await keep(self.store, prefix, await self.library.value(prefix, reply.ref), wanted, inline=inline)
         return fresh.model_copy(update={"attempt": 0, "usage": NO_USAGE} if any(reply.usage) else {})
 
-    async def _within_timeout(self, context: NodeContext) -> NodeOutput:
+    async def _within_timeout(self, context: NodeContext, tool: Tool | None) -> NodeOutput:
         limit = asyncio.timeout(context.seconds)
         try:
             async with limit:
-                return await self.output(context, limit)
+                return await self.output(context, tool, limit)
         except TimeoutError as error:
             if not limit.expired():
                 raise
             reason = f"; {error}" if str(error) else ""
             raise NodeTimeout(f"no result within {context.seconds:g} s{reason}") from None
 
-    async def output(self, context: NodeContext, limit: asyncio.Timeout) -> NodeOutput:
+    async def output(self, context: NodeContext, tool: Tool | None, limit: asyncio.Timeout) -> NodeOutput:
         """Return the node's output, by its kind. Raises whatever went wrong."""
         node, work, call = context.node, context.work, context.call
         if work is not None:
             await context.binder.load(node, context.address)
-            if isinstance(work, AgentCall):
-                return _answer_of(call.answer, context.address.path)
-            return await (
-                self._tool(context, work, limit) if isinstance(work, ToolCall) else self.models.run(context, work)
-            )
+        if isinstance(work, ToolCall):
+            assert tool is not None
+            return await self._call(context, tool, work, limit)
+        if isinstance(work, ModelCall):
+            return await self.models.run(context, work)
+        if isinstance(work, AgentCall):
+            return _answer_of(call.answer, context.address.path)
         if isinstance(node, JoinNode):
             return NodeOutput(await _joined(context, node))
         if node.kind == "map":
             return NodeOutput([await self.library.value(context.run_prefix, item) for item in call.items if item])
         return NodeOutput(call.answer)
 
-    async def _tool(self, context: NodeContext, work: ToolCall, limit: asyncio.Timeout) -> NodeOutput:
+    async def _call(self, context: NodeContext, tool: Tool, work: ToolCall, limit: asyncio.Timeout) -> NodeOutput:
         tool_context = ToolContext(
             docs=self.documents.folder(context.checked.docs) if context.checked.docs else None,
             cache=self.cache,
@@ -213,7 +218,7 @@ class NodeRunner:
             idempotency_key=context.idempotency_key,
             progress=context.attempts.progress,
         )
-        tool, isolated = self.registry.get(work.tool), context.attempts.lost
+        isolated = context.attempts.lost
         return NodeOutput(await tool.call(context.arguments(work), tool_context, limit, isolated=isolated))
 
     async def _keep(self, context: NodeContext, output: NodeOutput) -> NodeReply:
@@ -224,7 +229,7 @@ class NodeRunner:
             extra["usage"] = output.usage
         if output.more:
             extra["more"] = output.more
-        return reply.model_copy(update=extra)
+        return reply.model_copy(update=extra) if extra else reply
 
 
 def _wanted_of(context: NodeContext) -> tuple[list[str], bool]:

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections import OrderedDict
+from functools import cached_property
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, JsonValue
@@ -58,39 +59,38 @@ class StoredPlan(BaseModel):
     models: dict[str, list[str]] = {}
     warnings: tuple[str, ...] = ()
 
-    def model_post_init(self, _: Any) -> None:
-        self._nodes = {node.id: node for node in self.plan.nodes}
-        self._answer = dependencies.answer_of(self.plan)  # it walks the whole plan; every node asks for it
-
-    _nodes: dict[str, Node]
-    _answer: Any
-    _specs: dict[str, NodeSpec] | None = None
-    _call_keys: dict[str, str] | None = None
-
     def node(self, name: str) -> Node:
         """Return the node with that id."""
         return self._nodes[name]
 
     def spec(self, name: str) -> NodeSpec:
         """Return the node's annotations."""
-        if self._specs is None:
-            self._specs = {spec.id: spec for spec in ExecutionPlan.unpack(self.execution_plan).specs}
         return self._specs[name]
 
     def call_key(self, name: str) -> str:
         """Return what the node does as a key, whatever its id."""
-        if self._call_keys is None:
-            self._call_keys = call_keys(self.plan)
         return self._call_keys[name]
 
     def name_at(self, index: int) -> str:
         """Return the id of the node at that position of the plan."""
         return self.plan.nodes[index].id
 
-    @property
+    @cached_property
     def answer(self) -> Any:
         """The expression of the answer."""
-        return self._answer
+        return dependencies.answer_of(self.plan)  # it walks the whole plan; every node asks for it
+
+    @cached_property
+    def _nodes(self) -> dict[str, Node]:
+        return {node.id: node for node in self.plan.nodes}
+
+    @cached_property
+    def _specs(self) -> dict[str, NodeSpec]:
+        return {spec.id: spec for spec in ExecutionPlan.unpack(self.execution_plan).specs}
+
+    @cached_property
+    def _call_keys(self) -> dict[str, str]:
+        return call_keys(self.plan)
 
 
 def plan_marker(digest: str) -> str:

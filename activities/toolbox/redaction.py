@@ -52,7 +52,8 @@ def remember(secret: str) -> None:
 
 def redact(text: str, env: Mapping[str, str] = os.environ) -> str:
     """Return a message without the secrets of this process, and without what looks like a credential."""
-    return _redactor(tuple(env.items()), tuple(_told)).clean(text)
+    redactor = _own_redactor() if env is os.environ else Redactor(env, tuple(_told))
+    return redactor.clean(text)
 
 
 def mask(value: Any, written: str | None = None) -> Any:
@@ -60,13 +61,20 @@ def mask(value: Any, written: str | None = None) -> Any:
 
     `written` is the value as JSON, if the caller has it: a large value without a secret is not walked then.
     """
-    redactor = _redactor(tuple(os.environ.items()), tuple(_told))
+    redactor = _own_redactor()
     return value if written is not None and not redactor.may_hold(written) else redactor.mask(value)
 
 
-@lru_cache(maxsize=4)
-def _redactor(env: tuple[tuple[str, str], ...], told: tuple[str, ...]) -> "Redactor":
-    return Redactor(dict(env), told)
+_own: tuple[dict[bytes, bytes], int, "Redactor"] | None = None
+
+
+def _own_redactor() -> "Redactor":
+    """Return the redactor of this process, made anew when a variable has changed or a secret was told."""
+    global _own
+    variables = vars(os.environ)["_data"]  # encoded: to decode them all would take longer than to mask a usual result
+    if _own is None or _own[0] != variables or _own[1] != len(_told):
+        _own = dict(variables), len(_told), Redactor(os.environ, tuple(_told))
+    return _own[2]
 
 
 class Redactor:

@@ -93,10 +93,10 @@ async def test_writes_of_a_map_are_not_repeated_when_only_their_gathering_failed
             raise OutputRefused("the output has too many bytes")
         return await keep(*args, **options)
 
-    async def gathers(nodes: NodeRunner, context: NodeContext, limit: asyncio.Timeout) -> NodeOutput:
+    async def gathers(nodes: NodeRunner, context: NodeContext, *more: Any) -> NodeOutput:
         if context.address.path == "w":
             await asyncio.sleep(0.6)
-        return await run(nodes, context, limit)
+        return await run(nodes, context, *more)
 
     run = NodeRunner.output
     monkeypatch.setattr(runner, "keep", keeps)
