@@ -1,0 +1,236 @@
+"""The manifests say what the code says: roles, queues, ports, variables, drains. Nothing in them is secret or vague."""
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from temporalio.envconfig import ClientConfigProfile
+
+from activities.sandbox.runner import LONGEST_SECONDS
+from workers.roles import ROLES, Role
+from workers.settings import read_settings
+from workers.shutdown import AFTER_DRAIN
+
+ROOT = Path(__file__).parents[2]
+KUBERNETES = ROOT / "deploy" / "kubernetes"
+COMPONENTS = sorted(path.name for path in (KUBERNETES / "components").iterdir())
+OVERLAYS = sorted(path.name for path in (KUBERNETES / "overlays").iterdir())
+SERVED = [role for role in ROLES.values() if role.name != "all"]
+QUEUE_TYPES = {"workflows": "workflow"}
+SPARE = 5.0  # seconds between the end of a worker and the kill of its pod
+SECRET = re.compile(r"KEY$|TOKEN|SECRET|PASSWORD|CREDENTIAL")
+Manifest = dict[str, Any]
+
+needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+
+
+@functools.cache
+def rendered(place: Path) -> list[Manifest]:
+    done = subprocess.run(["kubectl", "kustomize", str(place)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
+
+
+@pytest.fixture(params=[f"overlays/{name}" for name in OVERLAYS] + [f"components/{name}" for name in COMPONENTS])
+def manifests(request: pytest.FixtureRequest, tmp_path: Path) -> list[Manifest]:
+    """Each overlay, and the base with each component."""
+    place = KUBERNETES / request.param
+    if request.param.startswith("overlays/"):
+        return rendered(place)
+    lists = {"resources": KUBERNETES / "base", "components": place}
+    text = {name: [os.path.relpath(path, tmp_path.resolve())] for name, path in lists.items()}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(text))
+    return rendered(tmp_path)
+
+
+def of_kind(manifests: list[Manifest], kind: str) -> dict[str, Manifest]:
+    return {each["metadata"]["name"]: each for each in manifests if each["kind"] == kind}
+
+
+def role_deployment(role: str) -> Manifest:
+    """A role of the base, put together without kubectl from the few forms of patches that it uses."""
+    deployment: Manifest = yaml.safe_load((KUBERNETES / "base/worker/deployment.yaml").read_text())
+    for operation in operations(KUBERNETES / "base" / role):
+        *path, last = operation["path"].strip("/").split("/")
+        at: Any = deployment
+        for part in path:
+            at = at[int(part) if isinstance(at, list) else part]
+        if last == "-":
+            at.append(operation["value"])
+        else:
+            at[int(last) if isinstance(at, list) else last] = operation["value"]
+    return deployment
+
+
+def operations(folder: Path) -> Iterator[dict[str, Any]]:
+    kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    for component in kustomization.get("components", ()):
+        yield from operations(folder / component)
+    for patch in kustomization["patches"]:
+        yield from yaml.safe_load(patch["patch"])
+
+
+def worker_of(deployment: Manifest) -> Manifest:
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    return dict(container)
+
+
+def literals(container: Manifest) -> dict[str, str]:
+    return {each["name"]: each["value"] for each in container.get("env", ()) if "value" in each}
+
+
+def shared_settings() -> dict[str, str]:
+    (generator,) = yaml.safe_load((KUBERNETES / "base/kustomization.yaml").read_text())["configMapGenerator"]
+    return dict(each.split("=", 1) for each in generator["literals"])
+
+
+def test_every_role_of_the_code_is_deployed() -> None:
+    listed = yaml.safe_load((KUBERNETES / "base/kustomization.yaml").read_text())["resources"]
+    assert [each for each in listed if not each.endswith(".yaml")] == [role.name for role in SERVED]
+
+
+@pytest.mark.parametrize("role", SERVED, ids=lambda role: role.name)
+def test_a_pod_agrees_with_its_worker(role: Role) -> None:
+    deployment = role_deployment(role.name)
+    pod, worker = deployment["spec"]["template"]["spec"], worker_of(deployment)
+    settings = read_settings(shared_settings() | literals(worker))
+    assert worker["args"] == [role.name]
+    assert pod["terminationGracePeriodSeconds"] >= settings.drain + AFTER_DRAIN + SPARE
+    if role.name == "sandbox":
+        assert settings.drain >= LONGEST_SECONDS
+    assert settings.health is not None
+    assert [port["containerPort"] for port in worker["ports"]] == [settings.health.port]
+    probed = {name: worker[name]["httpGet"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
+    assert {name: get["path"] for name, get in probed.items()} == {
+        "startupProbe": "/livez",
+        "livenessProbe": "/livez",  # never what depends on Temporal or on work
+        "readinessProbe": "/readyz",
+    }
+    assert {get["port"] for get in probed.values()} == {worker["ports"][0]["name"]}
+
+
+@needs_kubectl
+def test_every_variable_is_one_that_a_worker_reads(manifests: list[Manifest]) -> None:
+    given = {name: value for each in of_kind(manifests, "ConfigMap").values() for name, value in each["data"].items()}
+    for deployment in of_kind(manifests, "Deployment").values():
+        given |= {each["name"]: each.get("value", "x") for each in worker_of(deployment)["env"]}
+    assert given.keys() <= read_by_a_worker(given)
+
+
+def read_by_a_worker(given: Mapping[str, str]) -> set[str]:
+    """The variables that settings ask for, and those of `given` that Temporal's client or the S3 library takes."""
+
+    class Asked(dict[str, str]):
+        def get(self, name: str, default: Any = None) -> Any:
+            names.add(name)
+            return default
+
+    names: set[str] = set()
+    read_settings(Asked())
+
+    def profile(env: Mapping[str, str]) -> Any:
+        return ClientConfigProfile.load(override_env_vars=env, disable_file=True)
+
+    nothing = profile({})
+    names |= {name for name in given if name.startswith("TEMPORAL_") and profile({name: given[name]}) != nothing}
+    return names | {"AWS_REGION"} | {name for name in given if name.startswith("AWS_ENDPOINT_URL")}
+
+
+@needs_kubectl
+def test_nothing_secret_is_written_down_and_every_image_is_pinned(manifests: list[Manifest]) -> None:
+    assert of_kind(manifests, "Secret") == {}
+    for each in of_kind(manifests, "ConfigMap").values():
+        assert [name for name in each["data"] if SECRET.search(name)] == []
+    for deployment in of_kind(manifests, "Deployment").values():
+        worker = worker_of(deployment)
+        assert [name for name in literals(worker) if SECRET.search(name)] == []
+        assert worker["image"] == "sennit" or re.search(r":dev$|@sha256:[0-9a-f]{64}$", worker["image"])
+
+
+@needs_kubectl
+def test_pods_have_no_token_no_limit_of_cpu_and_a_bound_on_every_volume(manifests: list[Manifest]) -> None:
+    for deployment in of_kind(manifests, "Deployment").values():
+        pod, worker = deployment["spec"]["template"]["spec"], worker_of(deployment)
+        account = of_kind(manifests, "ServiceAccount")[pod["serviceAccountName"]]
+        assert (pod["automountServiceAccountToken"], account["automountServiceAccountToken"]) == (False, False)
+        assert worker["securityContext"]["readOnlyRootFilesystem"] is True
+        assert list(worker["resources"]["limits"]) == ["memory"]
+        assert all(each["emptyDir"].get("sizeLimit") for each in pod["volumes"] if "emptyDir" in each)
+        budget = of_kind(manifests, "PodDisruptionBudget")[deployment["metadata"]["name"]]
+        assert budget["spec"]["selector"] == deployment["spec"]["selector"]
+
+
+@needs_kubectl
+def test_an_autoscaler_owns_its_replicas_and_watches_the_queues_of_its_role(manifests: list[Manifest]) -> None:
+    deployments, scaled = of_kind(manifests, "Deployment"), of_kind(manifests, "ScaledObject")
+    by_cpu = of_kind(manifests, "HorizontalPodAutoscaler")
+    assert not (scaled and by_cpu)
+    for name, autoscaler in (scaled | by_cpu).items():
+        assert autoscaler["spec"]["scaleTargetRef"]["name"] == name
+        assert "replicas" not in deployments[name]["spec"]
+    for name, autoscaler in scaled.items():
+        triggers = [each["metadata"] for each in autoscaler["spec"]["triggers"]]
+        bindings = ROLES[name.removeprefix("sennit-")].bindings
+        assert [(each["taskQueue"], each["queueTypes"]) for each in triggers] == [
+            (each.queue, QUEUE_TYPES.get(each.kind, "activity")) for each in bindings
+        ]
+    if scaled or by_cpu:
+        assert (scaled | by_cpu).keys() == {f"sennit-{role.name}" for role in SERVED}
+
+
+@needs_kubectl
+def test_the_sandbox_role_may_reach_temporal_and_nothing_else(manifests: list[Manifest]) -> None:
+    """And its bucket, where the component s3 keeps artifacts in one."""
+    pod = of_kind(manifests, "Deployment")["sennit-sandbox"]["spec"]["template"]["metadata"]["labels"]
+    allowed = {
+        name
+        for name, policy in of_kind(manifests, "NetworkPolicy").items()
+        if selects(policy["spec"]["podSelector"], pod) and policy["spec"].get("egress")
+    }
+    assert allowed - {"sennit-internet"} == {"sennit-temporal"}
+    configured = [each["data"] for each in of_kind(manifests, "ConfigMap").values()]
+    assert ("sennit-internet" in allowed) == any("SENNIT_ARTIFACTS" in each for each in configured)
+
+
+def selects(selector: Manifest, labels: dict[str, str]) -> bool:
+    return all(labels.get(key) == value for key, value in selector.get("matchLabels", {}).items()) and all(
+        labels.get(each["key"]) in each["values"] for each in selector.get("matchExpressions", ())
+    )
+
+
+def test_compose_runs_every_role_with_time_to_drain() -> None:
+    services = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())["services"]
+    assert {role.name for role in SERVED} <= services.keys()
+    for role in SERVED:
+        service = services[role.name]
+        assert service["command"] == [role.name]
+        settings = {name: value for name, value in service["environment"].items() if not value.startswith("$")}
+        assert float(service["stop_grace_period"].removesuffix("s")) >= read_settings(settings).drain + AFTER_DRAIN
+        assert service["environment"].keys() <= read_by_a_worker(service["environment"])
+    pinned = [service["image"] for service in services.values() if "build" not in service]
+    assert all(re.search(r":\d+\.\d+", image) for image in pinned), pinned
+
+
+def test_a_chart_and_compose_give_temporal_the_same_configuration() -> None:
+    chart = yaml.safe_load((ROOT / "deploy/temporal/values.yaml").read_text())
+    assert chart["server"]["dynamicConfig"] == yaml.safe_load(
+        (ROOT / "deploy/temporal/dynamic-config.yaml").read_text()
+    )
+
+
+def test_the_image_has_the_packages_that_were_tested() -> None:
+    pin = re.compile(r"^(\S+==\S+)", re.MULTILINE)
+    image, tested = (
+        set(pin.findall((ROOT / path).read_text())) for path in ("deploy/image/requirements.lock", "requirements.lock")
+    )
+    assert image <= tested
+    base = re.search(r"^ARG BASE=(\S+)", (ROOT / "deploy/image/Containerfile").read_text(), re.MULTILINE)
+    assert base is not None
+    assert re.search(r":\d+\.\d+\.\d+-", base[1])
