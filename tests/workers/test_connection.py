@@ -1,13 +1,19 @@
 """A worker waits for its server as long as it takes, and says why."""
 
 import asyncio
+import ssl
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from temporalio.client import Client
 
+from starter.dev.server import DevServer
 from workers import connection
 from workers.connection import connect_patiently, server_address, short_cause
+from workers.server_check import ServerCheck
 from workers.settings import WrongSetting
 
 CLIENT = cast("Client", object())
@@ -85,3 +91,66 @@ def test_the_short_cause_a_nested_error_is_its_innermost_message() -> None:
     missing = RuntimeError('Worker validation failed: Status { code: NotFound, message: "Namespace x is not found." }')
     assert short_cause(missing) == "Namespace x is not found."
     assert short_cause(ValueError("plain")) == "ValueError: plain"
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """tls.crt and tls.key of `localhost`, signed by ca.crt, as cert-manager would write them."""
+    folder = tmp_path_factory.mktemp("tls")
+    (folder / "extensions").write_text("subjectAltName=DNS:localhost\nextendedKeyUsage=serverAuth,clientAuth\n")
+    for step in (
+        "req -x509 -newkey rsa:2048 -nodes -subj /CN=ca -keyout ca.key -out ca.crt",
+        "req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout tls.key -out tls.csr",
+        "x509 -req -in tls.csr -CA ca.crt -CAkey ca.key -CAcreateserial -extfile extensions -out tls.crt",
+    ):
+        subprocess.run(["openssl", *step.split()], cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture
+async def guarded(dev_server: DevServer, certificates: Path) -> AsyncIterator[str]:
+    """The address of a door to the server that opens to certificates of the same authority only."""
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(certificates / "ca.crt"))
+    tls.load_cert_chain(certificates / "tls.crt", certificates / "tls.key")
+    tls.verify_mode = ssl.CERT_REQUIRED
+    tls.set_alpn_protocols(["h2"])
+
+    serving: set[asyncio.Task[None]] = set()
+
+    async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        while data := await source.read(65_536):
+            target.write(data)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving.add(cast("asyncio.Task[None]", asyncio.current_task()))
+        there, back = await asyncio.open_connection(*dev_server.address.split(":"))
+        try:
+            await asyncio.gather(copy(reader, back), copy(there, writer))
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.transport.abort()
+            back.transport.abort()
+
+    door = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
+    yield f"localhost:{door.sockets[0].getsockname()[1]}"
+    door.close()
+    for task in serving:
+        task.cancel()
+    await asyncio.gather(*serving, return_exceptions=True)
+    await asyncio.sleep(0.01)  # transports close a moment later
+
+
+@pytest.mark.server
+async def test_the_certificates_of_the_environment_open_a_door_that_is_shut_without(
+    guarded: str, certificates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEMPORAL_ADDRESS", guarded)
+    reasons: list[str] = []
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(connect_patiently(guarded, "me", reasons.append), 2)
+    assert reasons
+    for name, file in (("CLIENT_CERT", "tls.crt"), ("CLIENT_KEY", "tls.key"), ("SERVER_CA_CERT", "ca.crt")):
+        monkeypatch.setenv(f"TEMPORAL_TLS_{name}_PATH", str(certificates / file))
+    client = await asyncio.wait_for(connect_patiently(guarded, "me", reasons.append), 30)
+    assert await ServerCheck(client, guarded, None).obstacle() is None
