@@ -12,6 +12,7 @@ from workflows.messages.converter import connect
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
 _ATTEMPT_SECONDS = 10.0
+_TLS = re.compile(r"kind: InvalidData, error: (Invalid\w+\(\w+)")
 _QUOTED = re.compile(r'(?:message|error): \\?"((?:[^"\\]|\\.)+?)\\?"')
 
 
@@ -35,7 +36,7 @@ async def connect_patiently(address: str, identity: str, report: Callable[[str],
         try:
             return await asyncio.wait_for(connect(identity=identity), _ATTEMPT_SECONDS)
         except (RuntimeError, TimeoutError) as problem:
-            report(f"no Temporal server at {address}: {short_cause(problem)}; is TEMPORAL_ADDRESS right?")
+            report(f"no Temporal server at {address}: {short_cause(problem)}; check TEMPORAL_ADDRESS and TEMPORAL_TLS")
         except ValueError as problem:
             raise WrongSetting(f"the Temporal address {address!r} cannot be used: {problem}") from None
         await asyncio.sleep(pause)
@@ -46,5 +47,7 @@ def short_cause(problem: BaseException) -> str:
     """Return in a few words why the SDK failed; its own messages are dumps of nested errors."""
     if isinstance(problem, TimeoutError):
         return f"no answer within {_ATTEMPT_SECONDS:.0f} s"
+    if tls := _TLS.search(str(problem)):
+        return f"TLS failed: {tls[1]})"
     found = _QUOTED.findall(str(problem))
     return found[-1] if found else f"{type(problem).__name__}: {problem}"[:300]

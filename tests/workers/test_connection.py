@@ -61,7 +61,7 @@ async def test_a_server_is_waited_for_and_each_reason_told(
             monkeypatch.setattr(connection, "connect", Server(0))
 
     assert await connect_patiently("here:1", "me", report) is CLIENT
-    assert reasons == [f"no Temporal server at here:1: {cause}; is TEMPORAL_ADDRESS right?"] * 3
+    assert reasons == [f"no Temporal server at here:1: {cause}; check TEMPORAL_ADDRESS and TEMPORAL_TLS"] * 3
 
 
 async def test_an_address_no_server_can_have_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,6 +90,8 @@ def test_the_address_is_the_one_the_temporal_command_would_use(monkeypatch: pyte
 def test_the_short_cause_a_nested_error_is_its_innermost_message() -> None:
     missing = RuntimeError('Worker validation failed: Status { code: NotFound, message: "Namespace x is not found." }')
     assert short_cause(missing) == "Namespace x is not found."
+    certificate = "(Custom { kind: InvalidData, error: InvalidCertificate(UnknownIssuer) })"
+    assert short_cause(RuntimeError(certificate)) == "TLS failed: InvalidCertificate(UnknownIssuer)"
     assert short_cause(ValueError("plain")) == "ValueError: plain"
 
 
