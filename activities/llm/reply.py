@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from typing import Any
 
 from pydantic_core import from_json
@@ -24,8 +25,12 @@ MOST_EVIDENCE = 50
 
 _MARK = re.compile(r"(?P<ticks>`+)|\s?\[(?P<n>\d{1,3})\]")
 _NODE = re.compile(r"[\s$\[{(]*(?P<name>[A-Za-z0-9_]{1,40})")
-_FIELD = re.compile(r'\{\s*["\'\u201c]?(?:answer|replan)\b|["\'\u201c](?:answer|replan)["\'\u201d]\s*:')
+_KEYS = r"(?:answer|replan|final[_ ]?answer|response)"
+_FIELD = re.compile(rf"\{{\s*[\"'\u201c]?{_KEYS}\b|[\"'\u201c]{_KEYS}[\"'\u201d]\s*:", re.IGNORECASE)
 _OBJECT = re.compile(r'\s*(?:```\w*\s*)?\{\s*["\'\u201c]')
+_ANSWERS = ("finalanswer", "theanswer", "answertext", "response", "reply")
+_ASIDES = ("thought", "thoughts", "thinking", "reasoning", "explanation", "confidence", "notes", "citations", "sources")
+_ALIKE = 0.8
 _NUMBER = re.compile(r"[-+]?[$\u20ac\u00a3]? ?\d[\d.,' ]*%?")
 _PLACES = ("path", "url", "source")
 _DEEPEST = 12
@@ -65,6 +70,8 @@ def read_reply(
         return _answer(data["answer"], data.get("evidence"), results)
     if isinstance(data, dict) and not data.keys().isdisjoint(("answer", "replan")):
         raise UnreadableReply("the joiner's reply holds no answer; `answer` is empty in it")
+    if isinstance(data, dict) and (key := _meant_key(data)):
+        return _answer(data[key], next((data[name] for name in data if _like(name, "evidence")), None), results)
     if not text.strip():
         raise UnreadableReply("the joiner's reply is empty")
     if data is None and tools is not None and _read_lines(reader, text):
@@ -90,6 +97,33 @@ def _json_in(text: str) -> Any:
             raise UnreadableReply(f"the joiner's reply is no whole answer: {error}") from None
         return None
     return value
+
+
+def _meant_key(data: Mapping[str, Any]) -> str:
+    """Return the key that can only be a misspelled `answer`, "" if the reply is JSON of another kind.
+
+    Raises UnreadableReply where it is not plain which key holds the answer.
+    """
+    keys = [name for name in data if _like(name, "answer") or _letters(name) in _ANSWERS]
+    aside = [name for name in data if _like(name, "evidence") or _letters(name) in _ASIDES]
+    cited = any(_like(name, "evidence") for name in data)
+    if len(keys) == 1 and len(aside) == len(data) - 1 and data[keys[0]] is not None:
+        return keys[0]
+    if keys or cited or any(_like(name, "replan") for name in data):
+        raise UnreadableReply(
+            f"the joiner's reply has no `answer` among {format_names(data, 6)}; write that key for the answer, or "
+            "`replan` for more lines"
+        )
+    return ""
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalpha, name.lower()))
+
+
+def _like(name: str, key: str) -> bool:
+    """Whether a key is another one, misspelled."""
+    return len(name) < 2 * len(key) and SequenceMatcher(None, _letters(name), key).ratio() > _ALIKE
 
 
 def _delta(request: Any, reader: LineReader) -> JoinerReply:

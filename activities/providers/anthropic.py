@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from activities.providers import structured
-from activities.providers.model import THINKING_TOKENS, Message, ModelRequest, Stop
+from activities.providers.model import THINKING_TOKENS, Message, ModelRequest, Stop, parameters_of
 from activities.providers.reply_builder import ReplyBuilder
 from activities.providers.settings import Server
-from activities.providers.wire_format import Without, count, parameters_of
+from activities.providers.wire_format import Without, count
 
 _STOPS: dict[str, Stop] = {
     "max_tokens": "length",

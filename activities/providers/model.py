@@ -126,6 +126,12 @@ class ModelRequest:
     account: Account = field(default_factory=NoAccount)
 
 
+def parameters_of(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of a tool's arguments in its catalogue entry."""
+    found: dict[str, Any] = entry.get("parameters") or entry.get("schema") or {"type": "object", "properties": {}}
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class ModelReply:
     """`output` is the JSON value the node gets: text, or an object when the role or a schema asks for one.

@@ -6,11 +6,12 @@ from typing import Any
 
 from activities.providers import structured
 from activities.providers.errors import BadReply, ModelRefused, OutputCut, ReplyCut
-from activities.providers.model import THINKING_TOKENS, ModelReply, ModelRequest, Stop, ToolRequest
+from activities.providers.model import THINKING_TOKENS, ModelReply, ModelRequest, Stop, ToolRequest, parameters_of
 from activities.providers.prices import with_cost
 from workflows.plan.language.limits import Usage
 from workflows.plan.language.text import without_thoughts
 from workflows.plan.planner_format.json_text import NoJson, decode
+from workflows.plan.planner_format.written_calls import bare_calls, mark_of_call, written_calls
 
 LONGEST_TOKEN = 8
 """Bytes of a token, on average, in what is written with the longest."""
@@ -90,6 +91,8 @@ class ReplyBuilder:
         """Return the finished reply. Raises ModelRefused, OutputCut, ReplyCut, BadReply or SchemaMismatch."""
         text = self._said()
         calls = tuple(_tool_request(index, self.calls[index]) for index in sorted(self.calls))
+        if not calls and self.request.role != "planner":
+            text, calls = self._written(text)
         if self.refusal is not None:
             raise ModelRefused(f"{self.request.model} declined to answer: {self.refusal or text or 'without a word'}")
         if self.stop is None:
@@ -122,6 +125,17 @@ class ReplyBuilder:
         written = "".join(self._text)
         text = written if self.request.role == "planner" else without_thoughts(written)
         return text if text == written else text.strip()
+
+    def _written(self, text: str) -> tuple[str, tuple[ToolRequest, ...]]:
+        """Return (text, calls) of a text that has calls of tools in it, which no answer is. Raises BadReply."""
+        tools = {str(entry["name"]): parameters_of(entry) for entry in self.request.tools}
+        begins = mark_of_call(text)
+        try:
+            calls = written_calls(text[begins:], tools)[0] if begins is not None else bare_calls(text, tools)
+        except NoJson as error:
+            raise BadReply(f"the reply of {self.request.model} is no answer: {error}", retryable=True) from None
+        asked = tuple(ToolRequest(f"call_{call.number - 1}", call.name, call.arguments) for call in calls)
+        return (text[: begins or 0].strip() if asked else text), asked
 
     def usage(self) -> Usage:
         """Return what the server counted; what it did not, or only as it began, is estimated at three bytes a token.

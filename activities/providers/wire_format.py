@@ -39,12 +39,6 @@ class WireFormat(Protocol):
         ...
 
 
-def parameters_of(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of a tool's arguments in its catalogue entry."""
-    found: dict[str, Any] = entry.get("parameters") or entry.get("schema") or {"type": "object", "properties": {}}
-    return found
-
-
 def count(value: Any, before: int | None) -> int | None:
     """Return a server's count of tokens if it is one, else what was known before."""
     return value if isinstance(value, int) and value >= 0 else before

@@ -1,6 +1,7 @@
 """A joiner's reply in all its forms: an answer with evidence that stands, or nodes to add, or a fault that says why."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ RESULTS = {
     "n2": Result("n2", value=250),
     "n3": Result("n3", status="failed", error="NotFound"),
 }
-TOOLS: dict[str, Any] = {"search": {"properties": {"query": {}, "k": {}}}}
+TOOLS: dict[str, Any] = {"search": {"properties": {"query": {"type": "string"}, "k": {"type": "integer"}}}}
 
 
 def read(reply: Any) -> JoinerReply:
@@ -206,18 +207,24 @@ def test_any_reply_is_an_answer_a_delta_or_a_fault(reply: str) -> None:
 
 
 CATALOGUE = [{"name": "search", "schema": TOOLS["search"], "effect": "read"}]
-TABLES = {"Joiners": None, "Workers": None, "Workers with an output schema": {"type": "object"}}
+TABLES = ("Joiners", "Workers", "Workers with an output schema", "Workers with tools")
 
 
 def output_of(section: str, text: str) -> Any:
     """Return what a reply is to the node whose model wrote it. Raises ProviderError."""
-    role = "joiner" if section == "Joiners" else "worker"
-    request = ModelRequest(role, "m", "g", "p", "p", output_schema=TABLES[section])  # type: ignore[arg-type]
+    request = ModelRequest("joiner" if section == "Joiners" else "worker", "m", "g", "p", "p")
+    if section.endswith("schema"):
+        request = replace(request, output_schema={"type": "object"})
+    elif section.endswith("tools"):
+        request = replace(request, tools=tuple(CATALOGUE))
     builder = ReplyBuilder(request, 1, stop="end")
     builder.add_text(text)
     results = {name: Result(name, value="a") for name in ("n1", "n2")}
     joins = JoinerFormat(results=results, replanning=Replanning(CATALOGUE, list(results)))
-    return (joins if section == "Joiners" else PromptFormat()).read(builder.reply(), lambda _: None).output
+    reply = builder.reply()
+    if reply.calls:
+        return [{call.name: call.arguments} for call in reply.calls]
+    return (joins if section == "Joiners" else PromptFormat()).read(reply, lambda _: None).output
 
 
 ROWS = [(section, *row) for section in TABLES for row in rows(section)]
@@ -232,14 +239,16 @@ def test_a_reply_is_read_as_the_page_says(section: str, reply: str, result: str,
         assert caught.value.retryable
         return
     found = output_of(section, reply)
-    if section == "Joiners" and "replan" in found:
+    if section == "Workers with tools":
+        assert found == json.loads(expected)
+    elif section == "Joiners" and "replan" in found:
         assert found["replan"]["nodes"] == output_of(section, expected)["replan"]["nodes"]
     else:
         assert found == output_of(section, expected)
 
 
 def test_the_page_holds_all_forms() -> None:
-    assert len(ROWS) > 45
+    assert len(ROWS) > 60
 
 
 GOOD = [reply for section, reply, result, _ in ROWS if section == "Joiners" and result != "refused" and "{" in reply]

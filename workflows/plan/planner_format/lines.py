@@ -19,6 +19,7 @@ from workflows.plan.planner_format.calls import Node, Tools
 from workflows.plan.planner_format.json_calls import CallStream, JsonCall, calls_in
 from workflows.plan.planner_format.json_text import NoJson, begins_json, extract_json
 from workflows.plan.planner_format.plan_builder import PlanBuilder
+from workflows.plan.planner_format.written_calls import mark_of_call, written_calls
 
 _CALL = re.compile(r"(?<!\w)(?P<name>[A-Za-z_][\w.-]{0,79}+)(?P<gap>[\s*`]*+)[(\uff08]", re.ASCII)
 _DECORATION = re.compile(r"[\s*`#>|\u2022\u2013\u2014~\u200b\ufeff-]+")
@@ -170,8 +171,7 @@ class LineReader:
         if self._json is not None:
             self._json.append(row)
             return
-        if self._call is None and not self._made.begun and _JSON.match(row):
-            self._json = [row]
+        if self._call is None and self._begins_calls(row):
             return
         end: int | None = 0
         if self._call is not None and not self._next_begins(self._call, row):
@@ -187,6 +187,19 @@ class LineReader:
             return False
         begun = self._call_in(row, 0)
         return begun is not None and not begun[0].text and (begun[0].counted or bool(call.arguments.quote))
+
+    def _begins_calls(self, row: str) -> bool:
+        """Whether a row is the first of JSON, or of calls in the way of a chat template, and not of lines."""
+        mark = mark_of_call(row)
+        if mark and self._call_in(row, 0) is not None:
+            return False
+        if mark is not None and self._made.begun:
+            self._made.fail(f"{format_value(row[mark:][:100].strip())} looks like a call; write all calls as lines")
+        elif mark is not None or (_JSON.match(row) and not self._made.begun):
+            self._json = [row[mark or 0 :]]
+        else:
+            return False
+        return True
 
     def _outside(self, row: str, at: int) -> None:
         """Read the calls in a row from a place on where none is open, and then what else stands there."""
@@ -305,26 +318,33 @@ class LineReader:
 
     def _read_json(self, text: str) -> None:
         try:
-            value, behind = extract_json(text)
+            calls, behind = self._calls_or_plan(text)
         except NoJson as error:
             self._made.fail(f"the reply is no plan: {error}")
             return
-        if isinstance(value, dict) and isinstance(value.get("plan"), dict):
-            value = value["plan"]
-        calls = calls_in(value)
-        if calls is not None:
-            for call in calls:
-                _add(self._made, call)
-            self._made.finish()
-        else:
-            self._plan = value if isinstance(value, dict) else {"nodes": value}
+        for call in calls:
+            _add(self._made, call)
         nodes = self.plan.get("nodes")
-        if calls is None and (not isinstance(nodes, list) or not nodes):
+        if self._plan is None:
+            self._made.finish()
+        elif not isinstance(nodes, list) or not nodes:
             self._made.fail("the JSON holds no plan; it needs `calls`, a list of objects with `tool` and `arguments`")
-        elif self._call_in(behind, 0):
+        if self._call_in(behind, 0):
             self._made.fail(f"{format_value(behind)} stands behind the JSON; write JSON or numbered lines, not both")
         elif behind.strip(_NOISE):
             self._made.warn(f"{format_value(behind)} behind the JSON was left out")
+
+    def _calls_or_plan(self, text: str) -> tuple[list[JsonCall], str]:
+        """Return (calls, text behind them); none if the JSON is a plan in the plan language. Raises NoJson."""
+        if mark_of_call(text) == 0:
+            return written_calls(text, self._made.tools)
+        value, behind = extract_json(text)
+        if isinstance(value, dict) and isinstance(value.get("plan"), dict):
+            value = value["plan"]
+        calls = calls_in(value)
+        if calls is None:
+            self._plan = value if isinstance(value, dict) else {"nodes": value}
+        return calls or [], behind
 
 
 def _add(made: PlanBuilder, call: JsonCall) -> None:
