@@ -82,18 +82,20 @@ class Models:
         """How planners write."""
         return self._settings.plan_format
 
-    async def chosen(self) -> dict[Role, list[str]]:
-        """Return every role's models by their full names. Raises UnknownModel, KeyRefused or what a server says."""
-        full: dict[str, str] = {}
-        for role in get_args(Role):
-            for name in self._settings.models(role):
-                if name not in full:
-                    full[name] = name if ":" in name else await self._provider(name).default_model()
-        return {role: [full[name] for name in self._settings.models(role)] for role in get_args(Role)}
+    async def chosen(self, model: str = "") -> dict[Role, list[str]]:
+        """Return every role's models by their full names; `model`, where a run names one, in the place of the settings.
 
-    def wanted(self) -> dict[Role, list[str]]:
-        """Return every role's models as they were set, without asking a server."""
-        return {role: list(self._settings.models(role)) for role in get_args(Role)}
+        Raises UnknownModel, KeyRefused or what a server says, and ValueError for a `model` that is none.
+        """
+        wanted = self.wanted(model)
+        names = dict.fromkeys(name for role in wanted for name in wanted[role])
+        full = {name: name if ":" in name else await self._provider(name).default_model() for name in names}
+        return {role: [full[name] for name in wanted[role]] for role in wanted}
+
+    def wanted(self, model: str = "") -> dict[Role, list[str]]:
+        """Return the same without asking a server. Raises ValueError for a `model` that is none."""
+        settings = self._settings.for_run(model)
+        return {role: list(settings.models(role)) for role in get_args(Role)}
 
     async def complete(self, request: ModelRequest, names: Sequence[str], attempt: int = 1) -> ModelReply:
         """Answer a call by one of `names`: each in turn has two attempts, and the last one all that are left.

@@ -5,7 +5,7 @@ Keys stay in here and in the requests' headers: no repr, error or log shows one.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from typing import Literal, Self, get_args
 from urllib.parse import urlsplit
@@ -96,6 +96,11 @@ class ModelSettings:
         named = {name: self.servers.get(name.partition(":")[0]) for names in self.roles.values() for name in names}
         return {name: server.key_variable for name, server in named.items() if server and server.lacks_key}
 
+    def for_run(self, model: str) -> Self:
+        """Return the settings for a run that names its model, or its models. Raises ValueError for what is none."""
+        names = _names_in(model, "model")
+        return replace(self, roles=dict.fromkeys(get_args(Role), names)) if names else self
+
     def models(self, role: Role) -> tuple[str, ...]:
         """Return a role's models, the offline rules where nothing is set."""
         return self.roles.get(role, ("offline",))
@@ -117,7 +122,11 @@ def _usual(env: Mapping[str, str]) -> str:
 
 
 def _models(variable: str, env: Mapping[str, str]) -> tuple[str, ...]:
-    names = tuple(part.strip() for part in env.get(variable, "").split(",") if part.strip())
+    return _names_in(env.get(variable, ""), variable)
+
+
+def _names_in(text: str, variable: str) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
     for name in names:
         provider, colon, model = name.partition(":")
         if provider not in PROVIDERS or (colon and not _NAME.fullmatch(model)):

@@ -55,7 +55,11 @@ class RunPreparer:
             rejected: CheckResult | None = None
         except InvalidPlan as error:
             plan, rejected = {}, refused(error.problems)
-        models = await self.models.chosen() if plan is None or needs_default_models(plan) else self.models.wanted()
+        try:
+            chooses = plan is None or needs_default_models(plan)
+            models = await self.models.chosen(call.model) if chooses else self.models.wanted(call.model)
+        except ValueError as error:
+            models, rejected = self.models.wanted(), CheckResult(problems=(str(error),))
         run_context = RunContext(
             goal=call.goal,
             inputs=call.inputs,
@@ -73,10 +77,10 @@ class RunPreparer:
             known = format_names(sorted(entry["name"] for entry in self.registry.catalogue()))
             problem = f"tools: unknown tool {', '.join(map(format_name, unknown))}; known: {known}"
             return PreparedRun(run_context=digest, checked=CheckResult(problems=(problem,)))
-        if plan is None:
+        if plan is None and rejected is None:
             model = run_context.models["planner"][0]
             return PreparedRun(run_context=digest, planner=queues.llm_queue(model), streams=model not in OFFLINE)
-        checked = rejected or await self.checker.check_draft(Run(run_prefix, digest, run_context), plan)
+        checked = rejected or await self.checker.check_draft(Run(run_prefix, digest, run_context), plan or {})
         return PreparedRun(run_context=digest, checked=checked)
 
 

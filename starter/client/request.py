@@ -24,13 +24,15 @@ _MARKUP = re.compile(r"[<\[]|^[#>]")
 
 
 class RunOptions(TypedDict, total=False):
-    """How a run is done. None means the default. `budget` has the fields of Limits; queues serve `tenant`s in turn.
+    """How a run is done. None means the default. `budget` has the fields of Limits; queues serve `tenant`s in turn;
+    `model` serves every role.
 
     A replan that adds more nodes than `approve_replans_above` waits for a person.
     """
 
     inputs: dict[str, Any] | None
     tools: Sequence[str] | None
+    model: str | None
     approval: ApprovalPolicy | None
     on_failure: OnFailure | None
     window: int | None

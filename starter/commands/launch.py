@@ -51,6 +51,7 @@ async def launch(args: argparse.Namespace, terminal: Terminal, *, docs: str | No
         **what,
         docs=docs,
         tools=list(filter(None, args.tools.split(","))) if args.tools is not None else None,
+        model=args.model,
         approval=args.approval,
         on_failure=args.on_failure,
         window=args.window,
@@ -94,6 +95,9 @@ def add_start_arguments(parser: argparse.ArgumentParser, *, replans: bool = Fals
     budget_help = "what the run may spend: tokens, cost_usd, calls, nodes, time; for example tokens=20000,time=10m"
     add("--budget", type=typed(read_limits), metavar="tokens=N,...", help=budget_help)
     add("--tenant", metavar="NAME", help="who the run is for; queues serve tenants in turn")
+    add(
+        "--model", metavar="NAME", help="the model of every role, such as openai:NAME (default: as the workers are set)"
+    )
     add("--tools", metavar="A,B", help="the tools the run may use (default: all)")
 
 

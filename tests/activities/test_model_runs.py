@@ -339,6 +339,21 @@ async def test_a_wrong_setup_is_one_sentence_at_once(running: Running, change: E
     assert "sk-wrong" not in message
 
 
+async def test_a_run_may_name_its_model(running: Running, server: ModelServer) -> None:
+    server.on("You plan work", '1. agent("Which?")\n2. answer($1)', times=1)
+    server.on("You plan work", '1. llm("Say a word.")\n2. answer($1)')
+    server.on("", "The Nile.")
+    async with running() as run:
+        report = await (await run(goal="Which is longer?", model="openai:second")).result()
+        with pytest.raises(WorkflowFailureError) as caught:
+            await (await run(goal="Which is longer?", model="mistral:large")).result()
+    assert report["status"] == "done"
+    assert {asked.model for asked in server.asked} == {"second"}
+    assert str(caught.value.cause).endswith(
+        "model='mistral:large': is no model; give offline, openai:NAME, anthropic:NAME, several with commas between"
+    )
+
+
 async def test_a_plan_without_model_calls_needs_no_model(running: Running, unused_tcp_port: int) -> None:
     down = {"SENNIT_MODEL": "openai", "OPENAI_BASE_URL": f"http://127.0.0.1:{unused_tcp_port}/v1"}
     async with running(**down) as run:

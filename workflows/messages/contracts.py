@@ -48,6 +48,7 @@ class PrepareCall(Message):
     inputs: dict[str, JsonValue] = Field(default_factory=dict)
     docs: str | None = None
     tools: tuple[str, ...] | None = None
+    model: str = ""
     approval: ApprovalPolicy = "writes"
     root: str = ""
     given: str = ""

@@ -48,6 +48,8 @@ class ContinuedState(BaseModel):
 class RunRequest(BaseModel):
     """Starts a run: a `goal` for the planner, or a `plan`. Everything else has a default.
 
+    `model` serves every role in the place of those that the workers are set to; several stand with commas between.
+
     `given` and `depth` come with the goal of a sub-agent, from the run above it; nobody else may set them. So does
     `run_prefix`, the name of its artifacts, which a run without a parent ignores.
     """
@@ -60,6 +62,7 @@ class RunRequest(BaseModel):
     inputs: dict[str, JsonValue] = Field(default_factory=dict)
     docs: str | None = Field(default=None, max_length=4096)
     tools: tuple[str, ...] | None = None
+    model: str = Field(default="", max_length=500)
     approval: ApprovalPolicy = "writes"
     on_failure: OnFailure | None = None
     park_for: Duration = 86_400.0

@@ -198,5 +198,5 @@ def with_usage(error: ApplicationError, spent: Usage) -> ApplicationError:
 
 def _given(request: RunRequest) -> dict[str, Any]:
     """Return what `prepare` needs of a request; unset fields are not sent."""
-    names = ("goal", "plan", "plan_packed", "inputs", "docs", "tools", "approval", "given")
+    names = ("goal", "plan", "plan_packed", "inputs", "docs", "tools", "model", "approval", "given")
     return {name: getattr(request, name) for name in names if name in request.model_fields_set}

@@ -75,8 +75,8 @@ def prefix_below(run_prefix: str, name: str) -> str:
 
 def inherited(request: RunRequest) -> dict[str, Any]:
     """Return the fields of a sub-agent's request that come from its parent's request."""
-    given = {"tenant": request.tenant or None, "approve_replans_above": request.approve_replans_above}
-    known = {name: value for name, value in given.items() if value is not None}
+    given = {"tenant": request.tenant, "model": request.model, "approve_replans_above": request.approve_replans_above}
+    known = {name: value for name, value in given.items() if value not in (None, "")}
     return {"depth": request.depth + 1, "max_replans": request.max_replans, **known}
 
 

@@ -160,6 +160,13 @@ async def test_a_bare_name_is_looked_up_once_a_run(models: Models, server: Model
     assert models.wanted()["judge"] == ["openai"]
 
 
+async def test_a_run_may_name_the_models_of_all_roles(models: Models) -> None:
+    assert set(map(tuple, (await models.chosen("openai:own, offline")).values())) == {("openai:own", "offline")}
+    for wrong in ("gpt-5", "mistral:large", "openai:"):
+        with pytest.raises(ValueError, match=f"^model='{wrong}': is no model; give offline, openai:NAME"):
+            await models.chosen(wrong)
+
+
 async def test_without_a_key_the_variable_is_named() -> None:
     models = Models.of(ModelSettings.read({}))
     for provider in ("openai", "anthropic"):

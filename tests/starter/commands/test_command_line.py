@@ -23,6 +23,7 @@ from workflows.messages.updates import UPDATES
         ),
         ("ask g --max-replans 0", {"max_replans": 0, "budget": None}),
         ("run p --approve-replans-above 0", {"approve_replans_above": 0}),
+        ("ask g --model openai:small", {"model": "openai:small"}),
         ("run p --input a=1 --input b=2", {"input": ["a=1", "b=2"]}),
         ("retry r n7 --repeat-effect", {"module": "update", "name": "retry_node", "repeat_effect": True}),
         ("skip r n7", {"name": "skip_node", "node": "n7"}),
