@@ -1,7 +1,7 @@
 """`make bench`: Sennit beside plain asyncio and beside one bare activity a node, as ratios to the critical path.
 
 Everything is measured in this run, on this machine, on a dev server with its database on disk. `make bench ARGS=agents`
-times agents instead: see `agents`.
+times agents instead, `ARGS=faults` what a failing model server costs: see these modules.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from pathlib import Path
 from temporalio.client import WorkflowFailureError
 from temporalio.worker import Worker
 
-from benchmarks import agents, board, step
+from benchmarks import agents, board, faults, step
 from benchmarks.rivals import QUEUE, BareGraph, bare_nap, plain_asyncio
 from benchmarks.shapes import Shape, chain, diamond, layered, wide
 from benchmarks.stage import Stage, stage
@@ -94,4 +94,6 @@ async def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(agents.main(sys.argv[2:]) if sys.argv[1:2] == ["agents"] else main()))
+    others = {"agents": agents.main, "faults": faults.main}
+    chosen = others.get(sys.argv[1]) if sys.argv[1:] else None
+    sys.exit(asyncio.run(chosen(sys.argv[2:]) if chosen else main()))

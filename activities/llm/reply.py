@@ -17,7 +17,8 @@ from activities.providers.errors import SchemaMismatch
 from activities.providers.model import OUTPUT_TOKENS
 from workflows.plan.edits.merge import Delta
 from workflows.plan.language.text import format_names, format_value
-from workflows.plan.planner_format.calls import Tools
+from workflows.plan.planner_format.calls import Tools, call_name
+from workflows.plan.planner_format.json_calls import calls_in
 from workflows.plan.planner_format.json_text import NoJson, decode, extract_json
 from workflows.plan.planner_format.lines import LineReader
 
@@ -25,11 +26,13 @@ MOST_EVIDENCE = 50
 
 _MARK = re.compile(r"(?P<ticks>`+)|\s?\[(?P<n>\d{1,3})\]")
 _NODE = re.compile(r"[\s$\[{(]*(?P<name>[A-Za-z0-9_]{1,40})")
-_KEYS = r"(?:answer|replan|final[_ ]?answer|response)"
+_KEYS = r"(?:answer|replan|final[_ ]?answer|response|thoughts?|evidence)"
 _FIELD = re.compile(rf"\{{\s*[\"'\u201c]?{_KEYS}\b|[\"'\u201c]{_KEYS}[\"'\u201d]\s*:", re.IGNORECASE)
+_FIELD_NAME = re.compile(_KEYS, re.IGNORECASE)
 _OBJECT = re.compile(r'\s*(?:```\w*\s*)?\{\s*["\'\u201c]')
 _ANSWERS = ("finalanswer", "theanswer", "answertext", "response", "reply")
-_ASIDES = ("thought", "thoughts", "thinking", "reasoning", "explanation", "confidence", "notes", "citations", "sources")
+_THOUGHTS = ("thought", "thoughts", "thinking", "reasoning")
+_ASIDES = (*_THOUGHTS, "explanation", "confidence", "notes", "citations", "sources")
 _ALIKE = 0.8
 _NUMBER = re.compile(r"[-+]?[$\u20ac\u00a3]? ?\d[\d.,' ]*%?")
 _PLACES = ("path", "url", "source")
@@ -66,6 +69,8 @@ def read_reply(
         if tools is None:
             raise UnreadableReply("the joiner asks for more nodes, and none may be added any more")
         return _delta(data["replan"], reader)
+    if (calls := [call.name for call in calls_in(data) or ()]) and all(call_name(name, tools or {}) for name in calls):
+        raise UnreadableReply(f"the joiner's reply calls {format_names(calls, 3)} in JSON; write lines under `replan`")
     if isinstance(data, dict) and data.get("answer") is not None:
         return _answer(data["answer"], data.get("evidence"), results)
     if isinstance(data, dict) and not data.keys().isdisjoint(("answer", "replan")):
@@ -83,13 +88,21 @@ def _json_in(text: str) -> Any:
     """Return the JSON that a reply is or has in it, None if it has none. Raises UnreadableReply where it is broken, or
     if there are two answers.
     """
-    found = _FIELD.search(text) or _OBJECT.match(text)
-    start = text.find("{", found.start() if found[0][0] == "{" else 0, found.end()) if found else -1
+    found = _FIELD.search(text)
+    start = _brace_of(found) if found else text.find("{") if _OBJECT.match(text) else -1
+    if (
+        found
+        and start < 0
+        and (_FIELD.match(text.lstrip("` *\n")) or _FIELD.search(text, text.find("{") + 1 or len(text)))
+    ):
+        raise UnreadableReply("the joiner's reply is no whole answer: a bracket of its JSON is missing")
     try:
         if start < 0:
             return extract_json(text)[0]
         value, end = decode(text, start)
         other = _FIELD.search(text, end)
+        if other and not (isinstance(value, dict) and any(map(_FIELD_NAME.fullmatch, value))):
+            raise UnreadableReply("the joiner's reply is no whole answer: its JSON ends too early")
         if other and "{" in text[end : other.end()] and decode(text, text.index("{", end))[0] != value:
             raise UnreadableReply("the joiner's reply holds two JSON objects; write one")
     except NoJson as error:
@@ -99,6 +112,11 @@ def _json_in(text: str) -> Any:
     return value
 
 
+def _brace_of(found: re.Match[str]) -> int:
+    """Return where the object begins that a field is in, -1 if it is in none."""
+    return found.string.find("{", found.start() if found[0][0] == "{" else 0, found.end())
+
+
 def _meant_key(data: Mapping[str, Any]) -> str:
     """Return the key that can only be a misspelled `answer`, "" if the reply is JSON of another kind.
 
@@ -106,10 +124,10 @@ def _meant_key(data: Mapping[str, Any]) -> str:
     """
     keys = [name for name in data if _like(name, "answer") or _letters(name) in _ANSWERS]
     aside = [name for name in data if _like(name, "evidence") or _letters(name) in _ASIDES]
-    cited = any(_like(name, "evidence") for name in data)
+    own = any(_like(name, "evidence") or _like(name, "replan") or _letters(name) in _THOUGHTS for name in data)
     if len(keys) == 1 and len(aside) == len(data) - 1 and data[keys[0]] is not None:
         return keys[0]
-    if keys or cited or any(_like(name, "replan") for name in data):
+    if keys or own:
         raise UnreadableReply(
             f"the joiner's reply has no `answer` among {format_names(data, 6)}; write that key for the answer, or "
             "`replan` for more lines"
@@ -134,7 +152,7 @@ def _delta(request: Any, reader: LineReader) -> JoinerReply:
     if isinstance(nodes, str):
         _read_lines(reader, nodes)
         fields = {**fields, **reader.plan}
-        nodes = reader.plan["nodes"]
+        nodes = reader.plan.get("nodes")
     if reader.errors:
         raise UnreadableReply(f"the joiner's new lines cannot be read: {format_names(reader.errors, 3)}")
     if not isinstance(nodes, list) or not nodes or not all(isinstance(node, dict) for node in nodes):
@@ -149,7 +167,7 @@ def _read_lines(reader: LineReader, text: str) -> bool:
     """Whether a text holds lines to add, even if there is something wrong with some of them."""
     reader.feed(text)
     reader.close()
-    return bool(reader.plan["nodes"])
+    return bool(reader.plan.get("nodes"))
 
 
 def _answer(answer: Any, evidence_data: Any, results: Mapping[str, Result]) -> JoinerReply:

@@ -11,7 +11,7 @@ from activities.providers.prices import with_cost
 from workflows.plan.language.limits import Usage
 from workflows.plan.language.text import without_thoughts
 from workflows.plan.planner_format.json_text import NoJson, decode
-from workflows.plan.planner_format.written_calls import bare_calls, mark_of_call, written_calls
+from workflows.plan.planner_format.written_calls import calls_of
 
 LONGEST_TOKEN = 8
 """Bytes of a token, on average, in what is written with the longest."""
@@ -129,13 +129,11 @@ class ReplyBuilder:
     def _written(self, text: str) -> tuple[str, tuple[ToolRequest, ...]]:
         """Return (text, calls) of a text that has calls of tools in it, which no answer is. Raises BadReply."""
         tools = {str(entry["name"]): parameters_of(entry) for entry in self.request.tools}
-        begins = mark_of_call(text)
         try:
-            calls = written_calls(text[begins:], tools)[0] if begins is not None else bare_calls(text, tools)
+            words, calls = calls_of(text, tools)
         except NoJson as error:
             raise BadReply(f"the reply of {self.request.model} is no answer: {error}", retryable=True) from None
-        asked = tuple(ToolRequest(f"call_{call.number - 1}", call.name, call.arguments) for call in calls)
-        return (text[: begins or 0].strip() if asked else text), asked
+        return words, tuple(ToolRequest(f"call_{call.number - 1}", call.name, call.arguments) for call in calls)
 
     def usage(self) -> Usage:
         """Return what the server counted; what it did not, or only as it began, is estimated at three bytes a token.

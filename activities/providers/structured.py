@@ -10,6 +10,7 @@ from workflows.plan.planner_format.json_text import NoJson, decode
 Schema = dict[str, Any]
 
 WRAP = "value"
+_KEY = re.compile(r"[\"'\u201d]\w+[\"'\u201d]\s*:")
 _FENCE = re.compile(r"```\w*\s*")
 
 
@@ -99,6 +100,9 @@ def parse_json(text: str, schema: Schema, *, in_wrap: bool) -> Any:
             continue
         if end < len(piece):
             continue
+        if _KEY.search(text.replace(piece, "", 1)):
+            why = "; more JSON stands beside the first"
+            break
         wrap = in_wrap and schema.get("type") != "object" and isinstance(value, dict) and list(value) == [WRAP]
         return value[WRAP] if wrap else value
     raise SchemaMismatch(f"the model's output is not JSON: {' '.join(text.split())[:160]!r}{why}", retryable=True)

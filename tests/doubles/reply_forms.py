@@ -1,7 +1,13 @@
-"""The tables of docs/replies.md."""
+"""The tables of docs/replies.md, and damage to what stands in them."""
 
+import os
+import random
 import re
+from collections.abc import Sequence
 from pathlib import Path
+
+DAMAGED = int(os.environ.get("SENNIT_DAMAGED_REPLIES", "10000"))
+"""How many damaged replies each of the suite's readers reads. The full count is 100000, with `--timeout 900`."""
 
 PAGE = Path(__file__).parents[2] / "docs" / "replies.md"
 
@@ -17,3 +23,23 @@ def rows(section: str) -> list[tuple[str, str, str]]:
 def _plain(cell: str) -> str:
     text = cell.strip("`").strip() if cell.startswith("``") else cell.strip("`")
     return text.replace("↵", "\n").replace("\\|", "|").replace("BOM", "\ufeff")
+
+
+def damaged(chance: random.Random, replies: Sequence[str]) -> str:
+    """Return one of the replies with one to three pieces of it taken out, copied, put in or exchanged."""
+    text = list(chance.choice(replies))
+    for _ in range(chance.randrange(1, 4)):
+        at = chance.randrange(len(text))
+        match chance.randrange(4):
+            case 0:
+                del text[at : at + chance.randrange(1, 4)]
+            case 1:
+                text[at:at] = text[chance.randrange(len(text)) :][: chance.randrange(1, 20)]
+            case 2:
+                text[at:at] = chance.choice(
+                    ["\n", "- ", "3. ", " x ", "**", "| ", "<END>", "Thought: ", "#", "(", "= "]
+                )
+            case _:
+                text[at] = chance.choice(["\n", '"', "'", "(", ")", "[", "$", "{", "`", ",", "=", ".", "“", "x", "1"])
+        text = text or ["x"]
+    return "".join(text)

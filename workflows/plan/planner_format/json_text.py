@@ -6,9 +6,9 @@ from typing import Any
 
 from workflows.plan.language.json_checks import first_violation
 from workflows.plan.language.problems import place_of
+from workflows.plan.language.text import format_value
 
 _BEGINS = re.compile(r"^[^\S\n]*[{\[]", re.MULTILINE)
-_DECODER = json.JSONDecoder(strict=False)  # line breaks stand in its texts
 _TOKEN = re.compile(
     r'"(?:[^"\\]|\\.)*+"?|\'(?:[^\'\\]|\\.)*+\'?|\u201c(?:[^\u201d\\]|\\.)*+\u201d?'
     r"|[{}\[\]:,]|\s++|//[^\n]*+|/|[^\s{}\[\]:,\"'\u201c/]++",
@@ -21,6 +21,18 @@ _LITERALS = {"True": "true", "False": "false", "None": "null"}
 
 class NoJson(Exception):
     """There is no JSON, or none that can be read; the message says where it breaks."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of these fields. Raises NoJson if one would take the place of another."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if found.setdefault(name, value) != value:
+            raise NoJson(f"{format_value(name)} stands twice in one object of the JSON")
+    return found
+
+
+_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_object)  # line breaks stand in its texts
 
 
 def begins_json(row: str) -> bool:

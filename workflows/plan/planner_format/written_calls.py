@@ -23,7 +23,9 @@ _NAME = re.compile(r"(?P<name>[\w.-]{1,80})\s*(?:\[CALL_ID\]\w*)?(?:\[ARGS\])?\s
 _FUNCTION = re.compile(r"<function=(?P<name>[\w.-]{1,80})>\s*(?P<body>.*?)\s*</function>", re.DOTALL)
 _PARAMETER = re.compile(r"\s*<parameter=(?P<name>[\w.-]{1,80})>\n?(?P<text>.*?)\n?</parameter>", re.DOTALL)
 _FENCED = re.compile(r"```\w*\s*")
-_OF_CALL = {"name", "arguments", "parameters", "id", "type", "function"}
+_NAMED = re.compile(r"[\"'](?:name|tool)[\"']\s*:\s*(?=[\"'](?P<name>[\w.-]{1,80})[\"'])")
+_REMAINS = re.compile(r"\{\s*[\"'\u201c]|</tool_call|</function")
+_HAS_ARGUMENTS = re.compile(r"[\"'](?:arguments|parameters)[\"']\s*:")
 
 
 def mark_of_call(text: str) -> int | None:
@@ -33,6 +35,16 @@ def mark_of_call(text: str) -> int | None:
         if before.count("```") % 2 == 0 or _FENCED.fullmatch(before.lstrip()):
             return found.start()
     return None
+
+
+def calls_of(text: str, tools: Tools) -> tuple[str, list[JsonCall]]:
+    """Return (words before, calls) of a whole reply; no calls if it holds none. Raises NoJson; nothing else."""
+    begins = mark_of_call(text)
+    if begins is None:
+        return text, _bare_calls(text, tools)
+    if _REMAINS.search(text, 0, begins):
+        raise _unreadable(text)
+    return text[:begins].strip(), written_calls(text[begins:], tools)[0]
 
 
 def written_calls(text: str, tools: Tools) -> tuple[list[JsonCall], str]:
@@ -48,24 +60,29 @@ def written_calls(text: str, tools: Tools) -> tuple[list[JsonCall], str]:
         if not found:
             break
         calls += [JsonCall(len(calls) + place, *call) for place, call in enumerate(found, 1)]
-    if why or not calls or mark_of_call(text[at:]) is not None:
-        raise NoJson(f"{format_value(text[:80])} looks like a call of a tool, and cannot be read{why}")
+    if why or not calls or _REMAINS.search(text, at) or mark_of_call(text[at:]) is not None:
+        raise _unreadable(text, why)
     return calls, text[at:].strip()
 
 
-def bare_calls(text: str, tools: Tools) -> list[JsonCall]:
-    """Return the calls that a whole text is in JSON without any mark, of known tools alone; none if it is no such."""
-    if text.strip()[:1] not in ("{", "["):
+def _bare_calls(text: str, tools: Tools) -> list[JsonCall]:
+    """Return the calls that a whole text is in JSON without any mark; none if it calls no known tool. Raises NoJson."""
+    if not any(found["name"] in tools for found in _NAMED.finditer(text)) or not _HAS_ARGUMENTS.search(text):
         return []
     try:
         value, end = decode(text.strip())
     except NoJson:
-        return []
+        value, end = None, 0
     items = value if isinstance(value, list) else [value]
-    if end < len(text.strip()) or not all(isinstance(item, dict) and _OF_CALL.issuperset(item) for item in items):
-        return []
     calls = [call_in(item, place) for place, item in enumerate(items, 1)]
-    return [call for call in calls if call] if all(call and call.name in tools for call in calls) else []
+    found = [call for call in calls if call and call.name in tools and not call.fields]
+    if end < len(text.strip()) or len(found) < len(calls):
+        raise _unreadable(text)
+    return found
+
+
+def _unreadable(text: str, why: str = "") -> NoJson:
+    return NoJson(f"{format_value(text[:80])} looks like a call of a tool, and cannot be read{why}")
 
 
 def _next(text: str, at: int, tools: Tools) -> tuple[list[tuple[str, Any]], int]:
@@ -80,10 +97,11 @@ def _next(text: str, at: int, tools: Tools) -> tuple[list[tuple[str, Any]], int]
     value, end = decode(text, start)
     if named:
         return [(named["name"], value)], end
-    calls = [call_in(item, 0) for item in (value if isinstance(value, list) else [value])]
-    if not calls or None in calls:
-        raise NoJson(f"{format_value(text[start:end][:80])} stands where a call of a tool is expected")
-    return [(call.name, call.arguments) for call in calls if call], end
+    items = value if isinstance(value, list) else [value]
+    calls = [call for item in items if (call := call_in(item, 0)) is not None and not call.fields]
+    if not calls or len(calls) < len(items):
+        raise NoJson(f"{format_value(text[start:end][:80])} stands where `name` and `arguments` are expected")
+    return [(call.name, call.arguments) for call in calls], end
 
 
 def _arguments(body: str, schema: json_schema.Schema) -> Any:

@@ -1,7 +1,6 @@
 """docs/replies.md says what becomes of each form of a planner's reply; nothing of any is lost, even when damaged."""
 
 import json
-import os
 import random
 import re
 from itertools import pairwise
@@ -9,7 +8,7 @@ from typing import Any
 
 import pytest
 from doubles.plan.samples import CATALOGUE
-from doubles.reply_forms import rows
+from doubles.reply_forms import DAMAGED, damaged, rows
 
 from workflows.plan.checking.validation import problems_of
 from workflows.plan.language.parser import parse_plan
@@ -17,8 +16,6 @@ from workflows.plan.language.problems import InvalidPlan
 from workflows.plan.planner_format.lines import LineReader
 
 TOOLS = {entry["name"]: entry["schema"] for entry in CATALOGUE}
-DAMAGED = int(os.environ.get("SENNIT_DAMAGED_REPLIES", "10000"))
-"""How many damaged replies the suite reads. The full count is 100000, with `--timeout 900`."""
 
 
 def read(text: str, cuts: tuple[int, ...] = ()) -> tuple[Any, list[str]]:
@@ -57,25 +54,6 @@ SKIPPED = re.compile("\"\"\"|'''|think|\\\\", re.IGNORECASE)
 GOOD = [reply for reply, result, _ in ROWS if result != "refused"]
 
 
-def damaged(chance: random.Random) -> str:
-    text = list(chance.choice(GOOD))
-    for _ in range(chance.randrange(1, 4)):
-        at = chance.randrange(len(text))
-        match chance.randrange(4):
-            case 0:
-                del text[at : at + chance.randrange(1, 4)]
-            case 1:
-                text[at:at] = text[chance.randrange(len(text)) :][: chance.randrange(1, 20)]
-            case 2:
-                text[at:at] = chance.choice(
-                    ["\n", "- ", "3. ", " x ", "**", "| ", "<END>", "Thought: ", "#", "(", "= "]
-                )
-            case _:
-                text[at] = chance.choice(["\n", '"', "'", "(", ")", "[", "$", "{", "`", ",", "=", ".", "“", "x", "1"])
-        text = text or ["x"]
-    return "".join(text)
-
-
 def texts_of(plan: Any) -> set[tuple[str, str]]:
     """Return each text among the arguments of all nodes, and their names, with the tool."""
     nodes = [node.get("do", node) for node in plan["nodes"]]
@@ -95,7 +73,7 @@ def test_no_call_of_a_damaged_reply_is_lost() -> None:
     """Whatever stands as `tool("word` in a reply without errors is a node; errors do not depend on how it came."""
     chance = random.Random(7)
     for count in range(DAMAGED):
-        text = damaged(chance)
+        text = damaged(chance, GOOD)
         plan, errors = read(text)
         if count % 4 == 0:
             cuts = sorted(chance.randrange(len(text) + 1) for _ in range(3))
