@@ -3,7 +3,7 @@
 .PHONY: help demo test test-ui mutants chaos cluster-up cluster-test cluster-down dev lint bench sizes pictures lock clean venv
 
 ARGS =
-PROCESSES = 3
+PROCESSES = 4
 N = 20
 SEED = 1
 

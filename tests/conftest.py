@@ -107,7 +107,7 @@ async def workers(client: Client, host: Activities, cached: int) -> AsyncIterato
 
 
 @pytest.fixture
-async def start(client: Client, workers: None) -> AsyncIterator[Start]:
-    """Start a run with any input; at the end of the test none may have had a workflow task fail."""
+async def start(client: Client, workers: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Start]:
+    """Start a run with any input; its end is that of `starting`, while what the test has patched still is."""
     async with starting(client) as begin:
         yield begin

@@ -331,7 +331,7 @@ async def test_a_wrong_setup_is_one_sentence_at_once(running: Running, change: E
     async with running(**change) as run:
         handle = await run(goal="Which is longer?")
         with pytest.raises(WorkflowFailureError) as caught:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(100):
                 await handle.result()
     message = str(caught.value.cause)
     assert sentence in message
@@ -384,7 +384,7 @@ async def test_a_heartbeat_says_how_far_a_call_is(running: Running, server: Mode
     server.on("", Reply(text="word " * 200, rate=20))
     async with running() as run:
         handle = await run(goal="g", plan=plan("Hello"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(100):
             while True:
                 pending = (await handle.describe()).raw_description.pending_activities
                 details = [detail.data for each in pending for detail in each.heartbeat_details.payloads]

@@ -18,7 +18,7 @@ from workflows.messages import queues
 from workflows.messages.converter import connect
 
 pytestmark = [pytest.mark.server, pytest.mark.chaos]
-LIMIT = 60.0
+LIMIT = 100.0
 
 
 @pytest.fixture

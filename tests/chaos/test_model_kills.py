@@ -20,7 +20,7 @@ from workflows.messages import queues
 from workflows.messages.converter import connect
 
 pytestmark = [pytest.mark.server, pytest.mark.chaos]
-LIMIT = 60.0
+LIMIT = 100.0
 AMPLE = {"tokens": 100_000}
 THOUGHTS = "".join(f"Thought: step {index} needs some care\n" for index in range(12))
 PLAN = f'1. nap(value="a")\n2. nap(value="$1.value")\n3. nap(value="c", seconds=30)\n{THOUGHTS}'

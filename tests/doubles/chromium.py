@@ -37,7 +37,11 @@ async def browsing() -> AsyncIterator[Browser]:
     path = find_chromium()
     async with async_playwright() as playwright:
         sandbox = os.geteuid() != 0  # Chromium refuses to build its sandbox for root
-        browser = await playwright.chromium.launch(executable_path=path, chromium_sandbox=sandbox)
+        browser = await playwright.chromium.launch(
+            executable_path=path,
+            chromium_sandbox=sandbox,
+            args=["--disable-gpu"],  # else a processor plays its part
+        )
         try:
             yield browser
         finally:
@@ -54,6 +58,7 @@ async def window(
         device_scale_factor=scale,
         locale="en-GB",
         timezone_id="UTC",
+        reduced_motion="reduce",
     )
     context.set_default_timeout(PATIENCE)
     expect.set_options(timeout=PATIENCE)

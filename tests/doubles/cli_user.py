@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from doubles.sennit_command import sennit
 from doubles.worker_processes import TESTS
 
 from starter.dev.binary import obtain
@@ -59,10 +60,7 @@ class CliUser:
 
     def sennit(self, *argv: str) -> subprocess.CompletedProcess[str]:
         """Run the command to its end, with nobody at the keyboard."""
-        command = [str(Path(sys.executable).parent / "sennit"), *argv]
-        return subprocess.run(
-            command, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LONGEST
-        )
+        return sennit(argv, self.env, Path.cwd(), LONGEST)
 
     def leaks(self, secret: str) -> list[Path]:
         """Return the files of the state folder that hold a secret: histories in the database, logs, artifacts."""

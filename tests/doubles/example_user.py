@@ -1,6 +1,7 @@
 """A user of the example plans: the `sennit` command, real workers with the example tool, a web server with a page."""
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
+from doubles.sennit_command import sennit
 from doubles.worker_processes import WorkerProcesses
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +22,7 @@ LONGEST = 60.0
 
 @dataclass(frozen=True)
 class ExampleUser:
-    """`run` runs a shell command in the repository, stderr among stdout; `site` is host and port of the web server."""
+    """`run` runs a command line in the repository, stderr among stdout; `site` is host and port of the web server."""
 
     run: Callable[[str], subprocess.CompletedProcess[str]]
     site: str
@@ -73,14 +75,6 @@ def _web() -> Iterator[str]:
 
 
 def _run(command: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["/bin/sh", "-c", command],
-        cwd=ROOT,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LONGEST,
-        check=False,
-    )
+    program, *argv = shlex.split(command)
+    assert program == "sennit"
+    return sennit(argv, env, ROOT, LONGEST, together=True)

@@ -9,23 +9,28 @@ from typing import Any
 
 import pytest
 from doubles.events import failed_tasks
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
-from temporalio.worker import Worker, WorkflowRunner
+from temporalio.worker import Replayer, Worker, WorkflowRunner
 
 from activities.definitions import Activities
 from workers.workflow_sandbox import runner_for
 from workflows.agent_run import AgentRun
 from workflows.messages import queues
+from workflows.messages.converter import DATA_CONVERTER
 
 CACHED = 200
 Handle = WorkflowHandle[Any, Any]
 Start = Callable[..., Awaitable[Handle]]
 BEAT = timedelta(milliseconds=500)
+SLOWEST_TASK = 60  # seconds that a workflow task may take: the SDK's 2 are too few on a busy machine
 SLOWEST_STOP = 60.0  # seconds: workers that wait for ever fail their test instead of holding up all others
 
 remembered_or_not = pytest.mark.parametrize("cached", [CACHED, 0], ids=["cached", "replayed"], indirect=True)
-"""Runs a test twice: with workflows kept in memory, and with every workflow task a replay from the start."""
+"""Runs a test twice: with workflows kept in memory, and with every workflow task a replay from the start.
+
+For tests of people and other runs that come in between; `starting` replays the history of every run at its end."""
 
 
 @asynccontextmanager
@@ -62,6 +67,8 @@ async def serving(
             max_cached_workflows=cached,
             max_concurrent_workflow_tasks=20 if cached else 1,
         )
+        assert runs._workflow_worker is not None
+        runs._workflow_worker._deadlock_timeout_seconds = SLOWEST_TASK
         await stack.enter_async_context(runs)
         yield
     finally:
@@ -71,7 +78,8 @@ async def serving(
 
 @asynccontextmanager
 async def starting(client: Client) -> AsyncIterator[Start]:
-    """Start runs with any input. At the end those that still run are ended; none may have had a workflow task fail."""
+    """Start runs with any input. At the end those that still run are ended; none may have had a workflow task fail,
+    and each replays, with its sub-agents."""
     started: list[WorkflowHandle[Any, Any]] = []
 
     async def begin(request: Any = None, **fields: Any) -> WorkflowHandle[Any, Any]:
@@ -89,3 +97,18 @@ async def starting(client: Client) -> AsyncIterator[Start]:
             with suppress(RPCError):  # it has ended since; the other runs must not be left to the next test's workers
                 await handle.terminate("end of test")
     assert [found for handle in started for found in await failed_tasks(handle)] == []
+    runner = runner_for(False)
+    replayer = Replayer(  # in debug mode without a limit of time
+        workflows=[AgentRun], workflow_runner=runner, data_converter=DATA_CONVERTER, debug_mode=True
+    )
+    for handle in started:
+        await _replay(client, handle, replayer)
+
+
+async def _replay(client: Client, handle: WorkflowHandle[Any, Any], replayer: Replayer) -> None:
+    history = await handle.fetch_history()
+    await replayer.replay_workflow(history)
+    for event in history.events:
+        if event.event_type == EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED:
+            child = event.child_workflow_execution_started_event_attributes.workflow_execution
+            await _replay(client, client.get_workflow_handle(child.workflow_id), replayer)

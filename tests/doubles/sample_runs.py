@@ -13,6 +13,10 @@ Runs = dict[tuple[int, State], Handle]
 SIZES = (5, 50, 500)
 STATUS = {"running": "Running", "blocked": "Running", "failed": "Failed", "done": "Completed"}
 """How the web UI calls a run in that state."""
+SAMPLES: tuple[tuple[int, State], ...] = (
+    *((5, state) for state in STATES), (50, "running"), (50, "done"), (500, "running"), (500, "blocked"),
+)  # fmt: skip
+"""Every state, and every size at work and when nothing goes on any more."""
 FUSE_ABOVE = 100
 
 
@@ -42,11 +46,10 @@ def sample_request(size: int, state: State) -> dict[str, Any]:
 
 
 async def start_sample_runs(stack: WebStack) -> Runs:
-    """Start a run of every size in every state, and return them when all are there."""
-    wanted = [(size, state) for size in SIZES for state in STATES]
-    started = [await stack.start(f"{state}-{size}", **sample_request(size, state)) for size, state in wanted]
-    await asyncio.gather(*(_arrival(run, state) for run, (_, state) in zip(started, wanted, strict=True)))
-    return dict(zip(wanted, started, strict=True))
+    """Start the samples, and return them when all have come to their state."""
+    started = [await stack.start(f"{state}-{size}", **sample_request(size, state)) for size, state in SAMPLES]
+    await asyncio.gather(*(_arrival(run, state) for run, (_, state) in zip(started, SAMPLES, strict=True)))
+    return dict(zip(SAMPLES, started, strict=True))
 
 
 async def start_asking_run(stack: WebStack) -> Handle:

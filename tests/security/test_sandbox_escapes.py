@@ -274,6 +274,6 @@ def test_a_worker_that_is_not_root_shields_itself(
 
 
 async def until_begun(folder: Path) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(100):
         while not any("begun" in line for line in marked_processes(folder)):
             await asyncio.sleep(0.02)

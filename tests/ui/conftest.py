@@ -1,4 +1,4 @@
-"""What browser tests share: one stack, one browser, and a run of every size in every state."""
+"""What browser tests share: one stack, one browser, and sample runs."""
 
 import os
 from collections.abc import AsyncIterator
@@ -39,7 +39,7 @@ async def context() -> AsyncIterator[BrowserContext]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def runs(stack: WebStack) -> Runs:
-    """A run of every size in every state, all of them there."""
+    """Runs of every size and of every state, all of them there."""
     return await start_sample_runs(stack)
 
 

@@ -107,7 +107,7 @@ async def test_an_error_is_an_alarm_unless_it_is_of_the_pages_own_scripts(ui: We
 
     await ui.page.route(f"{origin}/**", serve)
     await ui.page.goto(f"{origin}/page")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(100):
         while len(ui.alarms) < 4:
             await asyncio.sleep(0.02)
     errors = sorted(alarm.split("'")[1] for alarm in ui.alarms)

@@ -126,7 +126,7 @@ class Running:
 
     async def until(self, status: int, why: str = "") -> None:
         self.task = self.task or asyncio.create_task(self._worker.run())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(100):
             while (await self.probe())[0] != status or why not in (await self.probe())[1]:
                 assert not self.task.done(), self.task
 

@@ -203,7 +203,7 @@ async def test_a_running_activity_is_drained_and_readiness_follows(
         "who it is in the web UI: role, host, pid, build, store"
     )
     run = await client.start_workflow("OneTool", str(tmp_path), id="drain", task_queue="test", result_type=GroupReply)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         while not (tmp_path / "started").exists():
             await asyncio.sleep(0.01)
     child.signal(signal.SIGTERM)
@@ -226,7 +226,7 @@ async def test_an_activity_that_outlives_the_drain_is_given_back_to_the_server(
     run = await client.start_workflow(
         "OneTool", str(tmp_path), id=f"cut-{effect}", task_queue="test", result_type=GroupReply
     )
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         while not (tmp_path / "started").exists():
             await asyncio.sleep(0.01)
     child.signal(signal.SIGTERM)

@@ -42,7 +42,9 @@ async def model_host(
 
 
 @pytest.fixture
-async def begin(client: Client, model_host: Activities, cached: int) -> AsyncIterator[Start]:
-    """Start a run on workers whose models are behind HTTP."""
+async def begin(
+    client: Client, model_host: Activities, cached: int, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Start]:
+    """Start a run on workers whose models are behind HTTP; its end is that of `starting`."""
     async with serving(client, model_host, cached=cached), starting(client) as start:
         yield start

@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-from doubles.local_workers import Start, remembered_or_not
+from doubles.local_workers import Start
 from doubles.model_rules import Reply
 from doubles.models import ModelServer
 from doubles.runs import call, until
 from temporalio.client import WorkflowUpdateFailedError
 
-pytestmark = [pytest.mark.server, remembered_or_not]
+pytestmark = pytest.mark.server
 
 TEXT = "The Nile is about 6,650 kilometres long. " * 6
 

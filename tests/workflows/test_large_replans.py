@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from doubles.local_workers import Handle, Start, remembered_or_not
+from doubles.local_workers import Handle, Start
 from doubles.models import ModelServer
 from doubles.runs import insist, status_of, until
 from temporalio.client import Client, WorkflowUpdateFailedError
@@ -29,7 +29,6 @@ async def calls_spent(handle: Handle) -> int:
     return spent
 
 
-@remembered_or_not
 async def test_an_approved_replan_is_added_and_costs_no_other_call(begin: Start, model_server: ModelServer) -> None:
     model_server.on(PLANNER, PLAN)
     model_server.on(JOINER, MORE_NODES, ANSWER)
@@ -55,7 +54,6 @@ async def test_an_approved_replan_is_added_and_costs_no_other_call(begin: Start,
     assert await calls_spent(handle) == report["usage"]["calls"] == len(model_server.asked) == 3
 
 
-@remembered_or_not
 async def test_a_rejected_replan_goes_back_to_its_joiner(begin: Start, model_server: ModelServer) -> None:
     model_server.on(PLANNER, PLAN)
     model_server.on(JOINER, MORE_NODES, "Not known.")

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.local_workers import Start, remembered_or_not
+from doubles.local_workers import Start
 from doubles.model_rules import Asked, Call, Reply
 from doubles.models import ModelServer
 from doubles.runs import call, status_of, until
 
-pytestmark = [pytest.mark.server, remembered_or_not]
+pytestmark = pytest.mark.server
 LINES = [f"{number:05d} the weir at mile {number} holds {number * 7} litres" for number in range(5_000)]
 TEXT = "\n".join(LINES)[:200_000]
 SUMMARIES = [f"n7_t1_s{number}" for number in range(1, 6)]

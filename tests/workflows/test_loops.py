@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.local_workers import Start, remembered_or_not
+from doubles.local_workers import Start
 from doubles.model_rules import Asked, Call, Reply
 from doubles.models import ModelServer
 from doubles.runs import call, happens, status_of, until
 
-pytestmark = [pytest.mark.server, remembered_or_not]
+pytestmark = pytest.mark.server
 
 
 def loop(**fields: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from doubles.local_workers import Handle, Start, remembered_or_not
+from doubles.local_workers import Handle, Start
 from doubles.model_rules import Asked, Reply
 from doubles.models import ModelServer
 from doubles.runs import until
@@ -14,7 +14,7 @@ from temporalio.exceptions import ApplicationError
 from activities import definitions
 from workflows.plan.scheduling import termination
 
-pytestmark = [pytest.mark.server, remembered_or_not]
+pytestmark = pytest.mark.server
 
 PLANNER, JOINER = "You plan work", "You put results together"
 GOOD = '1. nap(value="6,650 km long")\n2. fail("404: no such page")\n3. answer("Compare", $1, $2)'

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from doubles.events import activity_positions
-from doubles.local_workers import Start, remembered_or_not
+from doubles.local_workers import Start
 from doubles.model_rules import Reply
 from doubles.models import ModelServer
 from doubles.runs import call, status_of, until
 from doubles.tools import calls
 
-pytestmark = [pytest.mark.server, remembered_or_not]
+pytestmark = pytest.mark.server
 PLANNER, JOINER = "You plan work", "You put results together"
 LINES = '1. nap(value="a")\n2. nap(value="$1")\n3. note(text="x")\n'
 THOUGHTS = "".join(f"Thought: step {index} needs care\n" for index in range(12))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.local_workers import Handle, Start, remembered_or_not
+from doubles.local_workers import Handle, Start
 from doubles.model_rules import Reply
 from doubles.models import ModelServer
 from doubles.runs import call, happens, status_of, until
@@ -21,7 +21,7 @@ from activities.storage.artifacts import StoreUnavailable
 from activities.storage.directory import DirectoryStore
 from workflows.run import subagent
 
-pytestmark = [pytest.mark.server, remembered_or_not]
+pytestmark = pytest.mark.server
 PLANNER, JOINER = "You plan work", "You put results together"
 
 

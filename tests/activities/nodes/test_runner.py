@@ -96,7 +96,7 @@ async def outcome(runner: NodeRunner, *, lost: bool = False, **fields: Any) -> N
     """Run node a of a plan with the nodes a and b."""
     kept = stored(*(tool(name, args={"query": name}, **fields) for name in ("a", "b")))
     call = NodeCall(run="run", plan=await runner.library.keep(PREFIX, kept), nodes=("a",))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         return await runner.run(call, "a", {}, run_prefix=PREFIX, attempts=Attempts(1, 0, lost=lost))
 
 

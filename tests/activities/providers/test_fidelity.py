@@ -1,16 +1,18 @@
 """The model server is what the official clients take it for: their packages read every kind of answer it gives."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from anthropic import APIStatusError, AsyncAnthropic
-from anthropic import RateLimitError as AnthropicRateLimit
 from doubles.model_bench import KEY
 from doubles.model_rules import Call, Reply
 from doubles.models import ModelServer
-from openai import AsyncOpenAI, NotFoundError
-from openai import RateLimitError as OpenAIRateLimit
+
+if TYPE_CHECKING:  # three seconds of imports that only the process which runs these tests is to spend
+    from anthropic import AsyncAnthropic
+    from openai import AsyncOpenAI
 
 TEXT = "The Nile is 6,650 km long — “about”."
 CALL = Call("search", {"query": "Nile"})
@@ -21,12 +23,16 @@ ASKED: Any = [{"role": "user", "content": "Hello"}]
 
 @pytest.fixture
 async def openai(server: ModelServer) -> AsyncIterator[AsyncOpenAI]:
+    from openai import AsyncOpenAI
+
     async with AsyncOpenAI(base_url=server.openai_url, api_key=KEY, max_retries=0) as client:
         yield client
 
 
 @pytest.fixture
 async def anthropic(server: ModelServer) -> AsyncIterator[AsyncAnthropic]:
+    from anthropic import AsyncAnthropic
+
     async with AsyncAnthropic(base_url=server.url, api_key=KEY, max_retries=0) as client:
         yield client
 
@@ -47,13 +53,15 @@ async def test_openai_reads_the_stream(server: ModelServer, openai: AsyncOpenAI,
 
 
 async def test_openai_reads_a_whole_reply_the_models_and_the_errors(server: ModelServer, openai: AsyncOpenAI) -> None:
+    from openai import NotFoundError, RateLimitError
+
     server.on("", Reply(text=TEXT), Reply(refusal="no"), Reply(status=429, text="slow", headers={"retry-after": "1"}))
     whole = await openai.chat.completions.create(model="test-model", messages=ASKED)
     assert (whole.choices[0].message.content, whole.choices[0].finish_reason) == (TEXT, "stop")
     refused = await openai.chat.completions.create(model="test-model", messages=ASKED)
     assert refused.choices[0].message.refusal == "no"
     assert [model.id async for model in openai.models.list()] == ["test-model"]
-    with pytest.raises(OpenAIRateLimit, match="slow"):
+    with pytest.raises(RateLimitError, match="slow"):
         await openai.chat.completions.create(model="test-model", messages=ASKED)
     with pytest.raises(NotFoundError, match="does not exist"):
         await openai.chat.completions.create(model="nobody", messages=ASKED)
@@ -78,6 +86,8 @@ async def test_anthropic_reads_the_stream(server: ModelServer, anthropic: AsyncA
 async def test_anthropic_reads_a_whole_reply_the_models_and_the_errors(
     server: ModelServer, anthropic: AsyncAnthropic
 ) -> None:
+    from anthropic import APIStatusError, RateLimitError
+
     limited = Reply(status=429, text="slow", code="rate_limit_error", headers={"retry-after": "1"})
     server.on("", Reply(text=TEXT), Reply(refusal="no"), limited, Reply(text=TEXT, fault="error event"))
 
@@ -88,7 +98,7 @@ async def test_anthropic_reads_a_whole_reply_the_models_and_the_errors(
     assert (whole.content[0].text, whole.stop_reason) == (TEXT, "end_turn")
     assert (await ask()).stop_reason == "refusal"
     assert [model.id async for model in anthropic.models.list()] == ["test-model"]
-    with pytest.raises(AnthropicRateLimit, match="slow"):
+    with pytest.raises(RateLimitError, match="slow"):
         await ask()
     with pytest.raises(APIStatusError, match="overloaded"):
         async with anthropic.messages.stream(model="test-model", messages=ASKED, max_tokens=100) as stream:

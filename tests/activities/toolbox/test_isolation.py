@@ -39,7 +39,7 @@ async def test_a_call_that_runs_out_of_time_is_killed() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1) as limit:
             await run_isolated(partial(time.sleep, 600), "tool", limit)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         while multiprocessing.active_children():
             await asyncio.sleep(0.01)
 

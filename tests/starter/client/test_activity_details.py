@@ -68,7 +68,7 @@ async def begin(client: Client) -> AsyncIterator[Callable[[str], Awaitable[RunVi
 
 
 async def seen(client: Client, view: RunView, message: str) -> NodeView:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(100):
         while message not in (node := (await activity_details(client, view)).nodes[0]).preview:
             await asyncio.sleep(0.1)
     return node
@@ -115,7 +115,7 @@ async def test_planning_shows_how_it_gets_on(monkeypatch: pytest.MonkeyPatch) ->
 
 async def test_a_run_whose_code_fails_says_why(client: Client, begin: Callable[[str], Any]) -> None:
     view = await begin("broken")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(100):
         while (why := await why_silent(client, view.id)) is None:
             await asyncio.sleep(0.1)
     assert why.endswith("which tries again: RuntimeError: an old task does not fit this code")

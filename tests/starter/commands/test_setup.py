@@ -98,7 +98,7 @@ async def test_a_namespace_without_room_is_named(
         RegisterNamespaceRequest(namespace="full", workflow_execution_retention_period=Duration(seconds=86_400))
     )
     taken = AddSearchAttributesRequest(namespace="full", search_attributes={"A": INT, "B": INT})
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         while True:
             with suppress(RPCError):  # the server learns of a new namespace a moment later
                 await client.operator_service.add_search_attributes(taken)

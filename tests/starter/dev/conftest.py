@@ -1,6 +1,7 @@
 """A real dev server binary, state directories of their own, and a trivial fake worker."""
 
 import asyncio
+import random
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -48,7 +49,8 @@ async def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dev_server_bina
     directory = StateDir(tmp_path / "state")
     directory.prepare()
     nobody = ProcessIdentity(pid=1, created=0)
-    ports = {"port": free_port(), "ui_port": free_port()}
+    port = random.randrange(10_000, 30_000, 2)  # below those that the system gives to others while a test restarts
+    ports = {"port": free_port(port), "ui_port": free_port(port + 1)}
     directory.write(StackRecord(phase="stopped", supervisor=nobody, **ports))
     yield directory
     await LocalStack(directory).stop()
@@ -56,12 +58,12 @@ async def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dev_server_bina
 
 @pytest.fixture
 def eventually() -> Callable[[Callable[[], object]], Awaitable[None]]:
-    """Wait until a condition holds, twenty seconds at most."""
+    """Wait until a condition holds, a hundred seconds at most."""
 
     async def wait(condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 100
         while not condition():
-            assert time.monotonic() < deadline, "the condition did not come true within 20 s"
+            assert time.monotonic() < deadline, "the condition did not come true within 100 s"
             await asyncio.sleep(0.02)
 
     return wait

@@ -1,6 +1,7 @@
 """Updates and queries of every wrong kind: refused with a sentence, and the run is none the worse."""
 
 from collections.abc import Awaitable, Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -76,25 +77,24 @@ async def test_an_update_of_a_wrong_shape_is_refused_with_an_example(waiting: Wo
     assert (await refusal(waiting, "finish", [])) == "finish takes one JSON object, not a list; for example {}"
 
 
-@pytest.mark.parametrize("more", [({},), (None,), ({}, {}), (1, 2, 3)], ids=["two", "two-null", "three", "four"])
-async def test_an_update_with_several_inputs_is_refused(waiting: WorkflowHandle[Any, Any], more: Any) -> None:
-    for name in (*OF_NODE, "finish"):
+async def test_an_update_with_several_inputs_is_refused(waiting: WorkflowHandle[Any, Any]) -> None:
+    several: list[tuple[Any, ...]] = [({},), (None,), ({}, {}), (1, 2, 3)]
+    for more, name in product(several, (*OF_NODE, "finish")):
         message = await refusal(waiting, name, {"node": "ok"}, *more)
         assert message.startswith(f"{name} takes one JSON object, not {1 + len(more)} inputs; for example")
 
 
-@pytest.mark.parametrize("wrong", [NO_JSON, UNKNOWN_ENCODING, DEEP], ids=["torn", "protobuf", "deep"])
-async def test_an_update_that_cannot_be_read_is_refused(waiting: WorkflowHandle[Any, Any], wrong: Any) -> None:
-    for name in (*OF_NODE, "finish"):
-        message = await refusal(waiting, name, wrong)
-        assert message.startswith(f"{name} takes one JSON object, not ")
-    assert (await waiting.query("plan", wrong))["status"] == "blocked"
-    assert "problem" in await waiting.query("node", wrong)
+async def test_an_update_that_cannot_be_read_is_refused(waiting: WorkflowHandle[Any, Any]) -> None:
+    for wrong in (NO_JSON, UNKNOWN_ENCODING, DEEP):
+        for name in (*OF_NODE, "finish"):
+            message = await refusal(waiting, name, wrong)
+            assert message.startswith(f"{name} takes one JSON object, not ")
+        assert (await waiting.query("plan", wrong))["status"] == "blocked"
+        assert "problem" in await waiting.query("node", wrong)
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "why"),
-    [
+async def test_an_update_that_does_not_fit_the_run_says_why(waiting: WorkflowHandle[Any, Any]) -> None:
+    unfit: list[tuple[str, Any, str]] = [
         ("retry_node", {"node": "zz"}, "there is no node `zz`; the query `plan` lists them"),
         ("retry_node", {"node": "ok[0]"}, "there is no node `ok[0]`"),
         ("retry_node", {"node": "ok\n"}, "`node`: "),
@@ -113,14 +113,11 @@ async def test_an_update_that_cannot_be_read_is_refused(waiting: WorkflowHandle[
         ("approve", {"node": "bad"}, "`bad` is failed; it does not wait for anybody"),
         ("reject", {"node": "w", "reason": "x" * 501}, "`reason`: "),
         ("finish", {"node": "g"}, "unknown field `node`"),
-    ],
-)
-async def test_an_update_that_does_not_fit_the_run_says_why(
-    waiting: WorkflowHandle[Any, Any], name: str, given: Any, why: str
-) -> None:
-    message = await refusal(waiting, name, given)
-    assert why in message
-    assert len(message) < 1500
+    ]
+    for name, given, why in unfit:
+        message = await refusal(waiting, name, given)
+        assert why in message
+        assert len(message) < 1500
 
 
 async def test_an_answer_that_is_too_big_is_refused_with_its_size(start: Start) -> None:
@@ -136,17 +133,13 @@ async def test_an_answer_that_is_too_big_is_refused_with_its_size(start: Start) 
     assert (await handle.result())["answer"] == "x" * 60_000
 
 
-@pytest.mark.parametrize("name", [*NOT_BUILT, "retry", "Retry_node", "", "__init__", "x" * 500])
-async def test_an_unknown_update_is_refused_with_the_names_there_are(
-    waiting: WorkflowHandle[Any, Any], name: str
-) -> None:
-    if not name:
-        with pytest.raises(RPCError):
-            await waiting.execute_update(name, {"node": "ok"})
-        return
-    message = await refusal(waiting, name, {"node": "ok"})
-    assert message.endswith("there are retry_node, skip_node, answer, approve, reject, raise_budget, finish")
-    assert ("is not built yet" in message) is (name in NOT_BUILT)
+async def test_an_unknown_update_is_refused_with_the_names_there_are(waiting: WorkflowHandle[Any, Any]) -> None:
+    for name in (*NOT_BUILT, "retry", "Retry_node", "__init__", "x" * 500):
+        message = await refusal(waiting, name, {"node": "ok"})
+        assert message.endswith("there are retry_node, skip_node, answer, approve, reject, raise_budget, finish")
+        assert ("is not built yet" in message) is (name in NOT_BUILT)
+    with pytest.raises(RPCError):
+        await waiting.execute_update("", {"node": "ok"})
 
 
 async def test_after_every_refusal_the_run_goes_on_to_its_end(waiting: WorkflowHandle[Any, Any]) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from doubles.events import kinds
-from doubles.local_workers import remembered_or_not
 from doubles.runs import call, insist, until
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 
@@ -15,7 +14,7 @@ from activities.definitions import Activities
 from workflows.run import drain, search_attributes
 from workflows.run.search_attributes import KEYS
 
-pytestmark = [pytest.mark.server, remembered_or_not]
+pytestmark = pytest.mark.server
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
 UPSERTED = "EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES"
 
@@ -27,7 +26,7 @@ async def attributes(handle: WorkflowHandle[Any, Any]) -> dict[str, Any]:
 
 async def attributes_when_blocked(handle: WorkflowHandle[Any, Any]) -> dict[str, Any]:
     """Return the attributes once they say what blocks the run: a query may be ahead of what its last task writes."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(100):
         while "BlockedOn" not in (found := await attributes(handle)):
             await asyncio.sleep(0.05)
     return found
@@ -35,7 +34,7 @@ async def attributes_when_blocked(handle: WorkflowHandle[Any, Any]) -> dict[str,
 
 async def wait_until_found(client: Client, query: str, handle: WorkflowHandle[Any, Any]) -> None:
     """Wait until a list finds the run: visibility is a moment behind."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(100):
         while not [run async for run in client.list_workflows(f"{query} AND WorkflowId = '{handle.id}'")]:
             await asyncio.sleep(0.1)
 

@@ -27,7 +27,7 @@ from workflows.agent_run import AgentRun
 from workflows.messages import queues
 from workflows.run import drain
 
-pytestmark = [pytest.mark.server, remembered_or_not]
+pytestmark = pytest.mark.server
 Handle = WorkflowHandle[Any, Any]
 Start = Callable[..., Awaitable[Handle]]
 PLANNER, JOINER = "You plan work", "You put results together"
@@ -57,7 +57,7 @@ async def board(handle: Handle) -> str:
 
 async def check_lists(handle: Handle, status: str, blocked: str | None) -> None:
     """Wait until lists tell this of a run: a query may see more than its last task has written."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(100):
         while True:
             found = {key.name: value for key, value in (await handle.describe()).typed_search_attributes}
             if (found.get("SennitStatus"), found.get("SennitBlockedOn")) == (status, blocked):
@@ -65,6 +65,7 @@ async def check_lists(handle: Handle, status: str, blocked: str | None) -> None:
             await asyncio.sleep(0.05)
 
 
+@remembered_or_not
 async def test_a_question_below_is_shown_above_until_it_is_settled(
     client: Client, begin: Start, model_server: ModelServer
 ) -> None:
@@ -156,6 +157,7 @@ async def test_only_its_own_sub_agents_are_heard(begin: Start, model_server: Mod
     assert await failed_tasks(handle) == []
 
 
+@remembered_or_not
 async def test_one_that_continues_as_new_says_nothing_twice(
     client: Client, begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -231,13 +231,13 @@ async def test_a_server_sees_what_it_is_given_and_nothing_else(
     assert seen == ["Bearer tok-1", "a$b", ""]
 
 
-@pytest.mark.parametrize("form", ["plain", "base64", "urlsafe", "percent", "html", "json"])
-async def test_no_result_holds_a_secret_of_the_server(form: str, tmp_path: Path, context: ToolContext) -> None:
+async def test_no_result_holds_a_secret_of_the_server(tmp_path: Path, context: ToolContext) -> None:
     declared = stdio(tmp_path, env={"NAMED": "$A_TOKEN", "TOKEN": "written/in+the&file"}, tools=["get-*"])
     tools = offered(tmp_path, {"A_TOKEN": "from&the/worker+1"}, my=declared)
     for name in ("NAMED", "TOKEN"):
-        given = await tools["my_get_variable"].call({"name": name, "form": form}, context)
-        assert given["text"].strip('"') in ("[redacted]", "Basic bWU6[redacted]")
+        for form in ("plain", "base64", "urlsafe", "percent", "html", "json"):
+            given = await tools["my_get_variable"].call({"name": name, "form": form}, context)
+            assert given["text"].strip('"') in ("[redacted]", "Basic bWU6[redacted]"), (name, form)
 
 
 def test_a_server_ends_with_its_worker(tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ async def test_servers_from_npm(tmp_path: Path, context: ToolContext) -> None:
 async def until_back(add: Tool, context: ToolContext) -> list[float | None]:
     """Call until there is an answer; returns after how many seconds each refusal said to come again."""
     pauses = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         while True:
             try:
                 assert await add.call({"a": 1, "b": 1}, context) == {"total": 2}
@@ -326,12 +326,12 @@ async def until_back(add: Tool, context: ToolContext) -> list[float | None]:
 
 
 async def seen(path: Path) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(100):
         while not path.exists():
             await asyncio.sleep(0.02)
 
 
 async def gone(pid: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(100):
         while Path(f"/proc/{pid}").exists():
             await asyncio.sleep(0.02)
