@@ -1,7 +1,10 @@
 """Whether a drawing can be read: its texts measured by the browser, against its frame, their boxes and each other."""
 
+import asyncio
+
 from playwright.async_api import FrameLocator
 
+PAUSE = 0.2
 SMALLEST = 7.0
 """Pixels a text must be high, on a board that is as wide as a laptop shows it."""
 _MEASURE = """(page, smallest) => {
@@ -37,7 +40,14 @@ _MEASURE = """(page, smallest) => {
 }"""
 
 
-async def flaws(board: FrameLocator, *, smallest: float = SMALLEST) -> list[str]:
-    """Return a sentence for every text of the board's drawings that is cut, overlaps another or is too small."""
-    found: list[str] = await board.locator("html").evaluate(_MEASURE, smallest)
+async def flaws(board: FrameLocator, *, smallest: float = SMALLEST, patience: float = 10.0) -> list[str]:
+    """Return a sentence for every text of the board's drawings that is cut, overlaps another or is too small.
+
+    A page that is still being laid out is measured again, for `patience` seconds at most.
+    """
+    for left in reversed(range(int(patience / PAUSE) + 1)):
+        found: list[str] = await board.locator("html").evaluate(_MEASURE, smallest)
+        if not found or not left:
+            break
+        await asyncio.sleep(PAUSE)
     return found
