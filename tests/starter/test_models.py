@@ -101,10 +101,11 @@ async def test_a_goal_is_answered_with_evidence_after_a_failure_and_a_replan(fou
     assert ended == dict.fromkeys(("n1", "n2", "n4", "n5", "n6"), "succeeded")
     assert result["usage"]["calls"] == len(model.asked(GOAL)) - before == 3
     check_course(await moments(person, result["id"]))
+    assert person.leaks(KEY) == []
 
 
-def test_a_large_replan_waits_for_approval(found: Found) -> None:
-    person, model = found
+def test_a_large_replan_waits_for_approval(openai: Found) -> None:
+    person, model = openai
     done = person.sennit("ask", GOAL, "--id", "careful", "--approve-replans-above", "1")
     assert (done.returncode, done.stdout) == (4, "")
     question = (
@@ -118,8 +119,8 @@ def test_a_large_replan_waits_for_approval(found: Found) -> None:
     assert len(model.asked(GOAL)) == asked + 1
 
 
-async def test_so_it_is_in_a_sub_agent(found: Found, tmp_path: Path) -> None:
-    person, _ = found
+async def test_so_it_is_in_a_sub_agent(openai: Found, tmp_path: Path) -> None:
+    person, _ = openai
     (tmp_path / "plan.json").write_text(json.dumps(AS_AGENT))
     result = report(person.sennit("run", str(tmp_path / "plan.json"), "--output", "json"))
     assert (result["status"], result["answer"]) == ("done", "The Nile [1], by 250 km [2].")
