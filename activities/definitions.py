@@ -17,6 +17,7 @@ from activities.nodes.binding import parse_address
 from activities.nodes.documents import DocumentRule
 from activities.nodes.group import GroupRun
 from activities.nodes.runner import MOST_THREADS, NodeRunner
+from activities.providers.limiter import ProviderBusy
 from activities.providers.settings import ModelSettings
 from activities.runs.check import PlanChecker
 from activities.runs.conclusion import RunConcluder
@@ -219,7 +220,11 @@ async def _typed(work: Awaitable[T], attempts: Attempts | None = None) -> T:
     except ApplicationError:
         raise
     except Exception as error:  # noqa: BLE001  the one boundary where anything may arrive
-        raise (attempts or Attempts.of_this_activity()).failed(error) from None
+        attempts = attempts or Attempts.of_this_activity()
+        failed = attempts.failed(error)
+        if isinstance(error, ProviderBusy):
+            await attempts.confirm()
+        raise failed from None
 
 
 def _with_usage(reply: Paid, attempts: Attempts) -> Paid:

@@ -145,6 +145,14 @@ class Attempts:
         final = self.allowed is not None and self.own >= self.allowed
         return failure(error, attempt=self.own, final=final, wait=wait, spent=spent)
 
+    async def confirm(self) -> None:
+        """Return when the server has the count of refusals, by which the next attempt goes, or cannot be told.
+
+        The SDK sends its heartbeats side by side: an older one may overtake the last one of an attempt.
+        """
+        with suppress(RPCError):
+            await self.record(*self.beat())
+
 
 def _used_of(name: str, used: int, left: int) -> str:
     return f"${dollars(used):g} of ${dollars(left):g}" if name == "cost" else f"{used:,} of {left:,}"

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import ActivityEnvironment
 
+from activities.definitions import _typed
 from activities.nodes.attempts import Attempts
 from activities.nodes.error_mapping import BudgetExceeded, NodeTimeout
 from activities.providers import ProviderError, Usage
@@ -154,6 +156,18 @@ async def test_a_call_that_could_not_be_recorded_does_not_start_and_costs_nothin
     with pytest.raises(asyncio.CancelledError):
         await attempts.begin(SENT, MOST)
     assert attempts.beat() == ("", 0, NO_USAGE, NO_USAGE)
+
+
+@pytest.mark.parametrize("lost", [None, RPCError("gone", RPCStatusCode.UNAVAILABLE, b"")])
+async def test_the_server_has_counted_a_refusal_when_its_attempt_ends(lost: RPCError | None) -> None:
+    recorder = Recorder(lost)
+
+    async def refuse() -> None:
+        raise ProviderBusy("busy", retryable=True, retry_after=1.0)
+
+    with pytest.raises(ApplicationError, match="busy"):
+        await ActivityEnvironment().run(_typed, refuse(), Attempts(1, 0, record=recorder))
+    assert recorder.beats == [("failed", 1, NO_USAGE, NO_USAGE)]
 
 
 def test_an_attempt_that_ends_beside_its_call_is_charged_what_the_call_may_have_used() -> None:
