@@ -14,7 +14,6 @@ from activities.prompts.outputs import Result
 from activities.prompts.planner import MOST_NODES
 from activities.providers import ModelReply
 from activities.providers.errors import SchemaMismatch
-from activities.providers.model import OUTPUT_TOKENS
 from workflows.plan.edits.merge import Delta
 from workflows.plan.language.text import format_names, format_value
 from workflows.plan.planner_format.calls import Tools, call_name
@@ -308,7 +307,8 @@ class JoinerFormat(PromptFormat):
         try:
             more = (self.replanning.tools, self.replanning.nodes, self.replanning.writes) if self.replanning else ()
             if reply.stop == "length":
-                raise UnreadableReply(f"the joiner's reply was cut at {OUTPUT_TOKENS:,} tokens; write a shorter one")
+                cut_at = f"{reply.usage.output_tokens:,} tokens"
+                raise UnreadableReply(f"the joiner's reply was cut at {cut_at}; write a shorter one")
             joined = read_reply(reply.text, self.results, *more)
         except UnreadableReply as error:
             fault = SchemaMismatch(str(error), retryable=True)
@@ -323,4 +323,4 @@ class JoinerFormat(PromptFormat):
 
 def _text(reply: ModelReply) -> str:
     """Return what the model wrote, with a mark where it was cut."""
-    return f"{reply.text}\n[cut at {OUTPUT_TOKENS:,} tokens]" if reply.stop == "length" else reply.text
+    return f"{reply.text}\n[cut at {reply.usage.output_tokens:,} tokens]" if reply.stop == "length" else reply.text

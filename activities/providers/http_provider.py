@@ -94,7 +94,8 @@ class HttpProvider:
                 without |= named
                 self._learn(request, named, refused.text)
             except SchemaMismatch:
-                self._learn(request, {self._wire.schema})  # it may take a schema and not heed it: next time in words
+                if self._wire.schema not in without:  # it was given, and not heeded: next time in words
+                    self._learn(request, {self._wire.schema})
                 raise
 
     def _held(self, request: ModelRequest, without: Without) -> ModelRequest:
@@ -111,9 +112,15 @@ class HttpProvider:
         return request
 
     def _known_refusals(self, request: ModelRequest) -> Without:
-        """Return the parameters that the request's model is known to refuse, for any call or for this schema."""
+        """Return the parameters that the request's model is known to refuse, for any call or for this schema.
+
+        No schema is sent where there is none, nor beside tools but to official servers: others hold the reply to it so
+        tightly that the model can call no tool.
+        """
         unknown = frozenset(self._unknown.get(request.model, ()))
-        return unknown | {self._wire.schema} if _schema_key(request) in self._schemas else unknown
+        unheld = request.output_schema is None or (bool(request.tools) and not self._server.official)
+        in_words = unheld and request.form is None
+        return unknown | {self._wire.schema} if in_words or _schema_key(request) in self._schemas else unknown
 
     def _learn(self, request: ModelRequest, refused: Set[str], text: str = "") -> None:
         """Remember what was refused. It is the schema that was, unless `text` is about an unknown parameter."""

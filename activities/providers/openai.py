@@ -20,7 +20,7 @@ class OpenAI:
     models_path: ClassVar[str] = "/models"
     schema: ClassVar[str] = "response_format"
     optional: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "response_format": ("response_format", "json_schema"),
+        "response_format": ("response_format", "json_schema", "json schema", "parse grammar", "generate parser"),
         "stream_options": ("stream_options", "include_usage"),
         "temperature": ("temperature",),
         "max_tokens": ("max_tokens", "max_completion_tokens"),

@@ -102,8 +102,8 @@ class ReplyBuilder:
             raise BadReply(f"{self.request.model} asks for the tool {name!r:.80}, and none was offered", retryable=True)
         schema = self.request.output_schema
         if self.stop == "length" and (calls or schema is not None or not text):
-            most = f"{self.request.max_output_tokens:,}"
-            raise OutputCut(f"the reply of {self.request.model} did not fit into {most} tokens; ask for less")
+            cut_at = f"{self.usage().output_tokens:,} tokens"
+            raise OutputCut(f"the reply of {self.request.model} was cut at {cut_at}; ask for less")
         if not text and not calls:
             what = "holds a thought and no answer" if self._text else "is empty"
             raise BadReply(f"the reply of {self.request.model} {what}", retryable=True)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from doubles.model_bench import Bench, MakeRemote
 from doubles.model_rules import Call, Reply
+from doubles.models import ModelServer
 
 from activities.providers import Message, ToolRequest, Usage
 from activities.providers.errors import (
@@ -35,7 +36,7 @@ async def test_text_arrives_piece_by_piece_however_it_is_cut(bench: Bench, cut: 
     assert (reply.usage, reply.stop, reply.calls) == (Usage(12, 34, calls=1), "end", ())
     assert bench.server.asked[0].system == "Be short."
     assert bench.server.asked[0].turns == (("user", "Hello"),)
-    assert bench.progress[-1] == f"about {len(TEXT.encode()) // 4} tokens so far"
+    assert bench.progress[-1].startswith(f"about {len(TEXT.encode()) // 4} tokens so far")
 
 
 async def test_the_first_token_is_timed(bench: Bench) -> None:
@@ -179,6 +180,37 @@ def test_refused_schemas_are_forgotten_in_the_end(make_remote: MakeRemote) -> No
     assert remote._known_refusals(requests[0]) == set()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Automatic parser generation failed: JSON schema error at #/properties/km: schema must be an object",
+        "Unable to generate parser for this template. Automatic parser generation failed: At least one must be set",
+        "Failed to initialize samplers: failed to parse grammar",
+    ],
+)
+async def test_so_is_one_that_llama_cpp_cannot_compile(server: ModelServer, make_remote: MakeRemote, text: str) -> None:
+    bench = Bench(server, make_remote("openai", server.openai_url), "openai")
+    server.on(lambda asked: asked.schema is not None, Reply(status=400, text=text))
+    server.on("", '{"km": 6650}')
+    assert (await bench.ask(output_schema=SCHEMA)).output == {"km": 6650}
+    assert [asked.schema is not None for asked in server.asked] == [True, False]
+    server.on("", Reply(status=400, text=text))
+    server.rules.reverse()
+    with pytest.raises(CallRefused):
+        await bench.ask()
+    assert len(server.asked) == 3, "it had no schema, so it is not put again without one"
+
+
+async def test_where_tools_are_offered_a_schema_is_put_in_words(bench: Bench) -> None:
+    """llama.cpp holds a reply to a schema so tightly that the model can call no tool."""
+    bench.server.on("", Reply(calls=(Call("search", {"query": "Nile"}),)), '{"km": 6650}')
+    assert (await bench.ask(output_schema=SCHEMA, tools=(SEARCH,))).calls
+    assert bench.server.asked[0].schema is None
+    assert '"required":["km"]' in bench.server.asked[0].text
+    assert (await bench.ask(output_schema=SCHEMA)).output == {"km": 6650}
+    assert bench.server.asked[1].schema is not None
+
+
 async def test_calls_that_begin_together_are_each_put_again(bench: Bench) -> None:
     """All of them have sent what the first refusal is of."""
     bench.server.refuse["temperature"] = "Unsupported parameter: temperature"
@@ -263,8 +295,9 @@ async def test_a_call_of_a_tool_that_was_not_offered_is_no_answer(bench: Bench) 
 
 @pytest.mark.parametrize(("text", "schema"), [('{"km": 6', SCHEMA), ("", None)])
 async def test_half_of_json_or_nothing_at_all_is_an_error(bench: Bench, text: str, schema: Any) -> None:
-    bench.server.on("", Reply(text=text, stop="length"))
-    with pytest.raises(OutputCut, match="did not fit into 4,096 tokens"):
+    """It says where the server cut it: at its own limit, or where the context ended."""
+    bench.server.on("", Reply(text=text, stop="length", usage=(90, 37)))
+    with pytest.raises(OutputCut, match="was cut at 37 tokens"):
         await bench.ask(output_schema=schema)
 
 
