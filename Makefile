@@ -1,6 +1,6 @@
 # Every target makes .venv first when requirements.lock or pyproject.toml changed. ARGS="..." is passed on.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-ui mutants chaos cluster-up cluster-test cluster-down dev lint bench sizes pictures lock clean venv
+.PHONY: help demo test test-ui test-models mutants chaos cluster-up cluster-test cluster-down dev lint bench sizes pictures lock clean venv
 
 ARGS =
 PROCESSES = 4
@@ -19,6 +19,10 @@ test: venv ## run the test suite against the pinned Temporal server (ARGS="-k na
 
 test-ui: venv ## run the browser tests against the newer web UI that deploy/web-ui pins
 	@SENNIT_TEST_UI=newer PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -q -n 0 tests/ui $(ARGS)
+
+# A server and weights of 130 MB are installed on first use, and kept in the cache folder.
+test-models: venv ## run Sennit against a real, very small language model in llama.cpp
+	@.venv/bin/pytest -q -rs tests/models $(ARGS)
 
 mutants: venv ## put one wrong line at a time into a copy of the source; the tests must catch each (ARGS="name")
 	@PYTHONPATH=.:tests .venv/bin/python -m mutants.run $(ARGS)

@@ -1,0 +1,112 @@
+"""Whole runs whose models are behind a real server that is full, slow, killed or too small for what is asked."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles.local_workers import Start, serving, starting
+from doubles.runs import happens, until
+from models.llama import FREE_SECONDS, MODEL, Llama
+from models.test_calls import ENDLESS, REPEAT, closed
+from temporalio.client import Client, WorkflowFailureError
+
+from activities.definitions import Activities, WorkerPaths
+from activities.llm.models import Models
+from activities.providers.settings import ModelSettings
+from activities.toolbox import load_tools
+from workflows.plan.language.json_schema import violations
+
+pytestmark = [pytest.mark.server, pytest.mark.timeout(400)]
+KM = closed(km={"type": "number"})
+
+
+@pytest.fixture
+async def run(
+    client: Client, artifacts: Path, cache: Path, llama: Llama, request: pytest.FixtureRequest
+) -> AsyncIterator[Start]:
+    """Start runs on workers whose models are on the server; the parameter may be how planners write."""
+    env = {"OPENAI_BASE_URL": llama.openai_url, "SENNIT_MODEL": MODEL}
+    env["SENNIT_PLAN_FORMAT"] = getattr(request, "param", "auto")
+    models = Models.of(ModelSettings.read(env))
+    paths = WorkerPaths(artifacts, cache, None, (Path("/"),))
+    host = Activities(paths, load_tools(["doubles.tools"]), models, identity="tests", approval="never")
+    async with serving(client, host), starting(client) as begin:
+        yield begin
+    await models.close()
+
+
+def plan(*nodes: dict[str, Any], on_failure: str = "fail") -> dict[str, Any]:
+    """Return a plan of model calls, with the last one's output as its answer."""
+    named = [{"id": f"n{number}", "kind": "llm", **node} for number, node in enumerate(nodes, 1)]
+    return {"nodes": named, "answer": f"${named[-1]['id']}", "on_failure": on_failure}
+
+
+async def test_workers_and_joiners_keep_to_their_schemas(run: Start) -> None:
+    """More of them at once than the server has slots."""
+    rivers = [{"prompt": f"How long is the {name}?", "output_schema": KM} for name in ("Nile", "Ob", "Inn")]
+    joiner = {"role": "joiner", "prompt": "Sum up.", "inputs": ["n1", "n2", "n3"], "output_schema": KM}
+    result = await (await run(goal="g", plan=plan(*rivers, joiner))).result()
+    assert result["status"] == "done", result
+    assert list(violations(result["answer"], KM)) == []
+    assert result["usage"]["calls"] == 4
+
+
+async def test_a_model_calls_tools_and_has_the_last_word(run: Start) -> None:
+    schema = {"type": "string", "maxLength": 20}
+    loop = {"prompt": REPEAT, "tools": ["calculate"], "max_turns": 2, "output_schema": schema}
+    result = await (await run(goal="g", plan=plan(loop))).result()
+    assert result["status"] == "done", result
+    assert list(violations(result["answer"], schema)) == []
+    assert "calculate" in str(result["nodes"]), result["nodes"]
+
+
+async def test_what_is_too_long_for_the_model_fails_at_once(run: Start) -> None:
+    handle = await run(goal="g", plan=plan({"prompt": "word " * 3_000}))
+    with pytest.raises(WorkflowFailureError) as failed:
+        await handle.result()
+    assert "ContextTooLong: the call is too long for openai:smollm2" in str(failed.value.cause)
+    (node,) = (await handle.query("plan"))["nodes"]
+    assert (node["status"], node["attempts"]) == ("failed", 1)
+
+
+async def test_a_cancelled_run_leaves_its_server_free(run: Start, llama: Llama) -> None:
+    stopped = llama.stopped()
+    handle = await run(goal="g", plan=plan({"prompt": ENDLESS}, {"prompt": ENDLESS}))
+    await llama.until_busy(2)
+    llama.pause(3.0)
+    await handle.cancel()
+    with pytest.raises(WorkflowFailureError):
+        await handle.result()
+    await happens(lambda: llama.stopped() == stopped + 2, limit=FREE_SECONDS)
+    await llama.until_busy(0)
+
+
+async def test_a_run_goes_on_when_its_server_was_killed_and_is_back(run: Start, llama: Llama) -> None:
+    """What the cut replies had is charged; nobody has to do anything."""
+    names = {"type": "array", "items": {"type": "string", "maxLength": 9}, "minItems": 12, "maxItems": 12}
+    rivers = [{"prompt": f"Name rivers in {name}.", "output_schema": names} for name in ("Asia", "Africa", "Europe")]
+    joined = {"prompt": "Sum up $n1 $n2 $n3", "output_schema": KM}
+    handle = await run(goal="g", plan=plan(*rivers, joined, on_failure="park"))
+    await llama.until_busy(2)
+    llama.kill()
+    await until(handle, lambda view: "cannot be reached" in str(view), limit=FREE_SECONDS)
+    await llama.start()
+    result = await handle.result()
+    assert result["status"] == "done", result
+    assert {node["status"] for node in result["nodes"]} == {"succeeded"}
+    assert result["usage"]["calls"] > 4
+
+
+@pytest.mark.parametrize("run", ["lines", "json"], indirect=True)
+async def test_a_question_ends_in_an_answer_or_names_what_was_wrong(run: Start) -> None:
+    """What so small a model plans is nonsense as a rule; then nothing is told as an answer."""
+    handle = await run(goal="What is 6 times 7?", tools=["calculate"], on_failure="fail")
+    ended: Any = (await asyncio.gather(handle.result(), return_exceptions=True))[0]
+    if isinstance(ended, WorkflowFailureError):
+        assert re.search(r"line \d|cut off|no plan|too long", str(ended.cause)), ended.cause
+    else:
+        assert ended["answer"]
+        assert "succeeded" in {node["status"] for node in ended["nodes"]}, ended
