@@ -16,6 +16,7 @@ from starter.client.request import (
     RunOptions,
     build_request,
     checked_id,
+    checked_new_id,
     docs_folder,
     markdown_summary,
     new_id,
@@ -65,7 +66,7 @@ class Sennit:
         folder = docs_folder(docs, must_exist=self.server.is_local) if docs else None
         request = build_request(goal=goal, plan=plan, docs=folder, **options)
         name = goal or str((plan or {}).get("goal") or "") or title
-        workflow_id = checked_id(id) if id is not None else new_id(name)
+        workflow_id = checked_new_id(id) if id is not None else new_id(name)
         grant(self.server, docs=folder, run=workflow_id if options.get("approval") == "never" else None)
         memo: dict[str, Any] = {"sennit": version("sennit")}  # a packed plan cannot be read in the web UI
         if plan:

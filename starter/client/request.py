@@ -112,6 +112,13 @@ def checked_id(chosen: str) -> str:
     return chosen
 
 
+def checked_new_id(chosen: str) -> str:
+    """Return the id that a person chose for a new run; raises Refused if a sub-agent might end what has that id."""
+    if "." in chosen:
+        raise Refused(f"a run's id has no dot, because RUN.NODE is the sub-agent of a node: not {chosen[:40]!r}")
+    return checked_id(chosen)
+
+
 def summary(goal: str) -> str:
     """Return the goal as one line of at most 200 characters."""
     return clipped(one_line(goal), SUMMARY_CHARACTERS)

@@ -13,6 +13,7 @@ from starter.client.request import (
     build_request,
     checked_goal,
     checked_id,
+    checked_new_id,
     docs_folder,
     markdown_summary,
     new_id,
@@ -132,5 +133,9 @@ def test_an_id_that_cannot_be_shown_or_kept_is_refused(given_id: str) -> None:
         checked_id(given_id)
 
 
-def test_an_id_may_have_spaces_and_slashes() -> None:
-    assert checked_id("team/nightly run 1") == "team/nightly run 1"
+def test_an_id_may_have_spaces_and_slashes_but_dots_are_those_of_sub_agents() -> None:
+    """A run ends whatever runs under the id of one of its sub-agents."""
+    assert checked_new_id("team/nightly run 1") == checked_id("team/nightly run 1") == "team/nightly run 1"
+    assert checked_id("nightly.sub") == "nightly.sub"
+    with pytest.raises(Refused, match="a run's id has no dot"):
+        checked_new_id("nightly.sub")
