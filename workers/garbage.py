@@ -60,14 +60,14 @@ class Collection:
         totals = {"objects": sum(len(each.objects) for each in self.deleted)}
         totals["bytes"] = sum(each.size for each in self.deleted)
         about = {"dry_run": self.dry_run, "older_than_seconds": self.older_than, "kept": self.kept}
-        return {**about, "deleted": len(runs), **totals, "runs": runs, "problem": self.problem or None}
+        return {**about, "runs": len(runs), **totals, "found": runs, "problem": self.problem or None}
 
     def text(self) -> str:
         """Return a line for each run, and the sums."""
         found = self.json()
         lines = [
             f"{one_line(each['id'], 200)}  {_amount(each)}, last changed {each['changed'][:10]}"
-            for each in found["runs"]
+            for each in found["found"]
         ]
         verb = "to delete" if self.dry_run else "deleted"
         sums = f"{verb}: {_counted(len(lines), 'run')}, {_amount(found)}; kept: {_counted(self.kept, 'run')}"

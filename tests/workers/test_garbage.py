@@ -203,8 +203,8 @@ async def test_the_command_says_what_goes_and_what_went(
     assert out.splitlines()[1].startswith("to delete: 1 run, 3 objects, ")
     code, out, _ = await asyncio.to_thread(gc, "--output", "json", "--older-than", "7d")
     found = json.loads(out)
-    assert (code, found["deleted"], found["objects"], found["kept"], found["problem"]) == (0, 1, 3, 0, None)
-    assert found["runs"][0]["id"] == owner.workflow
+    assert (code, found["runs"], found["objects"], found["kept"], found["problem"]) == (0, 1, 3, 0, None)
+    assert found["found"][0]["id"] == owner.workflow
     assert folders(artifacts) == []
 
 
