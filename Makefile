@@ -6,6 +6,7 @@ ARGS =
 PROCESSES = 4
 N = 20
 SEED = 1
+SLEEP = 25
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s  %s\n", $$1, $$2 }' Makefile
@@ -27,8 +28,8 @@ test-models: venv ## run Sennit against a real, very small language model in lla
 mutants: venv ## put one wrong line at a time into a copy of the source; the tests must catch each (ARGS="name")
 	@PYTHONPATH=.:tests .venv/bin/python -m mutants.run $(ARGS)
 
-chaos: venv ## kill N processes under running agents and check every promise (N=20 SEED=1)
-	@PYTHONPATH=.:tests .venv/bin/python -m chaos.run --kills $(N) --seed $(SEED)
+chaos: venv ## kill N processes under running agents and check every promise (N=20 SEED=1 SLEEP=25)
+	@PYTHONPATH=.:tests .venv/bin/python -m chaos.run --kills $(N) --seed $(SEED) --sleep $(SLEEP)
 
 cluster-up: venv ## start Kubernetes and Temporal on Postgres on this machine, as root (ARGS=keda with autoscaling)
 	@sh deploy/dev-cluster/up.sh $(ARGS)

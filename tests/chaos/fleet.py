@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random
@@ -67,10 +68,10 @@ class Fleet:
         self.server.kill()
         await self.server.start()
 
-    async def sleep(self, seconds: float) -> None:
-        """Stop all processes for a while, as a laptop does whose lid is closed."""
+    async def sleep(self, seconds: float, *others: int) -> None:
+        """Stop all processes for a while, as a laptop does whose lid is closed; `others` lead groups of their own."""
         identity = self.server.identity
-        groups = [*self.pids.values(), *([identity.pid] if identity else [])]
+        groups = [*self.pids.values(), *([identity.pid] if identity else []), *others]
         self.outages.append(time.time())
         for group in groups:
             os.killpg(group, signal.SIGSTOP)
@@ -90,6 +91,15 @@ class Fleet:
                 pass
         await asyncio.sleep(seconds)
         filler.unlink()
+
+    async def slow_store(self, seconds: float) -> None:
+        """Delay all that the artifact store does, by random amounts, for a while."""
+        self.outages.append(time.time())
+        slow = self.workers.state / "slow"
+        with suppress(OSError):
+            slow.touch()
+        await asyncio.sleep(seconds)
+        slow.unlink(missing_ok=True)
 
     def read_calls(self) -> None:
         """Note when each line came into the log of tool calls."""

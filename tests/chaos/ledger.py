@@ -10,10 +10,11 @@ from threading import Lock, Thread
 
 
 class Ledger:
-    """Counts of payments by their text."""
+    """Counts of payments by their text; `busy` are those that wait for their answer."""
 
     def __init__(self) -> None:
         self.url = ""
+        self.busy = 0
         self._counts: Counter[str] = Counter()
         self._lock = Lock()
 
@@ -37,7 +38,9 @@ def ledger_service(host: str = "127.0.0.1") -> Iterator[Ledger]:
         def do_POST(self) -> None:
             payment = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             ledger.take(payment["text"])
+            ledger.busy += 1
             time.sleep(payment["seconds"])
+            ledger.busy -= 1
             try:
                 self.send_response(204)
                 self.end_headers()

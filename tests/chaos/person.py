@@ -36,6 +36,7 @@ class Watch:
 
     case: Case
     run: str
+    began: float = field(default_factory=time.time)
     ended: float = 0.0
     report: dict[str, Any] = field(default_factory=dict)
     problem: str = ""

@@ -1,7 +1,10 @@
-"""Runs under fire: `make chaos N=300 SEED=1`. Processes are killed N times while runs go on.
+"""Runs under fire: `make chaos N=300 SEED=1 SLEEP=25`. Processes are killed N times while runs go on, and once all of
+them are stopped for SLEEP seconds, longer than any time limit that a server keeps.
 
 Then each run must have ended with the answer that it has when nothing disturbs it, with no payment made twice, no call
-made again that had succeeded, and nothing left behind.
+made again that had succeeded, no artifact collected, the usage that the model server has counted, and nothing left
+behind. With N=0 there is only the sleep, and the clients that watch the runs sleep too: they must end with the answers,
+and no payment may have become uncertain.
 
 Prints one line of JSON with the figures; exits with 1 if a promise was broken.
 """
@@ -15,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from asyncio.subprocess import PIPE
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +27,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from chaos.budget import wrong_usage
 from chaos.cases import case_of
 from chaos.fleet import ROLES, Fleet
 from chaos.histories import recoveries
@@ -39,6 +44,7 @@ from temporalio.service import RPCError
 
 from starter.dev.binary import obtain
 from starter.dev.server import DevServer
+from starter.dev.workers import GC
 from workflows.messages.converter import connect
 from workflows.messages.queues import WORKFLOW
 
@@ -59,8 +65,11 @@ class Storm:
     chance: Random
     kills: int
     has_disk: bool
+    sleep: float
     watches: list[Watch] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
+    resets: list[float] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
     over: bool = False
 
     async def keep_starting(self, seed: int) -> None:
@@ -98,14 +107,55 @@ class Storm:
     async def fire(self) -> None:
         """Disturb the fleet until so many processes were killed."""
         faults = {self.kill_one: 20, self.kill_all: 1, self.kill_server: 2, self.lid: 1, self.reset: 3}
+        faults |= {self.slow_store: 1, self.collect_garbage: 1}
         if self.has_disk:
             faults[self.full_disk] = 1
-        while len(self.fleet.killed) < self.kills:
+        asleep_after = self.chance.randint(0, self.kills // 2)
+        while len(self.fleet.killed) < self.kills or self.sleep:
             await asyncio.sleep(self.chance.uniform(0.3, 3.0))
+            if self.sleep and len(self.fleet.killed) >= asleep_after:
+                await self.long_sleep()
+                continue
             (fault,) = self.chance.choices(list(faults), list(faults.values()))
             self.faults[fault.__name__] += 1
             await fault()
         self.over = True
+
+    async def long_sleep(self) -> None:
+        """Let all processes sleep once, if possible while a payment is made."""
+        clients = [await self._client(seen) for seen in self.watches if not seen.ended and not self.kills]
+        for _ in range(600):
+            if self.ledger.busy:
+                break
+            await asyncio.sleep(0.05)
+        seconds, self.sleep = self.sleep, 0.0
+        self.faults["payments in flight at the long sleep"] = self.ledger.busy
+        await self.fleet.sleep(seconds, *(process.pid for process, _ in clients))
+        for process, seen in clients:
+            out, err = await process.communicate()
+            if process.returncode or json.loads(out)["answer"] != seen.case.answer:
+                self.problems.append(f"the client of {seen.case.name} ended with {process.returncode}: {err.decode()}")
+
+    async def _client(self, seen: Watch) -> tuple[asyncio.subprocess.Process, Watch]:
+        """Start `sennit watch`."""
+        command = [str(Path(sys.executable).parent / "sennit"), "watch", seen.case.name, "--wait", "--output", "json"]
+        address = self.fleet.server.address
+        process = await asyncio.create_subprocess_exec(
+            *command, "--address", address, stdout=PIPE, stderr=PIPE, start_new_session=True
+        )
+        return process, seen
+
+    async def slow_store(self) -> None:
+        await self.fleet.slow_store(self.chance.uniform(3, 8))
+
+    async def collect_garbage(self) -> None:
+        """Have artifacts collected, as old as they may be: none may go, since the server knows all runs."""
+        process = await asyncio.create_subprocess_exec(
+            *GC, "--older-than", "0.001", "--output", "json", stdout=PIPE, stderr=PIPE, env=self.fleet.workers.env
+        )
+        out, err = await process.communicate()
+        if process.returncode not in (0, 5) or json.loads(out)["runs"]:
+            self.problems.append(f"garbage was collected of known runs, or none could be: {out!r} {err!r}")
 
     async def kill_one(self) -> None:
         await self.fleet.kill_workers(self.chance.randrange(len(ROLES)))
@@ -128,6 +178,7 @@ class Storm:
         if not running:
             return
         name = self.chance.choice(running).case.name
+        self.resets.append(time.time())
         with suppress(RPCError):
             events = [event async for event in self.client.get_workflow_handle(name).fetch_history_events()]
             completed = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
@@ -161,7 +212,7 @@ class Storm:
             "recovery of calls, s": spread(alone),
             "recovery of calls disturbed again meanwhile, s": spread(disturbed),
             "recovery of workflow tasks, s": spread([each for found in tasks for each in found]),
-            "broken": [*self._broken(), *await self._left_behind()],
+            "broken": [*self.problems, *self._broken(), *await self._left_behind()],
         }
 
     def _broken(self) -> Iterator[str]:
@@ -180,6 +231,10 @@ class Storm:
                 after = len(self.fleet.called[f"{seen.run} {node}"])
                 if after > before:
                     yield f"{name}: {node} had succeeded and was called again"
+            if seen.unknown and not self.kills:
+                yield f"{name}: {seen.unknown} payments are uncertain, and nothing was killed"
+            disturbed = [*(at for _, _, at in self.fleet.killed), *self.fleet.outages, *self.resets]
+            yield from wrong_usage(seen, self.model, sum(seen.began < at < seen.ended for at in disturbed))
 
     async def _left_behind(self) -> list[str]:
         await asyncio.sleep(2)  # lists lag behind
@@ -210,7 +265,7 @@ def small_disk(folder: Path) -> Iterator[bool]:
             subprocess.run(["umount", "-l", str(folder)], check=False)
 
 
-async def storm(kills: int, seed: int, folder: Path) -> dict[str, Any]:
+async def storm(kills: int, seed: int, sleep: float, folder: Path) -> dict[str, Any]:
     """Run the whole; returns its figures."""
     began = time.monotonic()
     binary = await obtain(pinned_only=True)
@@ -219,13 +274,15 @@ async def storm(kills: int, seed: int, folder: Path) -> dict[str, Any]:
         async with model_server() as model:
             await server.start()
             env = {"OPENAI_BASE_URL": model.openai_url, "PAYMENTS_URL": ledger.url}
-            workers = WorkerProcesses(server.address, folder / "state", **env)
+            workers = WorkerProcesses(
+                server.address, folder / "state", SENNIT_TOOLS="doubles.tools,doubles.slow_store", **env
+            )
             chance = Random(seed)
             fleet = Fleet(server, workers, chance)
             try:
                 fleet.start()
                 client = await connect(server.address)
-                storm = Storm(client, fleet, ledger, model, chance, kills, has_disk)
+                storm = Storm(client, fleet, ledger, model, chance, kills, has_disk, sleep)
                 runs = [asyncio.create_task(storm.keep_starting(seed * 10_000 + first)) for first in range(AT_ONCE)]
                 helpers = [asyncio.create_task(fleet.follow()), asyncio.create_task(fleet.supervise())]
                 await storm.fire()
@@ -246,9 +303,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Kill processes under running agents and check every promise.")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--sleep", type=float, default=25.0)
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="sennit-chaos-"))
-    figures = asyncio.run(storm(given.kills, given.seed, folder))
+    figures = asyncio.run(storm(given.kills, given.seed, given.sleep, folder))
     print(json.dumps(figures))
     if figures["broken"]:
         print(f"logs and database: {folder}", file=sys.stderr)

@@ -3,12 +3,12 @@ charged at the most that they may have cost.
 """
 
 import asyncio
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chaos.budget import most
 from doubles.model_rules import Asked, Call, Reply
 from doubles.models import ModelServer, model_server
 from doubles.runs import status_of, until
@@ -45,12 +45,6 @@ def kind_of(asked: Asked) -> str:
     word = next(word for word in words if word in asked.text)
     who = {"You plan": "plan ", "You put": "join "}.get(asked.system[:8].strip(), "")
     return f"{who}{word} {len(asked.results)}" if word == "How much" else f"{who}{word}"
-
-
-def most(asked: Asked) -> int:
-    """Return the tokens that a call may take: about what it sends, and all that it lets the model write."""
-    sent = json.dumps(asked.body, ensure_ascii=False, separators=(",", ":")).encode()
-    return -(-len(sent) // 3) + int(asked.body["max_tokens"])
 
 
 async def begin(client: Client, name: str, **request: Any) -> WorkflowHandle[Any, Any]:

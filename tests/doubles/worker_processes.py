@@ -27,8 +27,8 @@ class WorkerProcesses:
 
     def __init__(self, address: str, state: Path, **env: str) -> None:
         self.state = state
-        self._env = {name: value for name, value in os.environ.items() if not name.startswith(("TEMPORAL_", "SENNIT_"))}
-        self._env |= {
+        self.env = {name: value for name, value in os.environ.items() if not name.startswith(("TEMPORAL_", "SENNIT_"))}
+        self.env |= {
             "TEMPORAL_ADDRESS": address,
             "SENNIT_STATE": str(state),
             "SENNIT_DOCS_ROOTS": "/",
@@ -51,7 +51,7 @@ class WorkerProcesses:
         for role in roles:
             with (self.state / f"{role}.log").open("ab") as log:
                 command = [sys.executable, "-m", "workers", role]
-                process = subprocess.Popen(command, env=self._env, stdout=log, stderr=log, start_new_session=True)
+                process = subprocess.Popen(command, env=self.env, stdout=log, stderr=log, start_new_session=True)
             self._processes.append(process)
             started.append(process.pid)
         return started
