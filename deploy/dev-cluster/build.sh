@@ -1,10 +1,12 @@
 #!/bin/sh
 # Builds the programs of the cluster that the go.mod files here pin, and those of KEDA if asked to: build.sh [keda].
-# What was built before stays. Two of these never build at once, and a killed one leaves no half program.
+# What was built before stays. Nothing is built twice at once, and a killed build leaves no half program.
 . "$(dirname "$0")/common.sh"
 
 build() { # NAME PACKAGE [LINKER-FLAGS]
     target=$(program "$1")
+    exec 9>"$cache/$1.lock"
+    flock 9
     [ -x "$target" ] && return
     began=$(date +%s)
     say "building $1 ..."
@@ -35,8 +37,6 @@ crds() { # KEDA's own kinds, without which no manifest that uses them can be app
 }
 
 mkdir -p "$cache"
-exec 9>"$cache/cluster-build.lock"
-flock 9
 kubernetes
 crds
 build pause cluster-pause

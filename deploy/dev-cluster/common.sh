@@ -62,19 +62,6 @@ await() { # SECONDS NAME COMMAND...: until the command succeeds; NAME is the pro
     done
 }
 
-stop() { # NAME [SIGNAL]: end the process and wait until it is gone
-    [ -f "$run/pids/$1" ] || return 0
-    pid=$(cat "$run/pids/$1")
-    rm -f "$run/pids/$1"
-    belongs "$pid" || return 0
-    kill "-${2:-TERM}" "$pid" 2>/dev/null || return 0
-    for _ in $(seq 80); do
-        belongs "$pid" || return 0
-        sleep 0.25
-    done
-    kill -KILL "$pid" 2>/dev/null || true
-}
-
 belongs() { # PID: whether it is a living process of this cluster
     grep -qzx "SENNIT_CLUSTER=$run" "/proc/$1/environ" 2>/dev/null
 }

@@ -4,21 +4,31 @@
 . "$(dirname "$0")/common.sh"
 node=$run/node
 
+processes() { # nothing of theirs is kept, so they are killed; Postgres takes its own children along
+    postgres=$(cat "$run/pids/postgres" 2>/dev/null || true)
+    if [ -n "$postgres" ] && belongs "$postgres"; then kill -QUIT "$postgres"; fi
+    while pids=$(members) && [ -n "$pids" ]; do
+        for each in $pids; do
+            [ "$each" = "$postgres" ] || kill -KILL "$each" 2>/dev/null || true
+        done
+        sleep 0.2
+    done
+}
+
+members() {
+    grep -lzx "SENNIT_CLUSTER=$run" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3
+}
+
 pods() { # they outlive the kubelet and containerd
     for each in $(pod_groups); do
         for pid in $(find "$each" -name cgroup.procs -exec cat {} +); do kill -KILL "$pid" 2>/dev/null || true; done
+        until find "$each" -depth -type d -exec rmdir {} + 2>/dev/null; do sleep 0.2; done
     done
 }
 
 pod_groups() {
-    [ -d "$node" ] || return 0
+    [ -d "$node/kubelet" ] || return 0
     find /sys/fs/cgroup -maxdepth 2 -name kubepods -type d
-}
-
-rest() { # what lost its parent, and what a killed script could not write down
-    grep -lzx "SENNIT_CLUSTER=$run" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3 | while read -r pid; do
-        kill -KILL "$pid" 2>/dev/null || true
-    done
 }
 
 network() {
@@ -37,25 +47,16 @@ mounts() {
     done
 }
 
-groups() {
-    for each in $(pod_groups); do find "$each" -depth -type d -exec rmdir {} +; done
-}
-
-kernel() {
-    [ -f "$node/sysctl" ] || return 0
+system() { # what node.sh wrote down of the machine as it was
+    [ -f "$node/absent" ] || return 0
     while IFS=: read -r name value; do echo "$value" >"/proc/sys/$name"; done <"$node/sysctl"
+    while read -r each; do rm -rf "$each"; done <"$node/absent"
 }
 
-for each in keda-adapter keda-operator kubelet containerd temporal-server; do stop $each; done
-stop postgres INT
-for each in scheduler controller-manager apiserver etcd; do stop $each; done
+processes
 pods
-rest
-if [ "$(id -u)" = 0 ]; then
-    network
-    mounts
-    groups
-    kernel
-fi
+network
+mounts
+system
 rm -rf "$run"
 say "down"

@@ -31,7 +31,7 @@ network() {
 {"cniVersion": "1.0.0", "name": "sennit", "plugins": [
   {"type": "bridge", "bridge": "$bridge", "hairpinMode": true, "ipam": {
     "type": "host-local", "dataDir": "$node/addresses",
-    "ranges": [[{"subnet": "$gateway/24", "gateway": "$gateway"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
+    "ranges": [[{"subnet": "${gateway%.*}.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
 CONFIG
 }
 

@@ -24,8 +24,14 @@ CONFIG
     await 60 containerd ctr -a "$socket" version
 }
 
-kubelet() { # it sets some variables of the kernel, which are put back at the end
+note_system() { # what will be changed or made outside of our folder, for down.sh to put right
     (cd /proc/sys && grep -H . vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops kernel/keys/root_max*) >"$node/sysctl"
+    for each in /run/containerd /run/netns /var/lib/cni /var/lib/kubelet /var/log/containers; do
+        [ -e "$each" ] || echo "$each"
+    done >"$node/absent"
+}
+
+kubelet() {
     cat >"$node/kubelet.yaml" <<CONFIG
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -52,6 +58,7 @@ ready() {
 }
 
 install -d -o 10001 -g 10001 "$run/artifacts" # the volume of overlays/local
+note_system
 runtime
 sh "$here/image.sh"
 kubelet

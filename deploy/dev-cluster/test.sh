@@ -11,7 +11,7 @@ clean() {
 cd "$deploy/.."
 clean && commit=$(git rev-parse HEAD) || commit=
 export CLUSTER_STATE="$run" CLUSTER_KUBECTL="$(program kubectl)" CLUSTER_TEMPORAL="$gateway:$temporal_port"
-PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -v -rs --durations=0 --durations-min=1 --no-header "$@" tests/cluster
+PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -vs -rs --durations=0 --durations-min=1 --no-header "$@" tests/cluster
 if [ $# = 0 ] && [ -n "$commit" ] && clean && ls "$run/pids/keda-operator" >/dev/null 2>&1; then
     echo "$commit" >deploy/dev-cluster/verified
 fi

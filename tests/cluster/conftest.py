@@ -14,6 +14,12 @@ from workflows.messages.converter import connect
 
 TESTS = Path(__file__).parents[1]
 RIVERS = TESTS.parent / "examples" / "corpus" / "rivers"
+ORDER = ("test_manifests", "test_workers", "test_faults", "test_autoscaling")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is quick and must hold first comes first."""
+    items.sort(key=lambda item: ORDER.index(item.path.stem))
 
 
 @pytest.fixture(scope="session")

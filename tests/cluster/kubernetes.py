@@ -59,6 +59,10 @@ class Cluster:
         found = self.read("pods", "--selector", f"app.kubernetes.io/component={role}")["items"]
         return {each["metadata"]["name"]: each for each in found if "deletionTimestamp" not in each["metadata"]}
 
-    def await_rollout(self, limit: str = "240s") -> None:
-        """Wait until all Deployments are ready in their newest form."""
-        self.kubectl("rollout", "status", "deployment", "--timeout", limit)
+    def await_rollout(self) -> None:
+        """Wait until all Deployments are ready in their newest form; the failure tells what became of their pods."""
+        try:
+            self.kubectl("rollout", "status", "deployment", "--timeout", "240s", limit=500.0)
+        except KubectlFailed as failure:
+            events = self.kubectl("get", "events", "--sort-by=.lastTimestamp", "--field-selector", "type=Warning")
+            raise KubectlFailed(f"{failure}\n{self.kubectl('get', 'pods')}\n{events[-3000:]}") from None

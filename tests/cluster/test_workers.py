@@ -78,6 +78,10 @@ ESCAPES = {
         "bytearray(600 << 20)",
     ),
 }
+ENDLESS = {
+    "loop": "while True: pass",
+    "bomb": "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass",
+}
 TRY = """
 import os
 result = []
@@ -97,12 +101,18 @@ async def test_the_sandbox_of_a_pod_holds(workers: Cluster, temporal: Client) ->
         call(name, "python", args={"code": TRY, "data": [each.format(gateway=host, port=port) for each in attempts]})
         for name, attempts in ESCAPES.items()
     ]
-    endless = call("endless", "python", args={"code": "while True: pass", "timeout_s": 1}, on_error="skip")
-    bomb = call("bomb", "python", args={"code": "import os\nwhile True: os.fork()", "timeout_s": 2}, on_error="skip")
-    plan = {"nodes": [*nodes, endless, bomb], "answer": {name: f"${name}" for name in ESCAPES}}
+    nodes += [
+        call(name, "python", args={"code": code, "timeout_s": 1}, on_error="skip") for name, code in ENDLESS.items()
+    ]
+    plan = {"nodes": nodes, "answer": {name: f"${name}" for name in ESCAPES}}
     name = f"cluster-sandbox-{os.getpid()}"
     run = await temporal.start_workflow("AgentRun", {"plan": plan}, id=name, task_queue=queues.WORKFLOW)
     report = await asyncio.wait_for(run.result(), 180)
     assert {name: (one["exit_code"], one["result"]) for name, one in report["answer"].items()} == {
         name: (0, []) for name in ESCAPES
     }
+    errors = {node["id"]: node["error"] for node in report["nodes"] if node["status"] == "skipped"}
+    assert errors.keys() == ENDLESS.keys()
+    assert all(error.startswith("SandboxLimit: stopped after 1 s") for error in errors.values())
+    (pod,) = workers.pods("sandbox").values()
+    assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
