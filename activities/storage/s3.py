@@ -18,19 +18,28 @@ from activities.storage.artifacts import BodyMissing, StoredObject, StoreUnavail
 _TRIES: Final = 3
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _REMEDIES: Final = (
-    (r"<Code>NoSuchBucket", "there is no such bucket; create it, or correct SENNIT_ARTIFACTS"),
+    (re.compile(r"<Code>NoSuchBucket"), "there is no such bucket; create it, or correct SENNIT_ARTIFACTS"),
     (
-        r"<Code>(InvalidAccessKey|Signature|Expired|InvalidToken)|code: 401",
+        re.compile(r"<Code>(InvalidAccessKey|Signature|Expired|InvalidToken)|code: 401"),
         "it refuses the key; check AWS_*, and the clock",
     ),
-    (r"BareRedirect|<Code>(Perm|AuthorizationHeader|IllegalLoc)", "it is in another region; set AWS_REGION to that"),
-    (r"code: 403", "the key may not do that; it needs s3:GetObject, PutObject, DeleteObject and ListBucket"),
-    (r"<Code>SlowDown|code: (429|503)", "it takes no more requests now"),
-    (r"/latest/|169\.254\.|WebIdentity", "no credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
-    (r"kind: Connect", "it cannot be reached; check AWS_ENDPOINT_URL, AWS_REGION and the network"),
-    (r"kind: Timeout", "it does not answer in time"),
-    (r"kind: Request", "the connection was cut off"),
-    (r"status code: (\d+)", r"it answered \1"),
+    (
+        re.compile(r"BareRedirect|<Code>(Perm|AuthorizationHeader|IllegalLoc)"),
+        "it is in another region; set AWS_REGION to that",
+    ),
+    (
+        re.compile(r"code: 403"),
+        "the key may not do that; it needs s3:GetObject, PutObject, DeleteObject and ListBucket",
+    ),
+    (re.compile(r"<Code>SlowDown|code: (429|503)"), "it takes no more requests now"),
+    (
+        re.compile(r"/latest/|169\.254\.|WebIdentity"),
+        "no credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    ),
+    (re.compile(r"kind: Connect"), "it cannot be reached; check AWS_ENDPOINT_URL, AWS_REGION and the network"),
+    (re.compile(r"kind: Timeout"), "it does not answer in time"),
+    (re.compile(r"kind: Request"), "the connection was cut off"),
+    (re.compile(r"status code: (\d+)"), r"it answered \1"),
 )
 """What library and server say, and what to do. Their texts are not passed on, because they quote requests."""
 
@@ -164,7 +173,7 @@ class S3Store:
         raise StoreUnavailable(f"{self._url}: it ignores If-None-Match, so markers cannot be kept there")
 
     def _unavailable(self, error: BaseException) -> StoreUnavailable:
-        found = ((re.search(pattern, str(error)), remedy) for pattern, remedy in _REMEDIES)
+        found = ((pattern.search(str(error)), remedy) for pattern, remedy in _REMEDIES)
         what = next((match.expand(remedy) for match, remedy in found if match), type(error).__name__)
         if isinstance(error, TimeoutError):
             what = f"no answer within {self._seconds:.0f} s"
