@@ -16,6 +16,8 @@ from obstore.store import S3Store as Bucket
 from activities.storage.artifacts import BodyMissing, StoredObject, StoreUnavailable, digest_of
 
 _TRIES: Final = 3
+_AT_ONCE: Final = 16
+"""Objects that are deleted at a time."""
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _REMEDIES: Final = (
     (re.compile(r"<Code>NoSuchBucket"), "there is no such bucket; create it, or correct SENNIT_ARTIFACTS"),
@@ -121,6 +123,7 @@ class S3Store:
         await self._delete(f"{run_prefix}/done/{key}")
 
     async def list_objects(self, namespace: str) -> AsyncIterator[StoredObject]:
+        """A listing may be late: it can have objects that are gone, and lack the newest."""
         pages = obstore.list(self._bucket, prefix=namespace)
         while True:
             async with self._asking():
@@ -132,8 +135,9 @@ class S3Store:
                 yield StoredObject(f"{namespace}/{run}", name, each["size"], each["last_modified"].timestamp())
 
     async def delete(self, run_prefix: str, names: Sequence[str]) -> None:
-        for name in names:
-            await self._delete(f"{run_prefix}/{name}")
+        for first in range(0, len(names), _AT_ONCE):
+            some = names[first : first + _AT_ONCE]
+            await asyncio.gather(*(self._delete(f"{run_prefix}/{name}") for name in some))
 
     async def _read(self, path: str) -> bytes | None:
         try:

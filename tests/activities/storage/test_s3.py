@@ -83,6 +83,20 @@ async def test_nothing_is_lost_on_a_network_that_fails_often(s3: S3Proxy, url: s
     assert await asyncio.gather(*map(work, range(20))) == [str(number).encode() for number in range(20)]
 
 
+async def test_a_list_that_is_late_does_no_harm(s3: S3Proxy, url: str) -> None:
+    store, marker = S3Store(url), "done/k"
+    names = [await store.put(RUN, str(number).encode()) for number in range(20)]
+    await store.mark(RUN, "k", b"marker")
+    first = [each.name async for each in store.list_objects("default")]
+    assert sorted(first) == sorted([*names, marker])
+    s3.fault = lambda request: "repeat" if request.command == "GET" and "list-type" in request.path else None
+    await store.delete(RUN, names)
+    assert [each.name async for each in store.list_objects("default")] == first
+    await store.delete(RUN, first)
+    s3.fault = unreliable(s3)
+    assert [each async for each in store.list_objects("default")] == []
+
+
 @pytest.mark.server
 async def test_a_run_whose_bucket_fails_often_does_everything_once_and_tells_no_secret(
     s3: S3Proxy, url: str, start: Start, cache: Path
