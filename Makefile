@@ -54,8 +54,9 @@ bench: venv ## run the benchmarks
 sizes: venv ## print how large the tree is
 	@.venv/bin/python -m benchmarks.sizes
 
-pictures: venv ## take the pictures in docs/pictures of the web UI again (needs Chromium)
+pictures: venv ## take the pictures in docs/pictures again (needs Chromium and Prometheus)
 	@PYTHONPATH=.:tests .venv/bin/python tests/ui/pictures.py
+	@PYTHONPATH=.:tests .venv/bin/python tests/deploy/dashboard_picture.py
 
 lock: ## resolve pyproject.toml into requirements.lock (needs uv)
 	@sh deploy/lock.sh $(ARGS)

@@ -222,9 +222,16 @@ async def _typed(work: Awaitable[T], attempts: Attempts | None = None) -> T:
     except Exception as error:  # noqa: BLE001  the one boundary where anything may arrive
         attempts = attempts or Attempts.of_this_activity()
         failed = attempts.failed(error)
+        _count(failed)
         if isinstance(error, ProviderBusy):
             await attempts.confirm()
         raise failed from None
+
+
+def _count(failed: ApplicationError) -> None:
+    """Count a failed attempt on /metrics: by the activity, by its error, and by whether it is the last."""
+    counter = activity.metric_meter().create_counter("sennit_failed_attempts", "Attempts of activities that failed")
+    counter.add(1, {"error": failed.type or "", "final": str(failed.non_retryable).lower()})
 
 
 def _with_usage(reply: Paid, attempts: Attempts) -> Paid:

@@ -23,6 +23,8 @@ from activities.toolbox.redaction import redact
 from workers.settings import ListenAddress, LogForm, WrongSetting
 
 _CORE_LEVELS = "error,temporalio_sdk_core=warn,temporal_sdk_bridge=warn"  # not a line a poller for each lost connection
+_BUCKETS = {"sennit_model_first_token": (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)}
+"""In seconds; the SDK's own end at 10."""
 _CHATTY = ("temporalio", "httpx", "httpcore", "asyncio")
 
 
@@ -80,7 +82,11 @@ def start_runtime(metrics: ListenAddress | None) -> None:
     """
     forwarding = LogForwardingConfig(logger=logging.getLogger("temporalio.core"), append_target_to_name=False)
     prometheus = PrometheusConfig(
-        bind_address=str(metrics), counters_total_suffix=True, unit_suffix=True, durations_as_seconds=True
+        bind_address=str(metrics),
+        counters_total_suffix=True,
+        unit_suffix=True,
+        durations_as_seconds=True,
+        histogram_bucket_overrides=_BUCKETS,
     )
     telemetry = TelemetryConfig(
         logging=LoggingConfig(_CORE_LEVELS, forwarding=forwarding), metrics=prometheus if metrics else None

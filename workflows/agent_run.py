@@ -24,6 +24,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.run.subagent_status import SubagentStatus
     from workflows.run.update_handlers import UpdateHandlers
     from workflows.views.board import board, board_without_plan
+    from workflows.views.metrics import RunMetrics
     from workflows.views.report import report_of
 
 BOARD_EVERY = timedelta(seconds=1)
@@ -53,6 +54,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         self._drafts = PlanDrafts()
         self._no_answer = ""  # why there is none, though the run has got to its end
         self._subagent_status = SubagentStatus(self._wake, self._carry.last_reported if self._carry else "")
+        self._metrics = RunMetrics("running" if self._carry else None)
         self._drawn_at = workflow.now() - BOARD_EVERY
         self._subagent_status.resync_after_reset()
 
@@ -62,6 +64,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         del request, more  # read in __init__, where updates that come first can see them
         if self._request is None:
             self._status_without_engine = "failed"
+            self._publish()
             raise ApplicationError(self._invalid, type="InvalidRequest", non_retryable=True)
         try:
             engine = await self._open_in_time(self._request)
@@ -288,6 +291,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         engine = self._engine
         state, started, blocked = (engine.state, engine.started, engine.blocked_children) if engine else (None, 0, {})
         outage = self._setup.outage.blocked
+        self._metrics.publish(self._status, state)
         self._setup.attributes.publish(self._status, self._setup.phase, state, self._spent, started, blocked, outage)
 
     @property

@@ -31,7 +31,7 @@ _WIRES: Mapping[str, type[WireFormat]] = {"openai": OpenAI, "anthropic": Anthrop
 class Meter(Protocol):
     """Where calls are counted."""
 
-    def called(self, provider: str, outcome: str, reply: ModelReply | None) -> None:
+    def called(self, model: str, outcome: str, reply: ModelReply | None) -> None:
         """Count a call; `outcome` is `ok` or the type of its error."""
         ...
 
@@ -43,7 +43,7 @@ class Meter(Protocol):
 class NoMeter:
     """Counts nothing."""
 
-    def called(self, provider: str, outcome: str, reply: ModelReply | None) -> None:
+    def called(self, model: str, outcome: str, reply: ModelReply | None) -> None:
         """Do nothing."""
 
     def pressed(self, limiter: Limiter) -> None:
@@ -143,7 +143,7 @@ class Models:
             self._meter.pressed(limiter)
             raise
         finally:
-            self._meter.called(name, outcome, reply)
+            self._meter.called(request.model, outcome, reply)
         return reply
 
 

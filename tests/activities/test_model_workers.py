@@ -62,8 +62,9 @@ async def test_workers_call_models_and_show_it_in_their_metrics(
     assert result["usage"] == {"input_tokens": 12, "output_tokens": 5, "calls": 3, "cost_usd": 0.000081}
     assert 'sennit_model_calls_total{outcome="ok",provider="openai"' in exported
     assert 'sennit_model_calls_total{outcome="RateLimited",provider="openai"' in exported
-    assert 'sennit_model_tokens_total{direction="output",provider="openai"' in exported
+    assert 'sennit_model_tokens_total{direction="output",model="openai:gpt-4o"' in exported
     assert 'sennit_model_pressure{provider="openai"' in exported
+    assert 'le="120"' in exported.partition("sennit_model_first_token_seconds_bucket")[2]
     files = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if KEY.encode() in path.read_bytes()]

@@ -270,5 +270,6 @@ async def test_every_call_is_counted_with_its_cost_and_pressure() -> None:
             with pytest.raises(ProviderError):
                 await models.complete(request(), ["openai:gpt-4o"])
         await models.close()
-    assert meter.calls == [("openai", "ok", 3500), ("openai", "RateLimited", 0), ("openai", "ProviderBusy", 0)]
+    calls = [("ok", 3500), ("RateLimited", 0), ("ProviderBusy", 0)]
+    assert meter.calls == [("openai:gpt-4o", outcome, cost) for outcome, cost in calls]
     assert meter.pressure == [2.0, 2.0]

@@ -1,0 +1,48 @@
+"""Runs and nodes are counted once, however often a run is replayed and continued."""
+
+from collections import Counter
+
+import pytest
+from doubles.local_workers import serving
+from doubles.runs import call, insist, until
+from temporalio.client import Client
+from temporalio.runtime import MetricBuffer, Runtime, TelemetryConfig
+
+from activities.definitions import Activities
+from starter.dev.server import DevServer
+from workflows.messages import queues
+from workflows.messages.converter import DATA_CONVERTER
+
+pytestmark = pytest.mark.server
+
+
+async def test_runs_are_counted_at_each_status_and_nodes_at_the_end(dev_server: DevServer, host: Activities) -> None:
+    buffer = MetricBuffer(10_000)
+    runtime = Runtime(telemetry=TelemetryConfig(metrics=buffer))
+    client = await Client.connect(dev_server.address, data_converter=DATA_CONVERTER, runtime=runtime)
+    each = {"kind": "tool", "tool": "nap", "args": {"value": "$item.n"}}
+    nodes = [
+        call("list", "count", args={"count": 3}),
+        {"id": "all", "kind": "map", "over": "$list.items", "do": each},
+        call("bad", "fail"),
+        call("after", needs=["bad"]),
+        {"id": "ask", "kind": "gate", "question": "Go on?", "needs": ["all"]},
+    ]
+    async with serving(client, host, cached=0):
+        request = {"plan": {"nodes": nodes, "answer": "$all"}}
+        run = await client.start_workflow("AgentRun", request, id="agent-counted", task_queue=queues.WORKFLOW)
+        await until(run, lambda view: view["status"] == "blocked")
+        await insist(run, "finish", {})
+        assert (await run.result())["status"] == "partial"
+        await client.start_workflow("AgentRun", {"no": "plan"}, id="agent-refused", task_queue=queues.WORKFLOW)
+        with pytest.raises(Exception, match="execution failed"):
+            await client.get_workflow_handle("agent-refused").result()
+    found: Counter[tuple[str, ...]] = Counter()
+    for update in buffer.retrieve_updates():
+        name = update.metric.name.removeprefix("sennit_")
+        if name in ("runs", "nodes"):
+            found[name, str(update.attributes["kind"]), str(update.attributes["status"])] += int(update.value)
+    runs = [(("runs", "run", status), 1) for status in ("running", "blocked", "partial", "failed")]
+    nodes_by = {("tool", "succeeded"): 1, ("item", "succeeded"): 3, ("map", "succeeded"): 1}
+    nodes_by |= {("tool", "failed"): 1, ("tool", "skipped"): 1, ("gate", "skipped"): 1}
+    assert found == {**dict(runs), **{("nodes", *key): count for key, count in nodes_by.items()}}

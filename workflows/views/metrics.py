@@ -1,0 +1,39 @@
+"""How runs and their nodes go, on /metrics of the workers that serve workflows."""
+
+from collections import Counter
+
+from temporalio import workflow
+
+from workflows.messages.result import RunStatus
+from workflows.plan.scheduling.state import STATUS_NAMES, RunState
+from workflows.views.report import visible_units
+
+
+class RunMetrics:
+    """Counts a run each time it comes to another status, and its nodes when it ends.
+
+    A replay counts nothing. What a worker has counted is gone with it, as for every counter. `status` is what the run
+    has been counted with before it continued as new.
+    """
+
+    def __init__(self, status: RunStatus | None) -> None:
+        self._status = status
+
+    def publish(self, status: RunStatus, state: RunState | None) -> None:
+        """Count the run, if this status is new."""
+        if status == self._status:
+            return
+        self._status = status
+        meter = workflow.metric_meter()
+        kind = "run" if workflow.info().parent is None else "subagent"
+        meter.create_counter("sennit_runs", "Runs by each status they came to").add(1, {"status": status, "kind": kind})
+        if state is None or status in ("running", "blocked"):
+            return
+        nodes = meter.create_counter("sennit_nodes", "Nodes of runs that have ended, by their last status")
+        found = Counter((_kind_of(state, unit), STATUS_NAMES[state.status[unit]]) for unit in visible_units(state))
+        for (of, last), count in found.items():
+            nodes.add(count, {"kind": of, "status": last})
+
+
+def _kind_of(state: RunState, unit: int) -> str:
+    return "item" if state.is_item(unit) else state.spec_of(unit).kind
