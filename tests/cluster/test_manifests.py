@@ -1,12 +1,17 @@
-"""The API server takes every overlay as it is written, and refuses what is wrong."""
+"""The API server takes every overlay and component as it is written, and refuses what is wrong."""
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from cluster.kubernetes import KUBERNETES, Cluster, KubectlFailed, Manifest
 
-OVERLAYS = sorted(path.name for path in (KUBERNETES / "overlays").iterdir())
+OVERLAYS, COMPONENTS = (
+    sorted(path.name for path in (KUBERNETES / each).iterdir()) for each in ("overlays", "components")
+)
 
 
 @pytest.fixture
@@ -27,6 +32,15 @@ def test_an_overlay_is_accepted(cluster: Cluster, overlay: str) -> None:
     manifests = cluster.render(KUBERNETES / "overlays" / overlay)
     applied = cluster.apply(*manifests, dry=True).splitlines()
     assert len(applied) == len(manifests)
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_component_is_accepted_with_the_base(cluster: Cluster, component: str, tmp_path: Path) -> None:
+    lists = {"resources": KUBERNETES / "base", "components": KUBERNETES / "components" / component}
+    text = {name: [os.path.relpath(path, tmp_path.resolve())] for name, path in lists.items()}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(text))
+    manifests = cluster.render(tmp_path)
+    assert len(cluster.apply(*manifests, dry=True).splitlines()) == len(manifests)
 
 
 def misspell(deployment: Manifest) -> None:
