@@ -19,8 +19,8 @@ _MARK = re.compile(
     rf"(?:^[^\S\n]*(?:{_TAGS}|<\uff5ctool)|(?<!`)(?:{_TAGS})(?=\s*[\[{{<])|^[^\S\n]*<function=)", re.MULTILINE
 )
 _NOISE = re.compile(rf"(?:\s|{_TAGS}|<\|(?:im_end|eom_id|eot_id)\|>|</s>|```\w*|[,;])+")
-_NAME = re.compile(r"(?P<name>[\w.-]{1,80})\s*(?:\[CALL_ID\]\w*)?(?:\[ARGS\])?\s*(?=\{)")
-_FUNCTION = re.compile(r"<function=(?P<name>[\w.-]{1,80})>\s*(?P<body>.*?)\s*</function>", re.DOTALL)
+_NAME = re.compile(r"(?P<name>[\w.-]{1,80})\s*(?:\[CALL_ID\]\w*\s*)?(?:\[ARGS\]\s*)?(?=\{)")
+_FUNCTION = re.compile(r"<function=(?P<name>[\w.-]{1,80})>(?P<body>.*?)</function>", re.DOTALL)
 _PARAMETER = re.compile(r"\s*<parameter=(?P<name>[\w.-]{1,80})>\n?(?P<text>.*?)\n?</parameter>", re.DOTALL)
 _FENCED = re.compile(r"```\w*\s*")
 _NAMED = re.compile(r"[\"'](?:name|tool)[\"']\s*:\s*(?=[\"'](?P<name>[\w.-]{1,80})[\"'])")
@@ -89,7 +89,7 @@ def _next(text: str, at: int, tools: Tools) -> tuple[list[tuple[str, Any]], int]
     """Return the calls that stand at a place, and where they end; none if what stands there is none. Raises NoJson."""
     if (function := _FUNCTION.match(text, at)) is not None:
         name = function["name"]
-        return [(name, _arguments(function["body"], tools.get(name, {})))], function.end()
+        return [(name, _arguments(function["body"].strip(), tools.get(name, {})))], function.end()
     named = _NAME.match(text, at)
     start = named.end() if named else at
     if text[start : start + 1] not in ("{", "["):
