@@ -1,6 +1,7 @@
 #!/bin/sh
 # Builds the programs of the cluster that the go.mod files here pin, and those of KEDA if asked to: build.sh [keda].
 # What was built before stays. Nothing is built twice at once, and a killed build leaves no half program.
+set -eu
 . "$(dirname "$0")/common.sh"
 
 build() { # NAME PACKAGE [LINKER-FLAGS]

@@ -1,5 +1,4 @@
 # Sourced by the scripts of this folder: where things are, and how processes are started, awaited and ended.
-set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 deploy=$(dirname "$here")
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/sennit

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Starts etcd and the control plane of Kubernetes on loopback, with an administrator's kubeconfig.
+set -eu
 . "$(dirname "$0")/common.sh"
 certs=$run/certs
 mkdir -p "$certs" "$run/etcd"

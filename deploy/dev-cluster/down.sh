@@ -1,6 +1,7 @@
 #!/bin/sh
 # Ends the cluster and leaves nothing of it: processes, pods, mounts, network, control groups, files.
 # Safe to run at any time, also after a start that failed or was killed half-way.
+set -eu
 . "$(dirname "$0")/common.sh"
 node=$run/node
 
@@ -37,12 +38,13 @@ network() {
         umount "$each" 2>/dev/null || true
         rm -f "$each"
     done
+    rmdir /run/netns 2>/dev/null || true # unless others use it
     rm -f /var/lib/cni/results/sennit-*
     if ip link show "$bridge" >/dev/null 2>&1; then ip link del "$bridge"; fi
 }
 
 mounts() {
-    awk -v run="$run/" 'index($2, run) == 1 { print $2 }' /proc/mounts | sort -r | while read -r each; do
+    awk -v run="${run:?}/" 'index($2, run) == 1 { print $2 }' /proc/mounts | sort -r | while read -r each; do
         umount -l "$each"
     done
 }
@@ -58,5 +60,5 @@ pods
 network
 mounts
 system
-rm -rf "$run"
+rm -rf "${run:?}"
 say "down"

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Builds the image of the workers as it is in this tree, and gives it to the node.
+set -eu
 . "$(dirname "$0")/common.sh"
 export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=overlay
 import="ctr -a $run/node/containerd.sock -n k8s.io images import"

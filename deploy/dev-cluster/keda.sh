@@ -1,9 +1,10 @@
 #!/bin/sh
 # Starts KEDA on this machine, outside of the cluster, with the right to scale what is inside.
+set -eu
 . "$(dirname "$0")/common.sh"
 keda=$run/keda
-metrics_port=26444 # of the adapter, which the API server asks
-internal_port=26445 # of the operator, which the adapter asks
+metrics_port=26451 # of the adapter, which the API server asks
+internal_port=26452 # of the operator, which the adapter asks
 mkdir -p "$keda"
 cd "$keda"
 
@@ -50,6 +51,7 @@ start keda-operator "$(program keda-operator)" --kubeconfig="$KUBECONFIG" --cert
     --metrics-service-bind-address=127.0.0.1:$internal_port --metrics-bind-address=0 --health-probe-bind-address=0
 start keda-adapter "$(program keda-adapter)" --kubeconfig="$KUBECONFIG" --lister-kubeconfig="$KUBECONFIG" \
     --authentication-kubeconfig="$KUBECONFIG" --authorization-kubeconfig="$KUBECONFIG" \
-    --bind-address=127.0.0.1 --secure-port=$metrics_port --port=$((metrics_port + 2)) --metrics-service-address=localhost:$internal_port \
-    --cert-dir="$keda" --tls-cert-file=tls.crt --tls-private-key-file=tls.key
+    --bind-address=127.0.0.1 --secure-port=$metrics_port --port=$((metrics_port + 2)) \
+    --metrics-service-address=localhost:$internal_port --cert-dir="$keda" \
+    --tls-cert-file=tls.crt --tls-private-key-file=tls.key
 await 60 keda-adapter available

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Makes the network of the pods, if this machine may run any. If not, it writes why into the file `no-node`.
+set -eu
 . "$(dirname "$0")/common.sh"
 node=$run/node
 

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Makes this machine a node of the cluster: containerd with the images, and a kubelet. Works with either version of cgroups.
+set -eu
 . "$(dirname "$0")/common.sh"
 node=$run/node
 socket=$node/containerd.sock
@@ -26,7 +27,7 @@ CONFIG
 
 note_system() { # what will be changed or made outside of our folder, for down.sh to put right
     (cd /proc/sys && grep -H . vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops kernel/keys/root_max*) >"$node/sysctl"
-    for each in /run/containerd /run/netns /var/lib/cni /var/lib/kubelet /var/log/containers; do
+    for each in /run/containerd /var/lib/cni /var/lib/kubelet /var/log/containers; do
         [ -e "$each" ] || echo "$each"
     done >"$node/absent"
 }

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Installs the Debian packages that the cluster needs and that are missing.
+set -eu
 . "$(dirname "$0")/common.sh"
 
 missing() {

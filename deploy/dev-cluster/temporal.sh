@@ -1,5 +1,6 @@
 #!/bin/sh
 # Starts Temporal on a Postgres of its own: temporal.sh [server]. With `server`, only the server, on what is there.
+set -eu
 . "$(dirname "$0")/common.sh"
 state=$run/temporal
 postgres=$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -n 1)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Starts a Kubernetes cluster of one node on this machine, with Temporal on Postgres beside it: up.sh [keda].
 # All of it is built from source or comes from Debian. What this machine has no right to is left out; the tests say why.
+set -eu
 . "$(dirname "$0")/common.sh"
 
 step() { # NAME SCRIPT...

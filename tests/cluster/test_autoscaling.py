@@ -3,10 +3,11 @@
 import asyncio
 import os
 import time
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
-from cluster.kubernetes import Cluster
+import yaml
+from cluster.kubernetes import KUBERNETES, Cluster
 from doubles.runs import call
 from temporalio.client import Client
 
@@ -14,30 +15,29 @@ from workflows.messages import queues
 
 pytestmark = pytest.mark.timeout(900)
 NAPS, SLOTS = 24, 4
+QUICK = {
+    "minReplicaCount": 0,
+    "maxReplicaCount": 3,
+    "pollingInterval": 5,
+    "cooldownPeriod": 15,
+    "advanced": {"horizontalPodAutoscalerConfig": {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 15}}}},
+}
 
 
 @pytest.fixture
-def scaled(workers: Cluster) -> Any:
-    """The tools role with few slots and an autoscaler that is quick to act."""
+def scaled(workers: Cluster) -> Iterator[Cluster]:
+    """The tools role with few slots, and its autoscaler as it is shipped, but quick to act and with no least number."""
     if not (workers.state / "pids" / "keda-operator").exists():
         pytest.skip("KEDA was left out; `make cluster-up ARGS=keda` builds and starts it")
     workers.kubectl("set", "env", "deployment/sennit-tools", f"SENNIT_SLOTS={SLOTS}")
     workers.await_rollout()
-    trigger = {"endpoint": workers.temporal, "namespace": "default", "taskQueue": queues.TOOLS,
-               "queueTypes": "activity", "targetQueueSize": str(SLOTS)}  # fmt: skip
-    scaled = {
-        "apiVersion": "keda.sh/v1alpha1",
-        "kind": "ScaledObject",
-        "metadata": {"name": "sennit-tools", "namespace": workers.namespace},
-        "spec": {
-            "scaleTargetRef": {"name": "sennit-tools"},
-            "minReplicaCount": 0, "maxReplicaCount": 3, "pollingInterval": 5, "cooldownPeriod": 15,
-            "triggers": [{"type": "temporal", "metadata": trigger}],
-            "advanced": {"horizontalPodAutoscalerConfig": {"behavior": {
-                "scaleDown": {"stabilizationWindowSeconds": 15}}}},
-        },
-    }  # fmt: skip
-    workers.apply(scaled)
+    for name in ("triggerauthentication", "scaledobjects"):
+        shipped = yaml.safe_load_all((KUBERNETES / "components" / "keda" / f"{name}.yaml").read_text())
+        for each in shipped:
+            if each["metadata"]["name"] in ("sennit-temporal", "sennit-tools"):
+                each["metadata"]["namespace"] = workers.namespace
+                each["spec"] |= QUICK if each["kind"] == "ScaledObject" else {}
+                workers.apply(each)
     yield workers
     workers.kubectl("delete", "scaledobject/sennit-tools")
     workers.kubectl("set", "env", "deployment/sennit-tools", "SENNIT_SLOTS-")
