@@ -48,15 +48,11 @@ def workflow_runner() -> SandboxedWorkflowRunner:
 
 def runner_for(sandboxed: bool) -> WorkflowRunner:
     """Return the runner of a worker."""
-    return SmallUpdatesOnly(workflow_runner() if sandboxed else UnsandboxedWorkflowRunner())
+    return GuardedRunner(workflow_runner() if sandboxed else UnsandboxedWorkflowRunner())
 
 
-class SmallUpdatesOnly(WorkflowRunner):
-    """Leaves updates of over 1 MiB without a response; the server then says that no worker processes them.
-
-    The SDK sends a copy of an update with its rejection. One over the 2 MiB that a payload may have would fail
-    workflow tasks until its sender gives up, and hold up the run as long.
-    """
+class GuardedRunner(WorkflowRunner):
+    """Keeps from workflows what the SDK should not have given them."""
 
     def __init__(self, inner: WorkflowRunner) -> None:
         self._inner = inner
@@ -69,13 +65,43 @@ class SmallUpdatesOnly(WorkflowRunner):
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         instance = self._inner.create_instance(det)
-        activate = instance.activate
+        activate, seen = instance.activate, _Seen()
 
-        def activate_without(act: Any) -> Any:
-            for place in reversed(range(len(act.jobs))):
-                if act.jobs[place].HasField("do_update") and act.jobs[place].ByteSize() > MAX_UPDATE_BYTES:
-                    del act.jobs[place]
+        def guarded(act: Any) -> Any:
+            seen.check(act)
+            drop_large_updates(act)
             return activate(act)
 
-        instance.activate = activate_without  # type: ignore[method-assign]
+        instance.activate = guarded  # type: ignore[method-assign]
         return instance
+
+
+class _Seen:
+    """How far a workflow has come: the time of its last workflow task, and the events up to then."""
+
+    def __init__(self) -> None:
+        self._time, self._events = 0, 0
+
+    def check(self, act: Any) -> None:
+        """Raise if events are news that no workflow task has delivered.
+
+        A query of a workflow that this worker does not remember comes with all events there are, and the SDK delivers
+        them at the time of the last workflow task. Decisions would go by a time that no replay sees again. Now the
+        query fails, and the workflow is forgotten and replayed at its next task.
+        """
+        time = act.timestamp.ToNanoseconds()
+        news = any(job.WhichOneof("variant") != "query_workflow" for job in act.jobs)
+        if news and time == self._time and act.history_length > self._events:
+            raise RuntimeError("this worker does not know the run yet; ask again in a few seconds")
+        self._time, self._events = time, act.history_length
+
+
+def drop_large_updates(act: Any) -> None:
+    """Leave updates of over 1 MiB without a response; the server then says that no worker processes them.
+
+    The SDK sends a copy of an update with its rejection. One over the 2 MiB that a payload may have would fail
+    workflow tasks until its sender gives up, and hold up the run as long.
+    """
+    for place in reversed(range(len(act.jobs))):
+        if act.jobs[place].HasField("do_update") and act.jobs[place].ByteSize() > MAX_UPDATE_BYTES:
+            del act.jobs[place]
