@@ -175,7 +175,7 @@ def build_worker(
         task_queue=binding.queue,
         workflows=work.workflows if workflows else (),
         activities=() if workflows else work.activities[binding.kind],
-        workflow_runner=runner_for(settings.workflow_sandbox),
+        workflow_runner=runner_for(settings.workflow_sandbox, remembers=settings.cached_workflows > 0),
         max_cached_workflows=settings.cached_workflows,
         max_concurrent_workflow_tasks=binding.slots if workflows else None,
         max_concurrent_activities=None if workflows else settings.slots or binding.slots,

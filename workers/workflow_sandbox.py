@@ -46,16 +46,17 @@ def workflow_runner() -> SandboxedWorkflowRunner:
     return SandboxedWorkflowRunner(SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH))
 
 
-def runner_for(sandboxed: bool) -> WorkflowRunner:
-    """Return the runner of a worker."""
-    return GuardedRunner(workflow_runner() if sandboxed else UnsandboxedWorkflowRunner())
+def runner_for(sandboxed: bool, *, remembers: bool = True) -> WorkflowRunner:
+    """Return the runner of a worker, which does or does not remember workflows between their tasks."""
+    return GuardedRunner(workflow_runner() if sandboxed else UnsandboxedWorkflowRunner(), remembers=remembers)
 
 
 class GuardedRunner(WorkflowRunner):
     """Keeps from workflows what the SDK should not have given them."""
 
-    def __init__(self, inner: WorkflowRunner) -> None:
+    def __init__(self, inner: WorkflowRunner, *, remembers: bool) -> None:
         self._inner = inner
+        self._remembers = remembers
 
     def prepare_workflow(self, defn: Any) -> None:
         self._inner.prepare_workflow(defn)
@@ -68,7 +69,8 @@ class GuardedRunner(WorkflowRunner):
         activate, seen = instance.activate, _Seen()
 
         def guarded(act: Any) -> Any:
-            seen.check(act)
+            if self._remembers:
+                seen.check(act)
             drop_large_updates(act)
             return activate(act)
 
@@ -86,8 +88,9 @@ class _Seen:
         """Raise if events are news that no workflow task has delivered.
 
         A query of a workflow that this worker does not remember comes with all events there are, and the SDK delivers
-        them at the time of the last workflow task. Decisions would go by a time that no replay sees again. Now the
-        query fails, and the workflow is forgotten and replayed at its next task.
+        them at the time of the last workflow task. Decisions would go by a time that no replay sees again, and a worker
+        that remembers the workflow would send them with its next task. Instead the query fails, and the workflow is
+        forgotten and replayed at that task.
         """
         time = act.timestamp.ToNanoseconds()
         news = any(job.WhichOneof("variant") != "query_workflow" for job in act.jobs)

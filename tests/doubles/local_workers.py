@@ -12,7 +12,7 @@ from doubles.events import failed_tasks
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
-from temporalio.worker import Replayer, Worker, WorkflowRunner
+from temporalio.worker import Replayer, UnsandboxedWorkflowRunner, Worker, WorkflowRunner
 
 from activities.definitions import Activities
 from workers.workflow_sandbox import runner_for
@@ -63,7 +63,7 @@ async def serving(
             client,
             task_queue=queues.WORKFLOW,
             workflows=workflows,
-            workflow_runner=runner or runner_for(True),
+            workflow_runner=runner or runner_for(True, remembers=cached > 0),
             max_cached_workflows=cached,
             max_concurrent_workflow_tasks=20 if cached else 1,
         )
@@ -97,7 +97,7 @@ async def starting(client: Client) -> AsyncIterator[Start]:
             with suppress(RPCError):  # it has ended since; the other runs must not be left to the next test's workers
                 await handle.terminate("end of test")
     assert [found for handle in started for found in await failed_tasks(handle)] == []
-    runner = runner_for(False)
+    runner = UnsandboxedWorkflowRunner()
     replayer = Replayer(  # in debug mode without a limit of time
         workflows=[AgentRun], workflow_runner=runner, data_converter=DATA_CONVERTER, debug_mode=True
     )
