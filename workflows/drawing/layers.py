@@ -14,7 +14,7 @@ _LEFT = 264
 """The width of the labels, after which the counts begin."""
 _PART = 69
 """The least width of a count; eight statuses fit into a row."""
-NAMED = 3
+NAMED = 2
 URGENT = ("waiting", "failed", "running", "blocked")
 WIDTH = _LEFT + _PART * 8
 
@@ -66,7 +66,7 @@ def layer_lines(layout: Layout, nodes: Sequence[Node], statuses: Sequence[str]) 
             named = [clip_name(each, 20) for each in those[:NAMED]] if status in URGENT or len(members) <= NAMED else []
             more = ["…"] * (len(those) > len(named))
             parts += [f"{len(those):,} {status}" + f" ({', '.join(named + more)})" * bool(named)] if those else []
-        lines.append(f"{name}: {', '.join(parts)}")
+        lines.append(f"{name.partition(' ')[2]}: {', '.join(parts)}")
     return lines
 
 

@@ -213,7 +213,7 @@ def _layers(diagram: Diagram, statuses: Sequence[str], run: str) -> list[str]:
     if not statuses:
         return []
     block = _block("\n".join(layer_lines(diagram.layout, diagram.nodes, statuses)), _MOST_OF_LAYERS, run)
-    return ["<details><summary>layers as text</summary>", "", *block, "", "</details>", ""]
+    return ["<details><summary>layers</summary>", "", *block, "", "</details>", ""]
 
 
 def _diagram_of(graph: Graph) -> Diagram:

@@ -203,8 +203,8 @@ def test_a_page_that_drops_html_says_what_the_picture_shows() -> None:
     play.ok("page0")
     play.fail("page1")
     text = without_html(board_text(play))
-    first = "layer 1: 1 succeeded, 3 running (page2, page3, page4), 1 failed"
-    assert f"\n\n```\n{first} \n↳ (page1)\nlayer 2: 1 blocked (sum)\n```\n\n" in text
+    first = "1: 1 succeeded, 3 running (page2, page3, …), 1 failed (page1)"
+    assert f"\n\n```\n{first}\n2: 1 blocked (sum)\n```\n\n" in text
     assert "2 of 6 nodes ended" in text
     assert "| `page1` |" in text
 
