@@ -10,7 +10,7 @@ from activities.providers.model import THINKING_TOKENS, ModelReply, ModelRequest
 from activities.providers.prices import with_cost
 from workflows.plan.language.limits import Usage
 from workflows.plan.language.text import without_thoughts
-from workflows.plan.planner_format.json_text import NoJson, decode
+from workflows.plan.planner_format.json_text import NoJson, decode_whole
 from workflows.plan.planner_format.written_calls import calls_of
 
 LONGEST_TOKEN = 8
@@ -155,9 +155,8 @@ def tokens_in(size: int) -> int:
 
 
 def _tool_request(index: int, call: Call) -> ToolRequest:
-    written = call.arguments.strip() or "{}"
     try:
-        arguments, end = decode(written)
+        arguments = decode_whole(call.arguments.strip() or "{}")
     except NoJson:
-        end = 0
-    return ToolRequest(call.id or f"call_{index}", call.name, arguments if end == len(written) else call.arguments)
+        arguments = call.arguments
+    return ToolRequest(call.id or f"call_{index}", call.name, arguments)

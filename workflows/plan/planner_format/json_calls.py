@@ -10,7 +10,7 @@ from typing import Any
 
 from workflows.plan.language.text import format_name, nearest_or_known
 from workflows.plan.planner_format.calls import COMMON, Context, InnerCall
-from workflows.plan.planner_format.json_text import NoJson, decode
+from workflows.plan.planner_format.json_text import NoJson, decode, decode_whole
 from workflows.plan.planner_format.values import Arguments, CallError
 
 _TOOL = ("tool", "name")
@@ -90,10 +90,10 @@ def _object(arguments: Any) -> Any:
     if not isinstance(arguments, str):
         return arguments
     try:
-        value, end = decode(arguments.strip())
+        value = decode_whole(arguments)
     except NoJson:
         return arguments
-    return value if isinstance(value, dict) and end == len(arguments.strip()) else arguments
+    return value if isinstance(value, dict) else arguments
 
 
 def _resolved(value: Any, context: Context) -> Any:

@@ -72,6 +72,15 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
     return value, end
 
 
+def decode_whole(text: str) -> Any:
+    """Return the JSON that a text is, but for space around it. Raises NoJson, also if more stands behind it."""
+    written = text.strip()
+    value, end = decode(written)
+    if end < len(written):
+        raise NoJson("more stands behind the JSON")
+    return value
+
+
 def _repaired(text: str, start: int) -> tuple[str, int]:
     """Return (JSON, end) of the object or list at a place, in one pass; no JSON if it is never closed."""
     pieces: list[str] = []

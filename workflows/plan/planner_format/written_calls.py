@@ -12,7 +12,7 @@ from workflows.plan.language import json_schema
 from workflows.plan.language.text import format_value
 from workflows.plan.planner_format.calls import Tools
 from workflows.plan.planner_format.json_calls import JsonCall, call_in
-from workflows.plan.planner_format.json_text import NoJson, decode
+from workflows.plan.planner_format.json_text import NoJson, decode, decode_whole
 
 _TAGS = r"</?tool_calls?>|</?function_calls?>|<\|/?tool_calls?(?:_begin|_end)?\|>|\[/?TOOL_CALLS\]|<\|python_tag\|>"
 _MARK = re.compile(
@@ -70,13 +70,13 @@ def _bare_calls(text: str, tools: Tools) -> list[JsonCall]:
     if not any(found["name"] in tools for found in _NAMED.finditer(text)) or not _HAS_ARGUMENTS.search(text):
         return []
     try:
-        value, end = decode(text.strip())
+        value = decode_whole(text)
     except NoJson:
-        value, end = None, 0
+        raise _unreadable(text) from None
     items = value if isinstance(value, list) else [value]
     calls = [call_in(item, place) for place, item in enumerate(items, 1)]
     found = [call for call in calls if call and call.name in tools and not call.fields]
-    if end < len(text.strip()) or len(found) < len(calls):
+    if len(found) < len(calls):
         raise _unreadable(text)
     return found
 
@@ -125,7 +125,6 @@ def _typed(text: str, name: str, schema: json_schema.Schema) -> Any:
     if not types or "string" in types:
         return text
     try:
-        value, end = decode(text.strip())
+        return decode_whole(text)
     except NoJson:
         return text
-    return value if end == len(text.strip()) else text
