@@ -2,15 +2,15 @@
 here=$(cd "$(dirname "$0")" && pwd)
 deploy=$(dirname "$here")
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/sennit
-run=/var/lib/sennit-dev # not below /root, which Postgres and the pods cannot enter
+run=${CLUSTER_STATE:-/var/lib/sennit-dev} # not below /root, which Postgres and the pods cannot enter
 
 bridge=sennit0
-gateway=10.244.0.1 # the machine as pods see it, and the node as the control plane sees it
-temporal_port=7233
+gateway=${CLUSTER_GATEWAY:-10.244.0.1} # the machine as pods see it, and the node as the control plane sees it
+temporal_port=${CLUSTER_TEMPORAL_PORT:-7233} # and the three after it, and these plus 100
 etcd_port=26379
 api_port=26443
 kubelet_port=26250
-postgres_port=26432
+postgres_port=${CLUSTER_POSTGRES_PORT:-26432}
 export KUBECONFIG=$run/kubeconfig
 
 say() {
