@@ -95,7 +95,13 @@ class WorkerProcess:
         return client
 
     def _check(self, client: Client) -> ServerCheck:
-        return ServerCheck(client, self.address, self.work.store)
+        return ServerCheck(client, self.address, self.work.store, self._version)
+
+    @property
+    def _version(self) -> tuple[str, str] | None:
+        """The (deployment, build) whose runs this process serves."""
+        named = self.settings.deployment
+        return (named, build_of(self.settings)) if named and self.role.serves("workflows") else None
 
     async def _serve(self, client: Client, stop: StopRequest, readiness: Readiness, probes: str | None) -> int:
         activities = RunningActivities()
@@ -165,11 +171,11 @@ def build_worker(
 ) -> Worker:
     """Return a worker, not yet running, that serves one queue.
 
-    It is versioned only as a named deployment. Runs then move to the current build at their next task: pinned ones
-    would keep an old build alive for as long as a person lets a gate wait.
+    As a named deployment, it serves the runs of its own build: a run stays on the build that it began on until it
+    continues as new. Activities have no version: those of every run go to whichever worker is there.
     """
     workflows = binding.kind == "workflows"
-    versioned = settings.deployment is not None
+    versioned = workflows and settings.deployment is not None
     return Worker(
         client,
         task_queue=binding.queue,
@@ -188,9 +194,7 @@ def build_worker(
         deployment_config=WorkerDeploymentConfig(
             version=WorkerDeploymentVersion(settings.deployment or "sennit", build_of(settings)),
             use_worker_versioning=versioned,
-            default_versioning_behavior=(
-                VersioningBehavior.AUTO_UPGRADE if versioned else VersioningBehavior.UNSPECIFIED
-            ),
+            default_versioning_behavior=VersioningBehavior.PINNED if versioned else VersioningBehavior.UNSPECIFIED,
         ),
     )
 

@@ -10,6 +10,7 @@ from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import (
     DescribeNamespaceRequest,
     DescribeTaskQueueRequest,
+    DescribeWorkerDeploymentRequest,
     GetSystemInfoRequest,
 )
 from temporalio.client import Client
@@ -37,11 +38,14 @@ def with_store(identity: str, store: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServerCheck:
-    """Asks the server of `client`. `address` is for messages; `store` is the id of this worker's artifact store."""
+    """Asks the server of `client`. `address` is for messages; `store` is the id of this worker's artifact store, and
+    `version` its (deployment, build) if it serves the runs of one.
+    """
 
     client: Client
     address: str
     store: str | None
+    version: tuple[str, str] | None = None
 
     async def lost(self) -> str | None:
         """Return a sentence if the server does not answer; a cheap question."""
@@ -63,6 +67,26 @@ class ServerCheck:
 
     async def note(self) -> str:
         """Return what is missing that workers can do without; empty for nothing."""
+        return "; ".join(filter(None, [await self._not_current(), await self._no_attributes()]))
+
+    async def _not_current(self) -> str:
+        if self.version is None:
+            return ""
+        deployment, build = self.version
+        request = DescribeWorkerDeploymentRequest(namespace=self.client.namespace, deployment_name=deployment)
+        try:
+            there = await self.client.workflow_service.describe_worker_deployment(request, timeout=_LIMIT)
+            current = there.worker_deployment_info.routing_config.current_deployment_version.build_id
+        except RPCError as problem:
+            if problem.status != RPCStatusCode.NOT_FOUND:  # it is as long as no worker of it has polled
+                return ""
+            current = ""
+        if current == build:
+            return ""
+        remedy = f"`sennit setup --promote {deployment}:{build}` gives it new runs"
+        return f"{deployment}:{build} is not current, {current or 'no version'} is: {remedy}"
+
+    async def _no_attributes(self) -> str:
         request = ListSearchAttributesRequest(namespace=self.client.namespace)
         try:
             there = await self.client.operator_service.list_search_attributes(request, timeout=_LIMIT)

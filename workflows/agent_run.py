@@ -171,6 +171,12 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         """Show what a sub-agent waits for. Ignores what is no such thing, comes late, or is from no sub-agent."""
         self._subagent_status.receive(request, *more)
 
+    @workflow.signal(name="upgrade", description="Move to the current version of the workers as soon as nothing runs")
+    def upgrade(self, request: Any = None, *more: Any) -> None:
+        """Wake a run that waits: it learns with its next task that another version is current. Ignores any input."""
+        del request, more
+        self._wake()
+
     def _wake(self) -> None:
         if self._engine is not None:
             self._engine.wake()
@@ -190,7 +196,10 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         following = request.model_copy(update={"carry": carry})
         if len(following.model_dump_json()) > CARRIED_BYTES:  # the plan is in the store; only a copied form misses it
             following = following.model_copy(update={"plan": None, "plan_packed": None})
-        workflow.continue_as_new(following.model_dump(mode="json", exclude_defaults=True))
+        workflow.continue_as_new(
+            following.model_dump(mode="json", exclude_defaults=True),
+            initial_versioning_behavior=workflow.ContinueAsNewVersioningBehavior.AUTO_UPGRADE,
+        )
 
     async def _cancelled(self) -> None:
         """Cancel what runs; the board keeps what there is.

@@ -1,4 +1,5 @@
-"""`sennit setup`: prepare a namespace, and limit how often all workers together may call a model provider.
+"""`sennit setup`: prepare a namespace, limit how often all workers together may call a model provider, and promote a
+version of the workers.
 
 It creates the namespace and the search attributes it lacks, and names the lists of runs that these make possible.
 """
@@ -15,6 +16,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from starter.client.client import WORKFLOW_TYPE, Sennit
 from starter.client.connection import TemporalServer
+from starter.client.deployment import Version, promote
 from starter.client.errors import CliError, Exit, Refused
 from starter.client.server_errors import cli_error
 from starter.commands.command_line import Parser
@@ -42,10 +44,15 @@ NAMESPACE_SECONDS = 30
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(
-        "", "sennit setup --address temporal.example.com:7233 --namespace agents\nsennit setup --rates openai=600"
+        "",
+        "sennit setup --address temporal.example.com:7233 --namespace agents\n"
+        "sennit setup --rates openai=600\n"
+        "sennit setup --promote sennit:0.2.0",
     )
     rates_help = "most calls a minute of all workers together; 0 lifts a limit"
     parser.add_argument("--rates", metavar="PROVIDER=N,...", help=rates_help)
+    promote_help = "give new runs, and those that wait, to this version of the workflow workers"
+    parser.add_argument("--promote", metavar="DEPLOYMENT:BUILD", help=promote_help)
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
@@ -54,6 +61,7 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         rates = rates_in(args.rates or "")
     except ValueError as error:
         raise Refused(f"--rates {error}; 0 lifts a cap") from None
+    version = Version.parse(args.promote) if args.promote else None
     sennit = await connect(args, terminal)
     server = sennit.server
     is_new = await _create_namespace(sennit)
@@ -67,13 +75,16 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         await _create_attributes(sennit, missing)
     for provider, calls in rates.items():
         await _limit_rate(sennit, provider, calls)
+    moving = await promote(sennit.client, version) if version else 0
     if terminal.output in ("json", "jsonl"):
         views = {name: {"query": query, "url": server.list_link(query)} for name, query in VIEWS.items()}
         done = {"namespace": server.namespace, "namespace_created": is_new, "created": list(missing)}
-        terminal.answer_json({**done, "kept": _kept(missing), "rates": rates, "views": views})
+        promoted = {"promoted": args.promote, "moving": moving} if version else {}
+        terminal.answer_json({**done, "kept": _kept(missing), "rates": rates, **promoted, "views": views})
     else:
         news = f"created namespace {server.namespace}; it keeps ended runs for {RETENTION_DAYS} days"
         lines = [*attribute_lines(server.namespace, missing), *_rate_lines(rates)]
+        lines += [_promotion_line(args.promote, moving)] * bool(version)
         terminal.answer("\n".join([*[news] * is_new, *lines, "", *view_lines(server)]))
     return Exit.ANSWER
 
@@ -94,6 +105,15 @@ def _rate_lines(rates: Mapping[str, int]) -> list[str]:
         f"{llm_queue(provider)}: {f'at most {calls:,} calls a minute' if calls else 'no cap'}, of all workers together"
         for provider, calls in rates.items()
     ]
+
+
+def _promotion_line(version: str, moving: int) -> str:
+    if not moving:
+        return f"{version} is current; no run is on another version"
+    runs = "1 run moves" if moving == 1 else f"{moving:,} runs move"
+    return (
+        f"{version} is current; {runs} to it as soon as nothing of theirs runs, and the old workers must stay till then"
+    )
 
 
 def view_lines(server: TemporalServer) -> list[str]:

@@ -63,6 +63,10 @@ class WorkerProcesses:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
 
+    def drain(self, pid: int) -> None:
+        """SIGTERM, as Kubernetes does when it takes a pod away."""
+        os.kill(pid, signal.SIGTERM)
+
     def running(self, pid: int) -> bool:
         """Whether a process that was started here has not ended."""
         return any(process.pid == pid and process.poll() is None for process in self._processes)

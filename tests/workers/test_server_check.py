@@ -28,6 +28,9 @@ async def nothing() -> None:
 async def test_a_server_that_has_everything_is_good(client: Client) -> None:
     check = ServerCheck(client, HERE, None)
     assert (await check.lost(), await check.obstacle(), await check.note()) == (None, None, "")
+    assert await ServerCheck(client, HERE, None, ("sennit", "2")).note() == (
+        "sennit:2 is not current, no version is: `sennit setup --promote sennit:2` gives it new runs"
+    )
 
 
 @pytest.mark.server

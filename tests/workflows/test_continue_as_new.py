@@ -88,6 +88,27 @@ async def test_a_run_continues_at_temporals_suggestion_only_while_nothing_is_pen
     assert len(ended) >= 9, "the first run must have gone on for as long as `long` was pending"
 
 
+async def test_one_task_that_knows_of_another_version_moves_no_run(
+    client: Client, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task that the server hands out together with the answer to the last one says so of every pinned run."""
+    monkeypatch.setattr(drain, "SOFT_BOUNDS", drain.HARD_BOUNDS)
+    asked: list[int] = []
+
+    def once(info: workflow.Info) -> bool:
+        asked.append(info.get_current_history_length())
+        return asked[-1] == asked[0]
+
+    monkeypatch.setattr(workflow.Info, "is_target_worker_deployment_version_changed", once)
+    handle = await start(plan={"nodes": [{"id": "ask", "kind": "gate", "question": "Go on?"}]})
+    await until(handle, lambda view: status_of(view, "ask") == "waiting")
+    await handle.signal("upgrade", "any input")
+    await insist(handle, "answer", {"node": "ask", "value": "yes"})
+    assert (await handle.result())["answer"] == "yes"
+    assert len(dict.fromkeys(asked)) > 1
+    assert len(await links(client, handle)) == 1
+
+
 async def test_a_drain_is_given_up_for_a_long_node_and_is_shown(
     client: Client, start: Start, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,7 +72,7 @@ class Engine:
         self.updates = 0
         self._changed = changed
         self.subagents = subagents
-        self._awake = False
+        self._awake = self._is_outdated = False
         self._alarm = DeadlineTimer(self.wake)
         self.extender = PlanExtender(self, setup)
         self._drain = Drain()
@@ -282,12 +282,21 @@ class Engine:
                 self.status = decision.status
 
     def _should_continue(self) -> bool:
-        return self.quiet and (self.state.draining or workflow.info().is_continue_as_new_suggested())
+        suggested = workflow.info().is_continue_as_new_suggested()
+        return self.quiet and (self.state.draining or self._is_outdated or suggested)
 
     async def _rest(self) -> None:
-        """Wait for something to arrive, for the earliest deadline, or for the next workflow task to start more."""
+        """Wait for something to arrive, for the earliest deadline, or for the next workflow task to start more.
+
+        A task that the server hands out together with the answer to the last one says of every pinned run that its
+        version is outdated. So the task of a timer has to say it too.
+        """
         if self._dispatcher.held_up:
             await workflow.sleep(timedelta(milliseconds=1), summary="starting more nodes")
+            return
+        if self.quiet and workflow.info().is_target_worker_deployment_version_changed():
+            await workflow.sleep(timedelta(milliseconds=1), summary="looking for a newer version of the workers")
+            self._is_outdated = workflow.info().is_target_worker_deployment_version_changed()
             return
         self._alarm.set(self.state)
         await workflow.wait_condition(lambda: self._awake)

@@ -163,10 +163,18 @@ class RunSetup:
 
 
 def parse_input(request: Any, *more: Any) -> tuple[RunRequest | None, str]:
-    """Return the request in a run's input, or why it is not one. The state of another chain of runs is dropped."""
+    """Return the request in a run's input, or why it is not one. The state of another chain of runs is dropped.
+
+    What another version of the workers has handed over must not be lost because this one cannot read it: the error that
+    is raised then fails the task, which is tried again until a version that can is current.
+    """
     try:
         parsed = parse_request(request, *more)
     except InvalidRequest as error:
+        if workflow.info().continued_run_id:
+            raise RuntimeError(
+                f"another version of the workers has written what this one cannot read: {error}"
+            ) from None
         return None, str(error)
     if parsed.carry is None or parsed.carry.run_prefix == run_prefix_of(parsed):
         return parsed, ""

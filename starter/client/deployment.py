@@ -1,0 +1,109 @@
+"""Makes a version of the workflow workers the current one, and moves the runs that wait to it."""
+
+import asyncio
+import re
+import uuid
+from dataclasses import dataclass
+
+from temporalio.api.batch.v1 import BatchOperationSignal
+from temporalio.api.enums.v1 import RoutingConfigUpdateState
+from temporalio.api.workflowservice.v1 import (
+    DescribeWorkerDeploymentRequest,
+    SetWorkerDeploymentCurrentVersionRequest,
+    StartBatchOperationRequest,
+)
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+from starter.client.client import WORKFLOW_TYPE
+from starter.client.errors import NoAnswer, Refused
+from starter.client.server_errors import cli_error
+
+KNOWN_WITHIN = 30.0
+"""Seconds that the server may take to let all its parts know which version is current."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A build of a worker deployment, as workers and web UI name it: `sennit:0.2.0`."""
+
+    deployment: str
+    build: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Version":
+        """Return the version in a text; raises Refused."""
+        found = re.fullmatch(r'([^:\s"]+):([^:\s"]+)', text)
+        if found is None:
+            raise Refused(f"{text!r} is no version; give deployment and build, like sennit:0.2.0")
+        return cls(*found.groups())
+
+    def __str__(self) -> str:
+        return f"{self.deployment}:{self.build}"
+
+
+async def promote(client: Client, version: Version) -> int:
+    """Make a version current, so that it gets new runs, and wake the runs that are on others. Returns their number.
+
+    Each moves as soon as nothing of it runs: its workers must be there until then. Doing it again changes nothing and
+    wakes the runs that are left. Raises CliError.
+    """
+    try:
+        if await _current(client, version.deployment) != version.build:
+            await _set_current(client, version)
+        await _known_everywhere(client, version)
+        return await _wake(client, version)
+    except RPCError as error:
+        if error.status == RPCStatusCode.NOT_FOUND:
+            unknown = f"no worker of {version} has served runs in namespace {client.namespace} yet"
+            raise Refused(f"{unknown}; start one, and wait until it is ready") from None
+        if error.status == RPCStatusCode.FAILED_PRECONDITION:
+            raise Refused(error.message) from None
+        raise cli_error(error) from None
+
+
+async def _current(client: Client, deployment: str) -> str | None:
+    """Return the current build of a deployment, or None while parts of the server do not know it yet."""
+    request = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name=deployment)
+    info = (await client.workflow_service.describe_worker_deployment(request, retry=True)).worker_deployment_info
+    if info.routing_config_update_state == RoutingConfigUpdateState.ROUTING_CONFIG_UPDATE_STATE_IN_PROGRESS:
+        return None
+    return str(info.routing_config.current_deployment_version.build_id)
+
+
+async def _set_current(client: Client, version: Version) -> None:
+    request = SetWorkerDeploymentCurrentVersionRequest(
+        namespace=client.namespace,
+        deployment_name=version.deployment,
+        build_id=version.build,
+        identity=client.identity,
+    )
+    await client.workflow_service.set_worker_deployment_current_version(request, retry=True)
+
+
+async def _known_everywhere(client: Client, version: Version) -> None:
+    """Wait until a run that looks for another version sees this one."""
+    end = asyncio.get_running_loop().time() + KNOWN_WITHIN
+    while await _current(client, version.deployment) != version.build:
+        if asyncio.get_running_loop().time() > end:
+            raise NoAnswer(f"after {KNOWN_WITHIN:.0f} s the server does not know everywhere that {version} is current")
+        await asyncio.sleep(0.1)
+
+
+async def _wake(client: Client, version: Version) -> int:
+    """Have the server signal every open run that is on another version: a run that waits would not look by itself."""
+    query = (
+        f'`WorkflowType`="{WORKFLOW_TYPE}" AND `ExecutionStatus`="Running" '
+        f'AND `TemporalWorkerDeploymentVersion`!="{version}"'
+    )
+    found = (await client.count_workflows(query)).count
+    if found:
+        request = StartBatchOperationRequest(
+            namespace=client.namespace,
+            visibility_query=query,
+            job_id=f"sennit-upgrade-{uuid.uuid4()}",
+            reason=f"{version} is current",
+            signal_operation=BatchOperationSignal(signal="upgrade", identity=client.identity),
+        )
+        await client.workflow_service.start_batch_operation(request, retry=True)
+    return found
