@@ -47,6 +47,15 @@ def test_a_question_from_outside_is_answered_by_the_pods(workers: Cluster) -> No
     assert "Nile" in asked.stdout
 
 
+def test_garbage_is_collected_by_a_job(workers: Cluster) -> None:
+    workers.kubectl("create", "job", "gc-now", "--from=cronjob/sennit-gc")
+    try:
+        workers.kubectl("wait", "job/gc-now", "--for=condition=complete", "--timeout=120s")
+        assert "deleted: 0 runs" in workers.kubectl("logs", "job/gc-now")
+    finally:
+        workers.kubectl("delete", "job", "gc-now")
+
+
 ESCAPES = {
     "network": (
         "import socket; socket.create_connection(({gateway!r}, {port}), 2)",

@@ -14,6 +14,7 @@ import yaml
 from temporalio.envconfig import ClientConfigProfile
 
 from activities.sandbox.runner import LONGEST_SECONDS
+from starter.commands.command_line import parse
 from workers.roles import ROLES, Role
 from workers.settings import read_settings
 from workers.shutdown import AFTER_DRAIN
@@ -77,9 +78,29 @@ def operations(folder: Path) -> Iterator[dict[str, Any]]:
         yield from yaml.safe_load(patch["patch"])
 
 
-def worker_of(deployment: Manifest) -> Manifest:
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+def pod_of(workload: Manifest) -> Manifest:
+    spec = workload["spec"]
+    return dict((spec["jobTemplate"]["spec"] if "jobTemplate" in spec else spec)["template"]["spec"])
+
+
+def worker_of(workload: Manifest) -> Manifest:
+    (container,) = pod_of(workload)["containers"]
     return dict(container)
+
+
+def workloads(manifests: list[Manifest]) -> list[Manifest]:
+    found = [each for each in manifests if each["kind"] in ("Deployment", "CronJob")]
+    assert {each["kind"] for each in found} == {"Deployment", "CronJob"}
+    return found
+
+
+def artifacts_of(workload: Manifest) -> list[Manifest]:
+    places = [*pod_of(workload)["volumes"], *worker_of(workload)["volumeMounts"]]
+    return [each for each in places if each["name"] == "artifacts"]
+
+
+def role_of(deployment: Manifest) -> str:
+    return str(deployment["metadata"]["labels"]["app.kubernetes.io/component"])
 
 
 def literals(container: Manifest) -> dict[str, str]:
@@ -119,8 +140,8 @@ def test_a_pod_agrees_with_its_worker(role: Role) -> None:
 @needs_kubectl
 def test_every_variable_is_one_that_a_worker_reads(manifests: list[Manifest]) -> None:
     given = {name: value for each in of_kind(manifests, "ConfigMap").values() for name, value in each["data"].items()}
-    for deployment in of_kind(manifests, "Deployment").values():
-        given |= {each["name"]: each.get("value", "x") for each in worker_of(deployment)["env"]}
+    for each in workloads(manifests):
+        given |= {variable["name"]: variable.get("value", "x") for variable in worker_of(each).get("env", ())}
     assert given.keys() <= read_by_a_worker(given)
 
 
@@ -148,23 +169,24 @@ def test_nothing_secret_is_written_down_and_every_image_is_pinned(manifests: lis
     assert of_kind(manifests, "Secret") == {}
     for each in of_kind(manifests, "ConfigMap").values():
         assert [name for name in each["data"] if SECRET.search(name)] == []
-    for deployment in of_kind(manifests, "Deployment").values():
-        worker = worker_of(deployment)
+    for workload in workloads(manifests):
+        worker = worker_of(workload)
         assert [name for name in literals(worker) if SECRET.search(name)] == []
         assert worker["image"] == "sennit" or re.search(r":dev$|@sha256:[0-9a-f]{64}$", worker["image"])
 
 
 @needs_kubectl
 def test_pods_have_no_token_no_limit_of_cpu_and_a_bound_on_every_volume(manifests: list[Manifest]) -> None:
-    for deployment in of_kind(manifests, "Deployment").values():
-        pod, worker = deployment["spec"]["template"]["spec"], worker_of(deployment)
+    for workload in workloads(manifests):
+        pod, worker = pod_of(workload), worker_of(workload)
         account = of_kind(manifests, "ServiceAccount")[pod["serviceAccountName"]]
         assert (pod["automountServiceAccountToken"], account["automountServiceAccountToken"]) == (False, False)
         assert worker["securityContext"]["readOnlyRootFilesystem"] is True
         assert list(worker["resources"]["limits"]) == ["memory"]
         assert all(each["emptyDir"].get("sizeLimit") for each in pod["volumes"] if "emptyDir" in each)
-        budget = of_kind(manifests, "PodDisruptionBudget")[deployment["metadata"]["name"]]
-        assert budget["spec"]["selector"] == deployment["spec"]["selector"]
+    for deployment in of_kind(manifests, "Deployment").values():
+        budget = of_kind(manifests, "PodDisruptionBudget")[f"sennit-{role_of(deployment)}"]
+        assert selects(budget["spec"]["selector"], deployment["spec"]["template"]["metadata"]["labels"])
 
 
 @needs_kubectl
@@ -177,12 +199,45 @@ def test_an_autoscaler_owns_its_replicas_and_watches_the_queues_of_its_role(mani
         assert "replicas" not in deployments[name]["spec"]
     for name, autoscaler in scaled.items():
         triggers = [each["metadata"] for each in autoscaler["spec"]["triggers"]]
-        bindings = ROLES[name.removeprefix("sennit-")].bindings
+        bindings = ROLES[role_of(deployments[name])].bindings
         assert [(each["taskQueue"], each["queueTypes"]) for each in triggers] == [
             (each.queue, QUEUE_TYPES.get(each.kind, "activity")) for each in bindings
         ]
     if scaled or by_cpu:
-        assert (scaled | by_cpu).keys() == {f"sennit-{role.name}" for role in SERVED}
+        assert (scaled | by_cpu).keys() == deployments.keys()
+
+
+@needs_kubectl
+def test_each_build_of_the_workflow_role_has_pods_and_a_scale_of_its_own() -> None:
+    """Runs are pinned to theirs, so an apply of the next build must leave this one alone."""
+    manifests = rendered(KUBERNETES / "overlays/production")
+    (settings,) = (each["data"] for each in of_kind(manifests, "ConfigMap").values())
+    assert read_settings(settings).deployment == "sennit"
+    build = settings["TEMPORAL_WORKER_BUILD_ID"]
+    name = f"sennit-workflow-{build}"
+    labels = of_kind(manifests, "Deployment")[name]["spec"]["selector"]["matchLabels"]
+    assert labels["app.kubernetes.io/version"] == build
+    (trigger,) = of_kind(manifests, "ScaledObject")[name]["spec"]["triggers"]
+    read = {each.removesuffix("FromEnv"): variable for each, variable in trigger["metadata"].items()}
+    versions = {
+        "workerDeploymentName": "TEMPORAL_DEPLOYMENT_NAME",
+        "workerDeploymentBuildId": "TEMPORAL_WORKER_BUILD_ID",
+    }
+    assert versions.items() <= read.items()
+
+
+@needs_kubectl
+def test_garbage_is_collected_daily_from_the_store_of_the_workers(manifests: list[Manifest]) -> None:
+    (job,) = of_kind(manifests, "CronJob").values()
+    assert re.fullmatch(r"\d+ \d+ \* \* \*", job["spec"]["schedule"])
+    given = worker_of(job)["command"]
+    asked = parse(given[given.index("sennit") + 1 :])
+    assert (asked.command, asked.older_than, asked.dry_run) == ("gc", 30 * 86_400, False)
+    tools = of_kind(manifests, "Deployment")["sennit-tools"]
+    assert artifacts_of(job) == artifacts_of(tools)
+    assert {str(each) for each in worker_of(job)["envFrom"]} <= {str(each) for each in worker_of(tools)["envFrom"]}
+    assert pod_of(job)["securityContext"] == pod_of(tools)["securityContext"]
+    assert worker_of(job)["securityContext"] == worker_of(tools)["securityContext"]
 
 
 @needs_kubectl
