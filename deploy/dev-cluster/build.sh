@@ -32,7 +32,7 @@ kubernetes() {
 crds() { # KEDA's own kinds, without which no manifest that uses them can be applied
     target=$(program keda-crds.yaml)
     [ -f "$target" ] && return
-    keda=$(cd "$here/keda" && GOWORK=off go mod download -json github.com/kedacore/keda/v2 | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
+    keda=$(cd "$here/addons" && GOWORK=off go mod download -json github.com/kedacore/keda/v2 | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
     kubectl kustomize "$keda/config/crd" >"$target.part"
     mv "$target.part" "$target"
 }
@@ -43,6 +43,7 @@ crds
 build pause cluster-pause
 build temporal-server go.temporal.io/server/cmd/server
 build temporal-sql-tool go.temporal.io/server/cmd/tools/sql
+build kube-router github.com/cloudnativelabs/kube-router/v2/cmd/kube-router
 if [ "${1:-}" = keda ]; then
     build keda-operator github.com/kedacore/keda/v2/cmd/operator
     build keda-adapter github.com/kedacore/keda/v2/cmd/adapter

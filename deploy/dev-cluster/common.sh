@@ -6,6 +6,7 @@ run=${CLUSTER_STATE:-/var/lib/sennit-dev} # not below /root, which Postgres and 
 
 bridge=sennit0
 gateway=${CLUSTER_GATEWAY:-10.244.0.1} # the machine as pods see it, and the node as the control plane sees it
+internet=203.0.113.1 # the machine again, where a test wants a server on the internet
 temporal_port=${CLUSTER_TEMPORAL_PORT:-7233} # and the three after it, and these plus 100
 etcd_port=26379
 api_port=26443
@@ -24,10 +25,10 @@ fail() {
 
 module() { # PROGRAM: the folder whose go.mod pins it
     case $1 in
+    keda-* | kube-router | metrics-server) echo "$here/addons" ;;
     kube*) echo "$here/kubernetes" ;;
     pause) echo "$here/pause" ;;
     temporal-*) echo "$here/temporal" ;;
-    keda-*) echo "$here/keda" ;;
     esac
 }
 

@@ -32,6 +32,20 @@ pod_groups() {
     find /sys/fs/cgroup -maxdepth 2 -name kubepods -type d
 }
 
+policies() { # kube-router leaves its rules behind, and its own way to clean up also empties tables of others
+    [ -f "$run/pids/kube-router" ] || return 0
+    ours='KUBE-\(ROUTER\|POD-FW\|NWPLCY\)-[^ ]*'
+    {
+        echo "*filter"
+        iptables-save -t filter | sed -n "s/^:\($ours\) .*/-F \1/p; s/^-A \([A-Z]* .*-j $ours\)/-D \1/p"
+        iptables-save -t filter | sed -n "s/^:\($ours\) .*/-X \1/p"
+        echo COMMIT
+    } 2>/dev/null | iptables-restore --noflush
+    ipset list -n | grep -E '^(KUBE-(SRC|DST)-|kube-router-)' | while read -r each; do
+        until ipset destroy "$each" 2>/dev/null; do sleep 0.2; done # rules let go of it a little later
+    done
+}
+
 network() {
     tasks=$node/run/io.containerd.runtime.v2.task
     for each in $(grep -rhos '/[a-z/]*/netns/cni-[^"]*' "$tasks" --include=config.json | sort -u); do
@@ -57,6 +71,7 @@ system() { # what node.sh wrote down of the machine as it was
 
 processes
 pods
+policies
 network
 mounts
 system

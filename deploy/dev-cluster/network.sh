@@ -26,6 +26,7 @@ problem() { # what the kubelet and containerd will do is tried first
 
 network() {
     ip addr add "$gateway/24" dev "$bridge"
+    ip addr add "$internet/32" dev "$bridge"
     ip link set "$bridge" up
     mkdir -p "$node/cni"
     cat >"$node/cni/pods.conflist" <<CONFIG

@@ -11,6 +11,8 @@ etcd etcd-server
 openssl openssl
 curl curl
 ip iproute2
+iptables iptables
+ipset ipset
 containerd containerd
 runc runc
 cni/bridge containernetworking-plugins

@@ -11,7 +11,7 @@ clean() {
 [ -d "$run/pids" ] || fail "there is no cluster; make cluster-up starts one"
 cd "$deploy/.."
 clean && commit=$(git rev-parse HEAD) || commit=
-export CLUSTER_STATE="$run" CLUSTER_KUBECTL="$(program kubectl)" CLUSTER_TEMPORAL="$gateway:$temporal_port"
+export CLUSTER_STATE="$run" CLUSTER_KUBECTL="$(program kubectl)" CLUSTER_TEMPORAL="$gateway:$temporal_port" CLUSTER_INTERNET="$internet"
 PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -vs -rs --durations=0 --durations-min=1 --no-header "$@" tests/cluster
 if [ $# = 0 ] && [ -n "$commit" ] && [ ! -f "$run/no-node" ]; then
     echo "$commit" >deploy/dev-cluster/verified

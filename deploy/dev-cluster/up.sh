@@ -23,4 +23,5 @@ step network network.sh
 if [ -f "$run/no-node" ]; then exit 0; fi
 step Temporal temporal.sh
 step node node.sh
+step policies policies.sh
 if [ "${1:-}" = keda ]; then step KEDA keda.sh; fi

@@ -4,6 +4,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from chaos.ledger import Ledger, ledger_service
@@ -14,7 +15,7 @@ from workflows.messages.converter import connect
 
 TESTS = Path(__file__).parents[1]
 RIVERS = TESTS.parent / "examples" / "corpus" / "rivers"
-ORDER = ("test_manifests", "test_restore", "test_workers", "test_faults", "test_autoscaling")
+ORDER = ("test_manifests", "test_restore", "test_workers", "test_policies", "test_faults", "test_autoscaling")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -54,7 +55,7 @@ def workers(cluster: Cluster, ledger: Ledger) -> Cluster:
     settings = {"SENNIT_TOOLS": "doubles.tools", "SENNIT_TOOLS_PATH": "/tests", "SENNIT_DOCS": "/documents",
                 "SENNIT_APPROVAL": "never", "PAYMENTS_URL": ledger.url}  # fmt: skip
     files = {"tools": ("/tests/doubles", TESTS / "doubles"), "documents": ("/documents", RIVERS)}
-    manifests = [config_map(name, folder) for name, (_, folder) in files.items()]
+    manifests = [config_map(name, folder) for name, (_, folder) in files.items()] + [payments(ledger.url)]
     for each in cluster.render(KUBERNETES / "overlays" / "local"):
         if each["kind"] == "Deployment":
             add(each, settings, {name: place for name, (place, _) in files.items()})
@@ -69,6 +70,16 @@ def config_map(name: str, folder: Path) -> Manifest:
     wanted = [folder / "tools.py"] if name == "tools" else sorted(folder.glob("*.md"))
     data = {path.name: path.read_text() for path in wanted}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "sennit"}, "data": data}
+
+
+def payments(url: str) -> Manifest:
+    """Return the policy that lets tools reach the service that takes payments."""
+    address = urlsplit(url)
+    rule = {"to": [{"ipBlock": {"cidr": f"{address.hostname}/32"}}], "ports": [{"port": address.port}]}
+    tools = {"matchLabels": {"app.kubernetes.io/component": "tools"}}
+    metadata = {"name": "payments", "namespace": "sennit"}
+    spec = {"podSelector": tools, "policyTypes": ["Egress"], "egress": [rule]}
+    return {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata, "spec": spec}
 
 
 def add(deployment: Manifest, settings: dict[str, str], folders: dict[str, str]) -> None:

@@ -25,6 +25,7 @@ class Cluster:
     state: Path = field(default_factory=lambda: Path(os.environ["CLUSTER_STATE"]))
     program: str = field(default_factory=lambda: os.environ["CLUSTER_KUBECTL"])
     temporal: str = field(default_factory=lambda: os.environ["CLUSTER_TEMPORAL"])
+    internet: str = field(default_factory=lambda: os.environ["CLUSTER_INTERNET"])
     namespace: str = "sennit"
 
     @property
