@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the programs of the cluster that the go.mod files here pin, and those of KEDA if asked to: build.sh [keda].
+# Builds the programs of the cluster that the go.mod files here pin, and those of autoscaling if asked to: build.sh [keda].
 # What was built before stays. Nothing is built twice at once, and a killed build leaves no half program.
 set -eu
 . "$(dirname "$0")/common.sh"
@@ -47,4 +47,5 @@ build kube-router github.com/cloudnativelabs/kube-router/v2/cmd/kube-router
 if [ "${1:-}" = keda ]; then
     build keda-operator github.com/kedacore/keda/v2/cmd/operator
     build keda-adapter github.com/kedacore/keda/v2/cmd/adapter
+    build metrics-server sigs.k8s.io/metrics-server/cmd/metrics-server
 fi

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the tests of tests/cluster against the cluster of up.sh; arguments go to pytest. When all of them passed on a
-# clean tree, or all but those of KEDA, which may be left out, the commit is written into `verified`, to be committed.
+# clean tree, or all but those of autoscaling, which may be left out, the commit is written into `verified`, to be committed.
 set -eu
 . "$(dirname "$0")/common.sh"
 

@@ -24,4 +24,4 @@ if [ -f "$run/no-node" ]; then exit 0; fi
 step Temporal temporal.sh
 step node node.sh
 step policies policies.sh
-if [ "${1:-}" = keda ]; then step KEDA keda.sh; fi
+if [ "${1:-}" = keda ]; then step autoscaling autoscaling.sh; fi
