@@ -226,13 +226,14 @@ class Watched(Frozen):
 
 @tool(effect="read")
 async def hang(args: Watched, context: ToolContext) -> Rest:
-    """Wait for ever; leave one file when it has begun and another when it was cancelled."""
+    """Wait until there is a file NODE.end; leave one file when it has begun and another when it was cancelled."""
     log_call(context)
     folder = context.cache / args.name
     folder.mkdir(exist_ok=True)
     (folder / f"{context.node}.begun").touch()
     try:
-        await asyncio.Event().wait()
+        while not (folder / f"{context.node}.end").exists():
+            await asyncio.sleep(0.05)
     except asyncio.CancelledError:
         (folder / f"{context.node}.cancelled").touch()
         raise

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.runs import call, insist, status_of, until
+from doubles.runs import call, happens, insist, status_of, until
 from doubles.sennit_command import sennit
 from doubles.tools import posts
 from doubles.worker_processes import WorkerProcesses
@@ -28,6 +28,16 @@ from workflows.messages.queues import WORKFLOW
 pytestmark = pytest.mark.server
 NAMESPACE = "rollout"
 ASK = {"id": "ask", "kind": "gate", "question": "Go on?", "schema": {"type": "string"}}
+WAITS = {
+    "nodes": [
+        call("read", args={"value": "kept"}),
+        call("write", "post", args={"text": "once"}),
+        {**ASK, "needs": ["read", "write"]},
+        {**call("after", "hang", args={"name": "rollout"}), "needs": ["ask"]},
+    ],
+    "answer": ["$read.value", "$ask", "$after"],
+}
+WORKS = {"nodes": [call("long", "hang", args={"name": "rollout"}), ASK], "answer": "$ask"}
 Handle = WorkflowHandle[Any, Any]
 
 
@@ -82,6 +92,14 @@ async def client(server_address: str) -> Client:
     return connected
 
 
+async def start(client: Client, name: str, plan: dict[str, Any]) -> Handle:
+    return await client.start_workflow("AgentRun", {"plan": plan, "approval": "never"}, id=name, task_queue=WORKFLOW)
+
+
+def first_run(handle: Handle) -> str:
+    return handle.first_execution_run_id or ""
+
+
 async def version_of(handle: Handle) -> str:
     found = (await handle.describe()).raw_description.workflow_execution_info.versioning_info
     return str(found.deployment_version.build_id)
@@ -129,22 +147,15 @@ async def test_a_rollout_while_runs_wait_and_work_loses_nothing_and_repeats_only
     deciding, _ = old.start("workflow", "tools")
     new.start("workflow")
     await rollout.promote("1")
-
-    async def start(name: str, nodes: list[dict[str, Any]], answer: Any) -> Handle:
-        request = {"plan": {"nodes": nodes, "answer": answer}, "approval": "never"}
-        return await client.start_workflow("AgentRun", request, id=name, task_queue=WORKFLOW)
-
-    before = [call("read", args={"value": "kept"}), call("write", "post", args={"text": "once"})]
-    after = call("after", args={"value": "$read.value, $ask", "seconds": 1.5})
-    waits = await start("waits", [*before, {**ASK, "needs": ["read", "write"]}, after], "$after.value")
-    works = await start("works", [call("long", args={"seconds": 4}), {**ASK, "needs": ["long"]}], "$ask")
+    waits, works = await start(client, "waits", WAITS), await start(client, "works", WORKS)
     await until(waits, lambda view: status_of(view, "ask") == "waiting")
-    await old.until_called(works.first_execution_run_id or "", "long")
+    await old.until_called(first_run(works), "long")
     new.start("tools")
 
     assert "sennit:2 is current; 2 runs move to it" in await rollout.promote("2")
     await moved(waits, "2")
     assert await version_of(works) == "1", "a run that works stays until its node has ended"
+    (old.index / "rollout" / "long.end").touch()
     await moved(works, "2")
     old.kill(deciding)
     assert await promote(client, Version("sennit", "2")) == 0
@@ -152,20 +163,21 @@ async def test_a_rollout_while_runs_wait_and_work_loses_nothing_and_repeats_only
     assert [note.partition(":")[2][:22] for note in notes] == ["1 is not current, 2 is", ""]
 
     assert await insist(waits, "answer", {"node": "ask", "value": "go on"}) == "ask is answered"
-    await old.until_called(waits.first_execution_run_id or "", "after")
+    await old.until_called(first_run(waits), "after")
     old.drain(last_caller(old.index))
+    await happens(lambda: old.calls(first_run(waits)).count("after~1") == 2)
+    (old.index / "rollout" / "after.end").touch()
     report = await waits.result()
-    assert (report["status"], report["answer"]) == ("done", "kept, go on")
+    assert (report["status"], report["answer"]) == ("done", ["kept", "go on", {"value": None}])
     attempts = {line["id"]: line["attempts"] for line in report["nodes"] if line["kind"] == "tool"}
     assert attempts == {"read": 1, "write": 1, "after": 2}
-    assert Counter(old.calls(waits.first_execution_run_id or "")) == {f"{node}~1": n for node, n in attempts.items()}
-    assert posts(old.index, waits.first_execution_run_id or "") == ["once"]
+    assert Counter(old.calls(first_run(waits))) == {f"{node}~1": times for node, times in attempts.items()}
+    assert posts(old.index, first_run(waits)) == ["once"]
 
     await insist(works, "answer", {"node": "ask", "value": "done"})
     assert (await works.result())["answer"] == "done"
-    assert old.calls(works.first_execution_run_id or "") == ["long~1"]
-    for handle in (waits, works):
-        first, second = await chain(client, handle)
-        assert (builds(first), builds(second)) == ({"1"}, {"2"})
-        if handle is waits:
-            assert deadline(second) == pytest.approx(deadline(first), abs=1.0), "24 hours from when it began to wait"
+    assert old.calls(first_run(works)) == ["long~1"]
+    before, after = await chain(client, waits)
+    assert deadline(after) == pytest.approx(deadline(before), abs=1.0), "24 hours from when it began to wait"
+    for decided in ((before, after), await chain(client, works)):
+        assert [builds(events) for events in decided] == [{"1"}, {"2"}]
