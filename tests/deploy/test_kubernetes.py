@@ -208,22 +208,28 @@ def test_an_autoscaler_owns_its_replicas_and_watches_the_queues_of_its_role(mani
 
 
 @needs_kubectl
-def test_each_build_of_the_workflow_role_has_pods_and_a_scale_of_its_own() -> None:
+@pytest.mark.parametrize(("component", "kind"), [("keda", "ScaledObject"), ("hpa", "HorizontalPodAutoscaler")])
+def test_each_build_of_the_workflow_role_has_pods_and_a_scale_of_its_own(
+    tmp_path: Path, component: str, kind: str
+) -> None:
     """Runs are pinned to theirs, so an apply of the next build must leave this one alone."""
-    manifests = rendered(KUBERNETES / "overlays/production")
+    overlay = (KUBERNETES / "overlays/production/kustomization.yaml").read_text().replace("keda", component)
+    (tmp_path / "kustomization.yaml").write_text(
+        overlay.replace("../../", f"{os.path.relpath(KUBERNETES, tmp_path.resolve())}/")
+    )
+    manifests = rendered(tmp_path)
     (settings,) = (each["data"] for each in of_kind(manifests, "ConfigMap").values())
     assert read_settings(settings).deployment == "sennit"
     build = settings["TEMPORAL_WORKER_BUILD_ID"]
     name = f"sennit-workflow-{build}"
     labels = of_kind(manifests, "Deployment")[name]["spec"]["selector"]["matchLabels"]
     assert labels["app.kubernetes.io/version"] == build
-    (trigger,) = of_kind(manifests, "ScaledObject")[name]["spec"]["triggers"]
-    read = {each.removesuffix("FromEnv"): variable for each, variable in trigger["metadata"].items()}
-    versions = {
-        "workerDeploymentName": "TEMPORAL_DEPLOYMENT_NAME",
-        "workerDeploymentBuildId": "TEMPORAL_WORKER_BUILD_ID",
-    }
-    assert versions.items() <= read.items()
+    scale = of_kind(manifests, kind)[name]["spec"]
+    assert scale["scaleTargetRef"]["name"] == name
+    for trigger in scale.get("triggers", ()):
+        read = {key.removesuffix("FromEnv"): variable for key, variable in trigger["metadata"].items()}
+        assert read["workerDeploymentName"] == "TEMPORAL_DEPLOYMENT_NAME"
+        assert read["workerDeploymentBuildId"] == "TEMPORAL_WORKER_BUILD_ID"
 
 
 @needs_kubectl
