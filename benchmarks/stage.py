@@ -54,7 +54,7 @@ async def stage(place: Path, **env: str) -> AsyncIterator[Stage]:
     await server.start()
     try:
         built = Stage(await connect(server.address), place)
-        worker, built.worker_ready = await _worker(server.address, place, env)
+        worker, built.worker_ready = await start_worker(server.address, place, env)
         try:
             yield built
         finally:
@@ -64,19 +64,22 @@ async def stage(place: Path, **env: str) -> AsyncIterator[Stage]:
         await server.stop()
 
 
-async def _worker(address: str, place: Path, more: dict[str, str]) -> tuple[subprocess.Popen[bytes], float]:
-    """Start `python -m workers all`; returns it with the seconds it took to poll."""
+async def start_worker(
+    address: str, place: Path, more: dict[str, str], role: str = "all"
+) -> tuple[subprocess.Popen[bytes], float]:
+    """Start `python -m workers ROLE`; returns it with the seconds it took to poll."""
     port = free_port()
+    path = place / f"{role}-{port}.log"
     env = {**os.environ, "TEMPORAL_ADDRESS": address, "SENNIT_STATE": str(place), "SENNIT_DOCS_ROOTS": "/",
            "SENNIT_TOOLS": "benchmarks.tools", "SENNIT_TOOLS_PATH": str(Path(__file__).parents[1]),
            "SENNIT_HEALTH_PORT": f"127.0.0.1:{port}", **more}  # fmt: skip
     started = time.perf_counter()
-    with (place / "worker.log").open("wb") as log:
-        command = [sys.executable, "-m", "workers", "all"]
+    with path.open("wb") as log:
+        command = [sys.executable, "-m", "workers", role]
         worker = subprocess.Popen(command, env=env, stdout=log, stderr=log)
     while not await asyncio.to_thread(_ready, port):
         if worker.poll() is not None:
-            raise RuntimeError(f"the worker ended: {(place / 'worker.log').read_text()[-2000:]}")
+            raise RuntimeError(f"the worker ended: {path.read_text()[-2000:]}")
         await asyncio.sleep(0.02)
     return worker, time.perf_counter() - started
 

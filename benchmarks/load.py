@@ -1,0 +1,175 @@
+"""Many runs on worker processes of each role: what they take of time, processors, database and store."""
+
+import asyncio
+import time
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psutil
+from doubles.postgres_server import DATABASES, POSTGRES, TEMPORAL, PostgresServer, postgres_server
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client, WorkflowHandle
+
+from benchmarks.stage import start_worker
+from starter.dev.binary import obtain
+from starter.dev.server import DevServer
+from workflows.messages import queues
+from workflows.messages.converter import connect
+
+ROLES = ("workflow", "tools", "llm")
+SERVERS = ("postgres", "dev")
+SAMPLES = 5
+_SIZES = """SELECT sum(pg_total_relation_size(oid)), pg_database_size(current_database()),
+pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') FROM pg_class WHERE relname IN
+('history_node', 'history_tree', 'executions', 'current_executions', 'executions_visibility')"""
+"""What stays of runs, the whole database with the queues through which they went, and what was written to its log."""
+BILLED = {
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
+    EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED,  # the last attempt; one that is tried again counts each time
+    EventType.EVENT_TYPE_TIMER_STARTED,
+    EventType.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED,
+}
+"""What Temporal Cloud bills as an action; heartbeats are in no history, and these runs are too short to have any."""
+
+
+@dataclass
+class Site:
+    """A running server with workers. `processes` are those that are measured, by what they do."""
+
+    client: Client
+    place: Path
+    postgres: PostgresServer | None
+    processes: dict[str, list[psutil.Process]] = field(default_factory=dict)
+
+    def cpu(self) -> dict[str, float]:
+        """Return the processor seconds that each kind of process has used, children and this client included."""
+        used = {name: sum(map(_used, tops)) for name, tops in self.processes.items()}
+        return {**used, "client": time.process_time()}
+
+    def stored(self) -> Counter[str]:
+        """Return the bytes of databases and their log, and files, bytes and disk space of the artifact store."""
+        sizes: Counter[str] = Counter()
+        for path in (self.place / "artifacts").rglob("*"):
+            if path.is_file():
+                sizes.update(files=1, artifacts=path.stat().st_size, disk=path.stat().st_blocks * 512)
+        if self.postgres is None:
+            sizes["database"] = sum(path.stat().st_size for path in self.place.glob("temporal.db*"))
+            return sizes
+        for database in DATABASES:
+            self.postgres.run("vacuumdb", "--quiet", database)  # as it does by itself, sooner or later
+            lasting, whole, log = self.postgres.run("psql", "-AtF", " ", "-c", _SIZES, database).split()
+            sizes.update(database=int(lasting), whole=int(whole))
+            sizes["log"] = int(log)
+        return sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a run took on average, of `runs` with so many nodes each: processor seconds, bytes and files, and counts of
+    events, workflow tasks and actions.
+    """
+
+    runs: int
+    nodes: int
+    seconds: float
+    cpu: dict[str, float]
+    stored: dict[str, float]
+    counts: dict[str, float]
+
+    @property
+    def busy(self) -> float:
+        """How many cores were used."""
+        return sum(self.cpu.values()) * self.runs / self.seconds
+
+
+@asynccontextmanager
+async def site(kind: str, workers: int) -> AsyncIterator[Site]:
+    """Start a server and so many workers of each role, and stop them whatever happens."""
+    async with AsyncExitStack() as stack:
+        built = await stack.enter_async_context(_postgres() if kind == "postgres" else _dev_server())
+        started = [start_worker(built.client.service_client.config.target_host, built.place, {}, role)
+                   for role in ROLES for _ in range(workers)]  # fmt: skip
+        for index, (worker, _) in enumerate(await asyncio.gather(*started)):
+            stack.callback(worker.wait, 60)
+            stack.callback(worker.terminate)
+            built.processes.setdefault(ROLES[index // workers], []).append(psutil.Process(worker.pid))
+        yield built
+
+
+@asynccontextmanager
+async def _postgres() -> AsyncIterator[Site]:
+    with postgres_server() as server:
+        built = Site(await connect(server.address), server.place, server)
+        pids = {"server": TEMPORAL, "postgres": POSTGRES}
+        built.processes = {name: [psutil.Process(server.pid(each))] for name, each in pids.items()}
+        yield built
+
+
+@asynccontextmanager
+async def _dev_server() -> AsyncIterator[Site]:
+    async with AsyncExitStack() as stack:
+        place = Path(stack.enter_context(TemporaryDirectory(prefix="sennit-bench-")))
+        server = DevServer(await obtain(pinned_only=True), place / "temporal.db", place / "log", port=0, headless=True)
+        await server.start()
+        stack.push_async_callback(server.stop)
+        ours = [each for each in psutil.Process().children() if str(place) in " ".join(each.cmdline())]
+        yield Site(await connect(server.address), place, None, {"server": ours})
+
+
+async def idle(built: Site, seconds: float = 15.0) -> dict[str, float]:
+    """Return how many cores each kind of process uses when there is nothing to do."""
+    before = built.cpu()
+    await asyncio.sleep(seconds)
+    return {name: (used - before[name]) / seconds for name, used in built.cpu().items()}
+
+
+async def spend(built: Site, request: dict[str, Any], runs: int, at_once: int) -> Spent:
+    """Start so many runs, at most `at_once` at a time, and return what they took. Raises RuntimeError if one fails."""
+    before = built.cpu(), built.stored(), time.perf_counter()
+    free = asyncio.Semaphore(at_once)
+    handles = await asyncio.gather(*(_run(built.client, request, free) for _ in range(runs)))
+    seconds = time.perf_counter() - before[2]
+    await asyncio.sleep(2)  # what the server still writes of runs that are over
+    cpu, stored = _growth(before[0], built.cpu(), runs), _growth(before[1], built.stored(), runs)
+    counts, nodes = await _counts(handles[-SAMPLES:])
+    return Spent(runs, nodes, seconds, cpu, stored, counts)
+
+
+def _growth(before: Mapping[str, float], after: Mapping[str, float], runs: int) -> dict[str, float]:
+    return {name: (value - before.get(name, 0)) / runs for name, value in after.items()}
+
+
+def _used(top: psutil.Process) -> float:
+    """Return the processor seconds of a process and its children, those included that have ended."""
+    return float(sum(sum(each.cpu_times()[:4]) for each in (top, *top.children(recursive=True))))
+
+
+async def _run(client: Client, request: dict[str, Any], free: asyncio.Semaphore) -> WorkflowHandle[Any, Any]:
+    async with free:
+        name = f"agent-load-{uuid.uuid4().hex[:12]}"
+        handle = await client.start_workflow("AgentRun", request, id=name, task_queue=queues.WORKFLOW)
+        report = await handle.result()
+        if report["status"] != "done":
+            raise RuntimeError(f"{name} ended {report['status']}: {report.get('problem')}")
+        return handle
+
+
+async def _counts(handles: list[WorkflowHandle[Any, Any]]) -> tuple[dict[str, float], int]:
+    """Return events, workflow tasks and actions of a run, as their mean, and its nodes."""
+    counts: Counter[str] = Counter()
+    for handle in handles:
+        history = await handle.fetch_history()
+        kinds = Counter(event.event_type for event in history.events)
+        counts["events"] += len(history.events)
+        counts["workflow tasks"] += kinds[EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED]
+        counts["actions"] += sum(kinds[each] for each in BILLED)
+    view = await handles[0].query("plan")
+    return {name: count / len(handles) for name, count in counts.items()}, len(view["nodes"])
