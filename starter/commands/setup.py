@@ -45,8 +45,7 @@ NAMESPACE_SECONDS = 30
 def add_arguments(parser: Parser) -> None:
     parser.describe(
         "",
-        "sennit setup --address temporal.example.com:7233 --namespace agents\n"
-        "sennit setup --rates openai=600\n"
+        "sennit setup --address temporal.example.com:7233 --namespace agents --rates openai=600\n"
         "sennit setup --promote sennit:0.2.0",
     )
     rates_help = "most calls a minute of all workers together; 0 lifts a limit"
