@@ -13,10 +13,12 @@ from workflows.plan.language.nodes import LlmNode, MapNode, ModelCall, Node, Too
 def content_key(checked: StoredPlan, address: Address, refs: dict[str, str], call: NodeCall, version: str) -> str:
     """Return the key of a node's outcome. Calls share one only if they read the same outputs in the same generation.
 
-    A call that changes nothing is known by what the plan writes: its id does not matter, nor which plan it is in.
+    A program's call has a key of its own. A call that changes nothing is known by what the plan writes: its id does not matter, nor which plan it is in.
     Everything else is known by its path: items of maps, turns of tool loops, joiners. Writes are in the effect ledger.
     """
     node = checked.node(address.id)
+    if address.id in checked.keys:
+        return digest_of(encode([checked.keys[address.id], address.generation, version]))
     run = [checked.goal, checked.given]  # after a reset of its parent, a sub-agent may have another goal
     if address.item is None and _is_shareable(node, checked):
         asked = run if isinstance(node, LlmNode) else []

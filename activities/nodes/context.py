@@ -6,7 +6,7 @@ from typing import Any, Literal
 from activities.nodes.attempts import Attempts
 from activities.nodes.binding import Address, Binder, work_at
 from activities.storage.run_context import StoredPlan
-from workflows.messages.contracts import NodeCall
+from workflows.messages.contracts import NodeCall, PlanPage
 from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.language.limits import NO_USAGE, Usage
 from workflows.plan.language.nodes import AgentCall, ModelCall, Node, ToolCall
@@ -53,14 +53,20 @@ class NodeContext:
 
     @property
     def idempotency_key(self) -> str:
-        """The key of a write: the same for all attempts of one generation, after a reset too."""
-        return f"{self.call.run}/{self.address.path}/{self.address.generation}"
+        """The key of a write: the same for all attempts of one generation, after a reset too. That of a program's call
+        is also the same when the program is run again.
+        """
+        own = self.checked.keys.get(self.address.id, self.address.path)
+        return f"{self.call.run}/{own}/{self.address.generation}"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeOutput:
-    """A node's output, with usage where a model was called. With `more` it is a request for more nodes."""
+    """A node's output, with usage where a model was called. With `more` it is a request for more nodes; those of a
+    program are in `page`.
+    """
 
     output: Any
     usage: Usage = NO_USAGE
-    more: Literal["", "replan", "calls"] = ""
+    more: Literal["", "replan", "calls", "program"] = ""
+    page: PlanPage | None = None

@@ -27,7 +27,7 @@ from activities.toolbox import Registry, Tool, ToolContext
 from workflows.messages.contracts import NodeCall, NodeReply, SubagentRequest
 from workflows.messages.result import usage_in
 from workflows.plan.language.limits import NO_USAGE
-from workflows.plan.language.nodes import AgentCall, AgentNode, JoinNode, ModelCall, ToolCall
+from workflows.plan.language.nodes import AgentCall, AgentNode, JoinNode, ModelCall, ProgramNode, ToolCall
 from workflows.plan.language.references import parse_reference
 
 MOST_THREADS = 100
@@ -47,6 +47,13 @@ class ModelRunner(Protocol):
         """Return the model's output, or a request for more nodes."""
 
 
+class ProgramRunner(Protocol):
+    """Advances programs."""
+
+    async def advance(self, context: NodeContext) -> NodeOutput:
+        """Return what the program has returned, or the calls that it waits for."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeRunner:
     """Runs nodes of checked plans with the tools, models and documents of this worker."""
@@ -55,6 +62,7 @@ class NodeRunner:
     library: ArtifactReader
     registry: Registry
     models: ModelRunner
+    programs: ProgramRunner
     cache: Path
     documents: DocumentRule
     threads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_THREADS))
@@ -149,9 +157,9 @@ class NodeRunner:
     async def _context(
         self, call: NodeCall, path: str, refs: dict[str, str], run_prefix: str, attempts: Attempts
     ) -> NodeContext:
-        checked = await self.library.plan(run_prefix, call.plan)
-        binder = Binder(self.library, run_prefix, checked, call, refs)
-        return NodeContext(checked, parse_address(path), call, binder, run_prefix, attempts)
+        checked, address = await self.library.plan(run_prefix, call.plan), parse_address(path)
+        binder = Binder(self.library, run_prefix, checked, call, {**checked.materials.get(address.id, {}), **refs})
+        return NodeContext(checked, address, call, binder, run_prefix, attempts)
 
     async def _marked(self, context: NodeContext, key: str) -> NodeReply | None:
         """Return what a marker says; one that cannot be read, or whose body is gone, is taken back.
@@ -201,6 +209,8 @@ class NodeRunner:
             return await self.models.run(context, work)
         if isinstance(work, AgentCall):
             return _answer_of(call.answer, context.address.path)
+        if isinstance(node, ProgramNode):
+            return await self.programs.advance(context)
         if isinstance(node, JoinNode):
             return NodeOutput(await _joined(context, node))
         if node.kind == "map":
@@ -228,7 +238,7 @@ class NodeRunner:
         if any(output.usage):
             extra["usage"] = output.usage
         if output.more:
-            extra["more"] = output.more
+            extra |= {"more": output.more, "page": output.page}
         return reply.model_copy(update=extra) if extra else reply
 
 

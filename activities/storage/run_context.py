@@ -44,7 +44,11 @@ class RunContext(BaseModel):
 
 
 class StoredPlan(BaseModel):
-    """A plan that passed every check, with bound inputs: all that binding a node's arguments needs."""
+    """A plan that passed every check, with bound inputs: all that binding a node's arguments needs.
+
+    Of a page of a program, `keys` are what the calls are known by instead of their ids, and `materials` the digests of
+    values that a node refers to by names of its own.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -58,6 +62,8 @@ class StoredPlan(BaseModel):
     wanted: dict[str, list[str]]
     models: dict[str, list[str]] = {}
     warnings: tuple[str, ...] = ()
+    keys: dict[str, str] = {}
+    materials: dict[str, dict[str, str]] = {}
 
     def node(self, name: str) -> Node:
         """Return the node with that id."""

@@ -203,11 +203,24 @@ class NodeQuestion(Message):
     target: Digest = ""
 
 
+class PlanPage(Message):
+    """Nodes that a program adds to the plan: a plan of its own, by its digest, that has nothing but them.
+
+    `specs` is a packed execution plan, whose indices count first the nodes that are `known` to the run, by their ids,
+    and then its own. The last of its own takes over the end of `after`, the step that has made the page.
+    """
+
+    plan: Digest
+    known: tuple[str, ...] = ()
+    specs: str
+    after: str
+
+
 class NodeReply(Message):
     """A node's outcome: the digest of its stored output with size, facts and a preview, or an error.
 
     `value` is the output itself if it is small and part of the run's answer. With `more` the output is not an answer
-    but a request for more nodes. With a `question` the node has done nothing yet. `written` is
+    but a request for more nodes; those of a program are in `page`. With a `question` the node has done nothing yet. `written` is
     the digest of arguments that a person has changed.
     """
 
@@ -218,7 +231,8 @@ class NodeReply(Message):
     value: JsonValue = None
     has_value: bool = False
     skipped: bool = False
-    more: Literal["", "replan", "calls"] = ""
+    more: Literal["", "replan", "calls", "program"] = ""
+    page: PlanPage | None = None
     attempt: int = 1
     usage: Usage = NO_USAGE
     question: NodeQuestion | None = None
@@ -279,6 +293,7 @@ JOIN = Call("join", NodeCall, GroupReply)
 MAP = Call("map", NodeCall, GroupReply)
 PREPARE_AGENT = Call("prepare_agent", NodeCall, SubagentRequest)
 AGENT = Call("agent", NodeCall, GroupReply)
+PROGRAM = Call("program", NodeCall, GroupReply)
 GATE = Call("gate", NodeCall, GroupReply)
 GROUP = Call("group", NodeCall, GroupReply)
-CALLS = (PREPARE, PLAN, CHECK_PLAN, LOAD_PLAN, CONCLUDE, TOOL, LLM, JOIN, MAP, GATE, PREPARE_AGENT, AGENT, GROUP)
+CALLS = (PREPARE, PLAN, CHECK_PLAN, LOAD_PLAN, CONCLUDE, TOOL, LLM, JOIN, MAP, PROGRAM, GATE, PREPARE_AGENT, AGENT, GROUP)

@@ -24,6 +24,7 @@ from workflows.plan.language.nodes import (
     Node,
     OnFailure,
     Plan,
+    ProgramNode,
     Quorum,
     ToolCall,
     Work,
@@ -43,6 +44,7 @@ Fallen = tuple[str, int, dict[str, Any]]
 
 GATE_SECONDS = 86_400.0
 AGENT_SECONDS = 86_400.0
+STEP_SECONDS = 60.0
 MODEL_ATTEMPTS = 4
 READ_ATTEMPTS = 4
 WRITE_ATTEMPTS = 2
@@ -120,7 +122,10 @@ class PlanCompiler:
         work = dependencies.work_of(node)
         if work is not None:
             self._work(spec, work)
-        if isinstance(node, LlmNode) and node.inputs:
+        if isinstance(node, ProgramNode):
+            spec.timeout, spec.attempts = _milliseconds(node.timeout or STEP_SECONDS), READ_ATTEMPTS
+            spec.policy = "any"
+        elif isinstance(node, LlmNode) and node.inputs:
             spec.policy = "settled"
         elif isinstance(node, JoinNode):
             _join(spec, node)

@@ -6,7 +6,7 @@ from workflows.plan.language.dag import topological_order
 from workflows.plan.language.dependencies import Links, links_of, work_of
 from workflows.plan.language.nodes import AgentCall, Estimate, MapNode, ModelCall, Node, Plan
 
-GUESSED_SECONDS = {"tool": 1.0, "llm": 5.0, "agent": 60.0, "map": 2.0, "join": 0.05, "gate": 60.0}
+GUESSED_SECONDS = {"tool": 1.0, "llm": 5.0, "agent": 60.0, "program": 10.0, "map": 2.0, "join": 0.05, "gate": 60.0}
 GUESSED_TOKENS = 1_000
 AGENT_TOKENS = 20_000
 

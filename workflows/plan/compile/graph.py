@@ -23,8 +23,8 @@ GATHER_MILLIS = 120_000
 
 _TURN = re.compile(r"(?P<stem>.*t)(?P<number>\d+)\Z")
 
-Kind = Literal["tool", "llm", "agent", "map", "join", "gate"]
-Policy = Literal["all", "settled", "first", "quorum"]
+Kind = Literal["tool", "llm", "agent", "program", "map", "join", "gate"]
+Policy = Literal["all", "settled", "first", "quorum", "any"]
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from workflows.plan.language.nodes import (
     ModelCall,
     Node,
     Plan,
+    ProgramNode,
     ToolCall,
     Turn,
 )
@@ -36,9 +37,13 @@ def work_of(node: Node) -> ToolCall | ModelCall | AgentCall | None:
 
 
 def arguments_of(node: Node) -> tuple[str, Any] | None:
-    """Return (field, value) of what is bound before a node acts: `args`, `prompt`, `goal`, or a gate's `question`."""
+    """Return (field, value) of what is bound before a node acts: `args`, `prompt`, `goal`, `arguments`, a gate's
+    `question`.
+    """
     if isinstance(node, GateNode):
         return "question", node.question
+    if isinstance(node, ProgramNode):
+        return "arguments", node.arguments
     work = work_of(node)
     if work is None:
         return None
@@ -149,7 +154,7 @@ def watches_of(node: Node) -> list[str]:
 
 def inputs_of(node: Node) -> list[str]:
     """Return the nodes whose ends a join, or a model call, takes as they come."""
-    return list(node.inputs) if isinstance(node, JoinNode | LlmNode) else []
+    return list(node.inputs) if isinstance(node, JoinNode | LlmNode | ProgramNode) else []
 
 
 def fallback_of(node: Node) -> str | None:

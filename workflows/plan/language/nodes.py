@@ -206,6 +206,27 @@ class AgentCall(Work):
     budget: Limits | None = None
 
 
+class Step(Frozen):
+    """A further advance of a program, or the first of a task that it started; written by the engine, never by people.
+
+    `session` is the digest of where the program stands, as the step before has left it. The output of a further step
+    replaces that of `node`, the step before.
+    """
+
+    number: int
+    node: str = ""
+    session: str
+
+
+class ProgramCall(Work):
+    """A script whose calls become nodes. `arguments` are those of its function `main`, and may hold references."""
+
+    kind: Literal["program"]
+    script: str = Field(default="", max_length=1_048_576)
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    step: Step | None = None
+
+
 class ToolNode(Placed, ToolCall):
     """A tool call as a node."""
 
@@ -218,6 +239,12 @@ class LlmNode(Placed, ModelCall):
 
 class AgentNode(Placed, AgentCall):
     """A sub-agent as a node."""
+
+
+class ProgramNode(Placed, ProgramCall):
+    """A program as a node. Each step reads those of its `inputs`, the open calls, that have ended."""
+
+    inputs: tuple[NodeId, ...] = Field(default=(), max_length=MAX_NODES)
 
 
 class MapNode(Placed):
@@ -280,7 +307,9 @@ class GateNode(Placed):
     on_error: OnError = "fail"
 
 
-Node = Annotated[ToolNode | LlmNode | AgentNode | MapNode | JoinNode | GateNode, Field(discriminator="kind")]
+Node = Annotated[
+    ToolNode | LlmNode | AgentNode | ProgramNode | MapNode | JoinNode | GateNode, Field(discriminator="kind")
+]
 
 
 class InputSpec(Frozen):

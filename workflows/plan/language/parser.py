@@ -26,6 +26,7 @@ _NODES: dict[str, type[BaseModel]] = {
     "tool": nodes.ToolNode,
     "llm": nodes.LlmNode,
     "agent": nodes.AgentNode,
+    "program": nodes.ProgramNode,
     "map": nodes.MapNode,
     "join": nodes.JoinNode,
     "gate": nodes.GateNode,
@@ -98,6 +99,11 @@ def _not_built(node: Any, where: Where) -> Iterator[Problem]:
     for name in ("turn", "excerpt") if kind == "llm" else ():
         if node.get(name) is not None:
             yield Problem("not_built", (*where, name), f"`{name}` is written by the engine; leave it out")
+    if kind == "program":
+        if node.get("step") is not None or node.get("inputs"):
+            yield Problem("not_built", where, "`step` and `inputs` are written by the engine; leave them out")
+        elif not node.get("script"):
+            yield Problem("missing_field", where, "`script` is missing: the text of the program")
     if kind == "map":
         yield from _not_built(node.get("do"), (*where, "do"))
 

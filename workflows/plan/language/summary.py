@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import AgentCall, GateNode, JoinNode, MapNode, Node, Quorum, ToolCall
+from workflows.plan.language.nodes import AgentCall, GateNode, JoinNode, MapNode, Node, ProgramNode, Quorum, ToolCall
 from workflows.plan.language.text import one_line
 
 SUMMARY_CHARACTERS = 120
@@ -68,6 +68,8 @@ def _what(node: Node) -> str:
         return f"join {policy} of {len(node.inputs)}"
     if isinstance(node, GateNode):
         return f"gate {node.question}"
+    if isinstance(node, ProgramNode):
+        return f"program {_arguments(node.arguments)}".strip()
     work = dependencies.work_of(node)
     if isinstance(work, AgentCall):
         return f"agent {work.goal}"
