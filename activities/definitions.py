@@ -17,6 +17,7 @@ from activities.nodes.binding import parse_address
 from activities.nodes.documents import DocumentRule
 from activities.nodes.group import GroupRun
 from activities.nodes.runner import MOST_THREADS, NodeRunner
+from activities.programs.advance import Programs
 from activities.providers.limiter import ProviderBusy
 from activities.providers.settings import ModelSettings
 from activities.runs.check import PlanChecker
@@ -96,7 +97,7 @@ class Activities:
         self._concluder = RunConcluder(store, self._library)
         llm = ModelCalls(self._models, self._library)
         threads = asyncio.Semaphore(max(MOST_THREADS, slots or 0))
-        self._nodes = NodeRunner(store, self._library, registry, llm, places.index, documents, threads)
+        self._nodes = NodeRunner(store, self._library, registry, llm, Programs(), places.index, documents, threads)
 
     @property
     def providers(self) -> tuple[str, ...]:
@@ -105,7 +106,17 @@ class Activities:
 
     def tools(self) -> list[Callable[..., Any]]:
         """Return the activities of the tools queue."""
-        names = [call.name for call in (contracts.TOOL, contracts.JOIN, contracts.MAP, contracts.GATE, contracts.AGENT)]
+        names = [
+            call.name
+            for call in (
+                contracts.TOOL,
+                contracts.JOIN,
+                contracts.MAP,
+                contracts.GATE,
+                contracts.AGENT,
+                contracts.PROGRAM,
+            )
+        ]
         nodes = [self._node_activity(name) for name in names]
         return [self.prepare, self.check_plan, self.load_plan, self.conclude, self.prepare_agent, self.group, *nodes]
 

@@ -24,11 +24,13 @@ MAY_IMPORT = {
 }
 ORDER = (
     "workflows.plan.language", "workflows.plan.planner_format", "workflows.plan.compile", "workflows.plan.checking",
+    "workflows.plan.programs",
     "workflows.plan.edits", "workflows.plan.scheduling", "workflows.messages", "workflows.drawing", "workflows.views",
     "workflows.run", "workflows", "activities.toolbox", "activities.http", "activities.providers",
     "activities.providers.offline", "activities.toolbox.files", "activities.toolbox.search", "activities.toolbox.http",
     "activities.toolbox.mcp", "activities.sandbox", "activities.storage", "activities.prompts", "activities.nodes",
-    "activities.llm", "activities.runs", "activities", "workers", "starter.dev", "starter.client", "starter.terminal",
+    "activities.llm", "activities.programs",
+    "activities.runs", "activities", "workers", "starter.dev", "starter.client", "starter.terminal",
     "starter.plans", "starter.commands", "starter",
 )  # fmt: skip
 """Every sub-package of the source. Each may import itself and those before it, as far as MAY_IMPORT lets it."""

@@ -13,8 +13,9 @@ from workflows.plan.language.nodes import LlmNode, MapNode, ModelCall, Node, Too
 def content_key(checked: StoredPlan, address: Address, refs: dict[str, str], call: NodeCall, version: str) -> str:
     """Return the key of a node's outcome. Calls share one only if they read the same outputs in the same generation.
 
-    A program's call has a key of its own. A call that changes nothing is known by what the plan writes: its id does not matter, nor which plan it is in.
-    Everything else is known by its path: items of maps, turns of tool loops, joiners. Writes are in the effect ledger.
+    A call that changes nothing is known by what the plan writes: its id does not matter, nor which plan it is in.
+    A program's call is known by the key that its page has for it. Everything else is known by its path: items of maps,
+    turns of tool loops, joiners. Writes are in the effect ledger.
     """
     node = checked.node(address.id)
     if address.id in checked.keys:

@@ -26,7 +26,9 @@ def needs_default_models(plan: dict[str, Any]) -> bool:
     """Whether a node of a plan, not yet checked, calls a model without naming it."""
     nodes = plan.get("nodes")
     works = [node.get("do", node) for node in nodes if isinstance(node, dict)] if isinstance(nodes, list) else []
-    return any(isinstance(work, dict) and work.get("kind") in ("llm", "program") and not work.get("model") for work in works)
+    return any(
+        isinstance(work, dict) and work.get("kind") in ("llm", "program") and not work.get("model") for work in works
+    )
 
 
 def _called(models: dict[str, list[str]], plan: Plan) -> list[str]:

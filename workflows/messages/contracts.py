@@ -220,8 +220,8 @@ class NodeReply(Message):
     """A node's outcome: the digest of its stored output with size, facts and a preview, or an error.
 
     `value` is the output itself if it is small and part of the run's answer. With `more` the output is not an answer
-    but a request for more nodes; those of a program are in `page`. With a `question` the node has done nothing yet. `written` is
-    the digest of arguments that a person has changed.
+    but a request for more nodes; those of a program are in `page`. With a `question` the node has done nothing yet.
+    `written` is the digest of arguments that a person has changed.
     """
 
     ref: Digest | None = None
@@ -296,4 +296,19 @@ AGENT = Call("agent", NodeCall, GroupReply)
 PROGRAM = Call("program", NodeCall, GroupReply)
 GATE = Call("gate", NodeCall, GroupReply)
 GROUP = Call("group", NodeCall, GroupReply)
-CALLS = (PREPARE, PLAN, CHECK_PLAN, LOAD_PLAN, CONCLUDE, TOOL, LLM, JOIN, MAP, PROGRAM, GATE, PREPARE_AGENT, AGENT, GROUP)
+CALLS = (
+    PREPARE,
+    PLAN,
+    CHECK_PLAN,
+    LOAD_PLAN,
+    CONCLUDE,
+    TOOL,
+    LLM,
+    JOIN,
+    MAP,
+    PROGRAM,
+    GATE,
+    PREPARE_AGENT,
+    AGENT,
+    GROUP,
+)

@@ -156,6 +156,7 @@ class PlanExtender:
 
     async def _extended(self, unit: int, reply: NodeReply) -> CheckResult:
         try:
-            return await self.check(reply.ref or "", reply.more, unit)
+            adds: Addition = "replan" if reply.more == "replan" else "calls"
+            return await self.check(reply.ref or "", adds, unit)
         except ApplicationError as error:
             return CheckResult(problems=(f"{error.type}: {error.message}",))

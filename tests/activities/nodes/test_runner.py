@@ -47,7 +47,7 @@ async def test_a_marker_counts_only_with_its_output(
         await store.put(PREFIX, BODY)
     await store.mark(PREFIX, KEY, text)
     unused = cast("Any", None)
-    runner = NodeRunner(store, unused, unused, unused, tmp_path, unused)
+    runner = NodeRunner(store, unused, unused, unused, unused, tmp_path, unused)
     context = cast("Any", SimpleNamespace(run_prefix=PREFIX, call=SimpleNamespace(epoch=1)))
     reply = await runner._marked(context, KEY)
     assert (reply is not None) == is_trusted
@@ -74,7 +74,7 @@ async def test_a_call_that_an_earlier_plan_overtakes_replies_with_its_own_facts(
     fields = {"version": "1", "effect": "read", "is_async": True, "name": "search", "call": search}
     registry = SimpleNamespace(get=lambda _: SimpleNamespace(**fields))
     unused = cast("Any", None)
-    runner = NodeRunner(store, library, cast("Any", registry), unused, tmp_path, unused)
+    runner = NodeRunner(store, library, cast("Any", registry), unused, unused, tmp_path, unused)
     await run("n2", whole, 2)
     assert replies["n1"].ref == replies["n2"].ref, "equal work"
     assert [dict(replies[node].facts) for node in ("n1", "n2")] == [{}, {"count": 3}]
@@ -89,7 +89,7 @@ def runner_with(tmp_path: Path, function: Callable[..., Any], **fields: Any) -> 
     store, registry, unused = DirectoryStore(tmp_path), Registry(), cast("Any", None)
     register(**{"effect": "read", "name": "search", **fields}, registry=registry)(function)
     library = ArtifactReader(store)
-    return NodeRunner(store, library, registry, unused, tmp_path, unused, asyncio.Semaphore(1))
+    return NodeRunner(store, library, registry, unused, unused, tmp_path, unused, asyncio.Semaphore(1))
 
 
 async def outcome(runner: NodeRunner, *, lost: bool = False, **fields: Any) -> NodeReply:

@@ -12,6 +12,7 @@ from workflows.plan.language.nodes import (
     ModelCall,
     Node,
     Plan,
+    ProgramNode,
     ToolCall,
 )
 from workflows.plan.language.references import Reference, Step, parse_reference
@@ -76,6 +77,8 @@ class OutputTypes:
             inner = self._of_call(node.do)
             defs = json_schema.definitions(inner)
             return {"type": "array", "$defs": defs} | ({"items": inner} if isinstance(inner, dict) else {})
+        if isinstance(node, ProgramNode):
+            return None
         if isinstance(node, JoinNode):
             return {"type": "array"} if node.policy != "first" else None
         return node.answer_schema if isinstance(node, GateNode) else self._of_call(node)

@@ -1,0 +1,1 @@
+"""Programs: scripts in Python whose calls become nodes."""
