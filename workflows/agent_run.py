@@ -186,6 +186,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             run_prefix=self._setup.run_prefix,
             run_context=self._setup.run_context,
             plan=engine.plan,
+            execution_plan=engine.state.graph.execution_plan.pack() if engine.is_paged else "",
             snapshot=dump(engine.state),
             usage=self._spent,
             replans=engine.replans,

@@ -30,13 +30,17 @@ class Unreadable:
 
 
 class ContinuedState(BaseModel):
-    """What one run passes to the next when it continues as new; people never write it."""
+    """What one run passes to the next when it continues as new; people never write it.
+
+    `execution_plan` is there if programs have added nodes to the plan.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     run_prefix: str
     run_context: str
     plan: str
+    execution_plan: str = ""
     snapshot: str
     usage: Usage
     replans: int = 0

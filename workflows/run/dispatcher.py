@@ -21,6 +21,7 @@ from workflows.messages.contracts import (
     JOIN,
     LLM,
     MAP,
+    PROGRAM,
     TOOL,
     Call,
     GroupReply,
@@ -32,6 +33,7 @@ from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.language.limits import limit_fields
 from workflows.plan.language.summary import for_bar
 from workflows.plan.scheduling.events import NodeEnded, Outcome
+from workflows.plan.scheduling.joins import take_ended
 from workflows.plan.scheduling.state import ENDED, RUNNING, STATUS_NAMES, SUCCEEDED, RunState
 from workflows.run.outcomes import ends_of
 from workflows.run.subagent import GIVEN_UP, SUSPENDED, run_subagent
@@ -52,6 +54,7 @@ _CALLS: dict[str, Call[NodeCall, GroupReply]] = {
     "map": MAP,
     "gate": GATE,
     "agent": AGENT,
+    "program": PROGRAM,
 }
 
 PAID = ("tokens", "cost", "calls")
@@ -129,9 +132,10 @@ class Dispatcher:
         return bool(self._waiting)
 
     def start(self, units: Units, *, asks: bool = False) -> None:
-        """Start these units in one activity, now or in a later workflow task; with `asks` only for their question."""
+        """Start these units in one activity when `start_waiting` is called next, or in a later workflow task; with
+        `asks` only for their question.
+        """
         self._waiting.append((units, tuple(self._state.generation[unit] for unit in units), asks))
-        self.start_waiting()
 
     def start_waiting(self) -> None:
         """Start as many waiting units as this workflow task may."""
@@ -152,7 +156,9 @@ class Dispatcher:
 
     def _start(self, units: Units, asks: bool) -> None:
         state = self._state
-        call = self._with_limits(node_call(state, self._run, self._plan, units, asks=asks), units[0])
+        take_ended(state, units[0]) if not state.is_item(units[0]) else None
+        plan = state.spec_of(units[0]).page or self._plan
+        call = self._with_limits(node_call(state, self._run, plan, units, asks=asks), units[0])
         self._starts += 1
         self.started += 1
         self._bytes += weight(call)
@@ -324,11 +330,15 @@ def _asking(state: RunState, unit: int, asks: bool) -> dict[str, Any]:
 
 
 def _gathered(state: RunState, unit: int, spec: NodeSpec, refs: dict[str, str]) -> dict[str, Any]:
-    """Return the extra fields of a join, or of a model with `inputs`."""
+    """Return the extra fields of a join, of a model with `inputs`, or of a program's step."""
     chosen = state.chosen[unit]
+    if spec.policy == "any":
+        chosen = tuple(node for node in chosen if state.status[node] == SUCCEEDED)
     found: dict[str, Any] = {"refs": refs | {state.path(node): state.digest[node] or "" for node in chosen}}
-    if spec.policy == "settled":
-        lost = [node for node in spec.inputs if node not in dict.fromkeys(chosen)]
+    if spec.policy in ("settled", "any"):
+        taken = dict.fromkeys(chosen)
+        read = spec.inputs if spec.policy == "settled" else state.chosen[unit]
+        lost = [node for node in read if node not in taken]
         room = min(LOSS_CHARACTERS, LOST_CHARACTERS // max(1, len(lost)))
         found["lost"] = {state.path(node): _loss(state, node, room) for node in lost}
     return found

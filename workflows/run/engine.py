@@ -4,18 +4,20 @@ The engine never decides. It passes every event to `step` in the order of arriva
 order they come, so a replay with the same events does the same.
 """
 
+from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
 
-from workflows.messages.contracts import CheckResult, NodeReply
+from workflows.messages.contracts import CheckResult, NodeReply, PlanPage
 from workflows.messages.request import ContinuedState, RunRequest, has_plan
 from workflows.messages.result import RunStatus
 from workflows.messages.updates import Update
 from workflows.messages.views import SubagentView
-from workflows.plan.compile.graph import ExecutionPlan, Graph
+from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
 from workflows.plan.language.limits import NO_USAGE, Limits, Usage
 from workflows.plan.scheduling.budget import Rate
 from workflows.plan.scheduling.events import (
@@ -28,6 +30,7 @@ from workflows.plan.scheduling.events import (
     Event,
     Expand,
     NodeEnded,
+    NodesAppended,
     PlanExtended,
     RunStarted,
     Start,
@@ -65,6 +68,7 @@ class Engine:
     ) -> None:
         self.state = state
         self.plan = plan
+        self.is_paged = any(spec.page for spec in state.graph.specs)
         self.replies: dict[int, NodeReply] = {}
         self.usage = NO_USAGE
         self.abandoned: list[NodeReply | None] = []  # of an earlier plan's nodes; None for a cancelled one
@@ -83,6 +87,7 @@ class Engine:
         """Take an event from outside at once, so that the next update is checked against the changed state."""
         self.state.now = milliseconds()
         self._carry_out(step(self.state, event))
+        self._dispatcher.start_waiting()
         self.wake()
 
     def wake(self) -> None:
@@ -167,10 +172,16 @@ class Engine:
         self.state.now = milliseconds()
         if self._drain.update(self.state, self._dispatcher, self.updates):
             self._carry_out(step(self.state, TimeAdvanced()))
-        for event, reply in self._dispatcher.settled():
+        settled = deque(self._dispatcher.settled())
+        while settled:
+            event, reply = settled.popleft()
             if reply is not None and self.state.generation[event.unit] == event.generation:
                 self._note(event.unit, reply)
-                if reply.more and self.expects(event):
+                if reply.page is not None and self.expects(event):
+                    move = self.append(reply.page.plan, _specs_of(self.state.graph, reply.page), event.unit)
+                    event = replace(event, outcome=replace(event.outcome, delegated=True))
+                    settled = deque((replace(other, unit=move(other.unit)), later) for other, later in settled)
+                elif reply.more and self.expects(event):
                     self.extender.take(event, reply)
                     continue
             self._carry_out(step(self.state, event))
@@ -205,6 +216,25 @@ class Engine:
         self._dispatcher.renumber(lambda unit: renumbered(unit, old, added), checked.plan)
         self.replies = {renumbered(unit, old, added): reply for unit, reply in self.replies.items()}
         self.post(PlanExtended(graph, {graph.by_id[name]: dict(facts) for name, facts in checked.facts.items()}, more))
+
+    def append(self, plan: str, specs: list[NodeSpec], after: int) -> Callable[[int], int]:
+        """Add nodes that lie in a plan of their own behind all others, and return the new number of each unit.
+
+        The last of them takes over the end of the node `after`.
+        """
+        old, added = len(self.state.graph.specs), len(specs)
+        for spec in specs:
+            spec.page = plan
+
+        def move(unit: int) -> int:
+            return renumbered(unit, old, added)
+
+        if self.state.owner:
+            self._dispatcher.renumber(move, self.plan)
+            self.replies = {move(unit): reply for unit, reply in self.replies.items()}
+        self._carry_out(step(self.state, NodesAppended(specs, after)))
+        self.is_paged = True
+        return move
 
     def replace_plan(self, checked: CheckResult) -> None:
         """Start on another plan from its beginning, and cancel what runs. The results of equal work are found again.
@@ -300,6 +330,17 @@ class Engine:
             return
         self._alarm.set(self.state)
         await workflow.wait_condition(lambda: self._awake)
+
+
+def _specs_of(graph: Graph, page: PlanPage) -> list[NodeSpec]:
+    """Return the nodes of a page with their indices in the whole plan."""
+    own = ExecutionPlan.unpack(page.specs).specs
+    places = [graph.by_id[name] for name in page.known]
+    places += range(len(graph.specs), len(graph.specs) + len(own))
+    for spec in own:
+        spec.needs = [places[index] for index in spec.needs]
+        spec.inputs = [places[index] for index in spec.inputs]
+    return own
 
 
 def start_engine(

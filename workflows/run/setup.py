@@ -58,6 +58,8 @@ class RunSetup:
     async def load(self, carry: ContinuedState) -> CheckResult:
         """Return the plan that the previous run of the chain worked on."""
         self.run_context, self.spent, self.attributes.names = carry.run_context, carry.usage, carry.attributes
+        if carry.execution_plan:
+            return CheckResult(plan=carry.plan, execution_plan=carry.execution_plan)
         return await self._do(LOAD_PLAN, LoadCall(run=self.run_prefix, plan=carry.plan), "load the plan")
 
     async def prepare(self, request: RunRequest) -> PreparedRun:

@@ -8,6 +8,7 @@ import base64
 import json
 import re
 import zlib
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
@@ -37,7 +38,8 @@ class NodeSpec:
     `price` is what a million tokens of a model call may cost in millionths of a dollar, 0 where nobody knows.
     `rank` is the longest estimated path from here to the end. `is_fallback` says that this node runs only in place
     of another. `attempts`, `timeout`, `locks`, `tokens` and `item_*` of a map are those of its items. `tokens` is
-    the plan's estimate. `fills` says that a gate's `question` has references for an activity to fill in.
+    the plan's estimate. `fills` says that a gate's `question` has references for an activity to fill in. `page` is
+    the plan, by its digest, where an activity finds a node that a program has added; "" for the run's own plan.
     """
 
     id: str
@@ -75,6 +77,7 @@ class NodeSpec:
     keeps: bool = False
     tokens: int = 0
     price: int = 0
+    page: str = ""
 
     def limit(self, *, item: bool) -> int:
         """Return how long one attempt may take. A map's timeout is that of its items; gathering them is the map's."""
@@ -134,7 +137,11 @@ _SHAPE = TypeAdapter(ExecutionPlan)
 
 
 class Graph:
-    """An execution plan with its derived edges: who consumes whom, who joins whom, who belongs together."""
+    """An execution plan with its derived edges: who consumes whom, who joins whom, who belongs together.
+
+    `order` puts each node behind all that it waits for, and `place` is a node's place in it. Nodes that are appended
+    have places behind all others until `sort` is called, which whoever follows edges backwards does first.
+    """
 
     __slots__ = (
         "answers",
@@ -146,6 +153,7 @@ class Graph:
         "floor",
         "group_of",
         "groups",
+        "is_sorted",
         "joins",
         "keys",
         "locks",
@@ -176,10 +184,50 @@ class Graph:
         self.groups = [tuple(members) for members in execution_plan.groups]
         self.group_of = {member: group for group, members in enumerate(self.groups) for member in members}
         self.floor = [self._inside(index) for index in range(count)]
-        self.order = topological_order([_before(spec) for spec in specs])
+        self.order: list[int] = []
         self.place = [0] * count
+        self.is_sorted = False
+        self.sort()
+
+    def sort(self) -> None:
+        """Put the nodes in order again if some were appended."""
+        if self.is_sorted:
+            return
+        self.order, self.is_sorted = topological_order([_before(spec) for spec in self.specs]), True
         for position, node in enumerate(self.order):
             self.place[node] = position
+
+    def append(self, specs: list[NodeSpec], after: int) -> int:
+        """Add nodes that only wait for each other and for older ones, in time that does not depend on the older ones.
+
+        The last one takes over the end of `after`. Returns the one that did so before, -1 for none.
+        """
+        before, first = self.specs[after].instead, len(self.specs)
+        self.specs += specs
+        for index, spec in enumerate(specs, first):
+            self.by_id[spec.id] = index
+            self.deps.append(spec.needs + spec.watches)
+            self.consumers.append([])
+            self.joins.append([])
+            self.keys.append((spec.priority, -spec.rank, index))
+            self.locks.append(_locks(spec))
+            self.floor.append(0)
+            self.place.append(index)
+        for index, spec in enumerate(specs, first):
+            self._link(index, spec)
+        last = len(self.specs) - 1
+        self.specs[after].instead, self.specs[last].is_fallback = last, True
+        self.fallback_for[last] = after
+        self.sketch, self.is_sorted = None, False
+        return before
+
+    def cut_off(self, steps: Sequence[int]) -> None:
+        """Take steps of a program, which ran again otherwise, out of the graph: they wait for nothing any more."""
+        for step in steps:
+            for dep in self.specs[step].inputs:
+                self.joins[dep].remove(step)
+            self.fallback_for.pop(step, None)
+            self.specs[step].inputs, self.specs[step].instead = [], -1
 
     def _link(self, index: int, spec: NodeSpec) -> None:
         for dep in self.deps[index]:
@@ -199,7 +247,11 @@ class Graph:
         return sum(self.group_of.get(dep) == group for dep in self.deps[index])
 
     def calls_before(self, turn: int) -> list[int]:
-        """Return the calls that led to a turn of a tool loop: `n7_t1_all` joins those before `n7_t2`."""
+        """Return the calls that led to a turn of a tool loop, or to a step of a program: `n7_t1_all` joins those before
+        `n7_t2`.
+        """
+        if self.specs[turn].kind == "program":
+            return self.specs[turn].inputs
         found = _TURN.match(self.specs[turn].id)
         join = self.by_id.get(f"{found['stem']}{int(found['number']) - 1}_all") if found else None
         return self.specs[join].inputs if join is not None else []

@@ -121,7 +121,7 @@ def consider(state: RunState, join: int) -> None:
     if ruling == joins.CLOSE:
         state.chosen[join] = joins.winners(state, join)
         ready.queue(state, join)
-        if state.open_inputs[join]:
+        if state.open_inputs[join] and spec.policy != "any":
             cancellation.cancel_unneeded(state, join, late=late is True)
     elif ruling == joins.FAIL:
         fail(state, join, "JoinFailed", joins.reason(state, join), derived=True)

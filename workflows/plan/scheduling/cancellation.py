@@ -33,6 +33,7 @@ def _cancel(state: RunState, off: dict[int, bool], nodes: Iterable[int], note: t
     node has nothing to cancel, but no longer needs anything either.
     """
     graph = state.graph
+    graph.sort()
     heap: list[tuple[int, int]] = []
     for node in nodes:
         if _open(state, node):

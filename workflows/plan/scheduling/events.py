@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from workflows.plan.compile.graph import Graph
+from workflows.plan.compile.graph import Graph, NodeSpec
 from workflows.plan.language.limits import NO_USAGE, Usage
 
 TOKEN_CHARACTERS = 12
@@ -153,6 +153,14 @@ class PlanExtended:
 
 
 @dataclass(slots=True)
+class NodesAppended:
+    """A step of a program has added nodes: its calls, and the next step, which comes last and takes over its end."""
+
+    specs: list[NodeSpec]
+    after: int
+
+
+@dataclass(slots=True)
 class BudgetRaised:
     """New limits of the budget by name; the others stay."""
 
@@ -182,6 +190,7 @@ Event = (
     | RetryRequested
     | SkipRequested
     | PlanExtended
+    | NodesAppended
     | BudgetRaised
     | CostCharged
     | StopRequested

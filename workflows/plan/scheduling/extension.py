@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from workflows.plan.compile.graph import Graph, NodeSpec
 from workflows.plan.language.summary import clipped
 from workflows.plan.scheduling.budget import Rate
-from workflows.plan.scheduling.completion import end_without_value, no_longer_wait, put_back
-from workflows.plan.scheduling.events import ExpansionRequest, PlanExtended
+from workflows.plan.scheduling.cancellation import cancel_calls
+from workflows.plan.scheduling.completion import cancel, end_without_value, live, no_longer_wait, put_back
+from workflows.plan.scheduling.events import ExpansionRequest, NodesAppended, PlanExtended
 from workflows.plan.scheduling.ready import queue, take
 from workflows.plan.scheduling.state import OVERTIME, PENDING, RUNNING, SKIPPED, RunState
 from workflows.plan.scheduling.termination import unpark
 
+_RAN_AGAIN = ("Replaced", "its node ran again")
 SUMMARIES = 3
 SUMMARY_CHARACTERS = 50
 WHY_CHARACTERS = 120
@@ -61,9 +63,40 @@ def extend(state: RunState, event: PlanExtended) -> None:
     unpark(state)
     for node in range(old):
         if was_fallback[node] and not event.graph.specs[node].is_fallback and state.status[node] == PENDING:
-            end_without_value(state, node, SKIPPED, ("Replaced", "its node ran again"))
+            end_without_value(state, node, SKIPPED, _RAN_AGAIN)
     for node in range(old, new):
         state.mark(node)
+
+
+def append(state: RunState, event: NodesAppended) -> None:
+    """Take over the nodes that a step of a program has added, in time that does not depend on how many there were
+    before, unless there are items of maps, which get higher numbers.
+
+    If the step ran before, what it added then is given up, unless others need it.
+    """
+    old, added = len(state.graph.specs), len(event.specs)
+    step = state.graph.append(event.specs, event.after)
+    _open_columns(state, old, old + added)
+    if state.owner:
+        _move_items(state, old, added)
+        _queue_again(state)
+    if step >= 0:
+        _replace(state, step)
+    for node in range(old, old + added):
+        state.mark(node)
+
+
+def _replace(state: RunState, step: int) -> None:
+    """Give up a step and all that followed from it. Nothing wakes them any more."""
+    gone = [step]
+    while state.graph.specs[gone[-1]].instead >= 0:
+        gone.append(state.graph.specs[gone[-1]].instead)
+    for node in gone:
+        if live(state.status[node]):
+            cancel(state, node, SKIPPED, _RAN_AGAIN)
+        state.status[node], state.notes[node] = SKIPPED, _RAN_AGAIN
+    cancel_calls(state, gone)
+    state.graph.cut_off(gone)
 
 
 def _open_columns(state: RunState, old: int, new: int) -> None:

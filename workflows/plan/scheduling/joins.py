@@ -23,6 +23,8 @@ def outcome(spec: NodeSpec, open_inputs: int, ok: int, late: bool | None = None)
 
 def _rule(spec: NodeSpec, open_inputs: int, ok: int) -> int:
     total = len(spec.inputs)
+    if spec.policy == "any":
+        return CLOSE if open_inputs < total or not total else WAIT
     if spec.policy == "settled":
         return WAIT if open_inputs else CLOSE
     if spec.policy == "all":
@@ -48,12 +50,20 @@ def is_open(status: int) -> bool:
 
 
 def winners(state: RunState, join: int) -> tuple[int, ...]:
-    """Return the inputs whose values the join takes, in `inputs` order."""
+    """Return the inputs whose values the join takes, in `inputs` order; of a program's step, all that have ended."""
     spec = state.graph.specs[join]
+    if spec.policy == "any":
+        return tuple(node for node in spec.inputs if not is_open(state.status[node]))
     ok = [node for node in spec.inputs if state.status[node] == SUCCEEDED]
     if spec.policy == "first":
         return tuple(ok[:1])
     return tuple(ok[: spec.quorum] if spec.policy == "quorum" else ok)
+
+
+def take_ended(state: RunState, step: int) -> None:
+    """Have a step of a program that starts now read all inputs that have ended by now."""
+    if state.graph.specs[step].policy == "any":
+        state.chosen[step] = winners(state, step)
 
 
 def reason(state: RunState, join: int) -> str:

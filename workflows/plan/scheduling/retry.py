@@ -41,6 +41,7 @@ def retry(state: RunState, unit: int) -> None:
     if state.is_item(unit) and unit not in state.items.get(node, ()):
         return
     termination.unpark(state)
+    state.graph.sort()
     for other in _cancelled_dependencies(state, node):
         reset.reset(state, other)
     items = _lost(state, unit)
@@ -116,6 +117,7 @@ def skip(state: RunState, unit: int) -> None:
     if unit != node and unit not in state.items.get(node, ()):
         return
     termination.unpark(state)
+    state.graph.sort()
     if before not in (FAILED, BLOCKED):
         gone = cancellation.with_fallbacks(state, unit)
         completion.cancel(state, unit, SKIPPED, _GIVEN_UP)
@@ -123,6 +125,9 @@ def skip(state: RunState, unit: int) -> None:
     elif unit == node:
         state.inherited_failure.pop(unit, None)
         completion.skip_blocked(state, unit, _GIVEN_UP)
+        for step in state.graph.joins[unit]:
+            if step in state.chosen and unit in state.chosen[step] and state.graph.specs[step].kind == "program":
+                reset.reset(state, step)
     else:
         _give_up_item(state, unit, node)
 
@@ -155,8 +160,10 @@ def revise(state: RunState, node: int) -> None:
 
 
 def _concerns(state: RunState, join: int, node: int) -> bool:
-    """Whether a join that has started took this input: `first` and `quorum` leave some out."""
-    picky = state.graph.specs[join].policy in ("first", "quorum")
+    """Whether a join that has started took this input: `first` and `quorum` leave some out, and a program's step those
+    that had not ended.
+    """
+    picky = state.graph.specs[join].policy in ("first", "quorum", "any")
     return not picky or join not in state.chosen or node in state.chosen[join]
 
 

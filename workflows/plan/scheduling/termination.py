@@ -1,5 +1,7 @@
 """Ends or parks a run in which nothing can move any more."""
 
+from collections.abc import Sequence
+
 from workflows.plan.scheduling.events import Cancel, End, EndStatus
 from workflows.plan.scheduling.state import (
     AGAIN,
@@ -17,6 +19,8 @@ from workflows.plan.scheduling.state import (
 
 OUTAGES = ("RateLimited", "ServerFailed", "ServerUnreachable")
 """Failures of a model's server that cost nothing, and may be over later though nobody does anything."""
+CALL_FAILED = "CallFailed"
+"""The failure of a program that does not catch the failure of one of its calls."""
 FIRST_PAUSE, LONGEST_PAUSE = 30_000, 600_000
 """Milliseconds until the first attempt after an outage, and at most between two."""
 
@@ -89,20 +93,48 @@ def blocking_failures(state: RunState) -> tuple[int, ...]:
     """Return the failed nodes that no tolerant join has excused, in plan order.
 
     A failure is excused if everything that depends on it has succeeded, or is itself blocked or failed by it and
-    excused. A failed node that nothing consumes, or that the answer names, is not excused.
+    excused. A failed node that nothing consumes, or that the answer names, is not excused, except for a call that a
+    program does not read, or not any more.
     """
     graph, status = state.graph, state.status
+    graph.sort()
     answer = dict.fromkeys(graph.execution_plan.answer)
     excused = [status[node] in (SUCCEEDED, SKIPPED, CANCELLED) for node in range(len(graph.specs))]
     for node in reversed(graph.order):
         if not excused[node] and node not in answer:
             behind = graph.behind(node)
-            excused[node] = bool(behind) and all(excused[other] for other in behind)
+            excused[node] = bool(behind or graph.specs[node].page) and all(excused[other] for other in behind)
     hosts = graph.fallback_for
     failed = [node for node in range(len(graph.specs)) if status[node] == FAILED and not excused[node]]
-    blamed = [node for node in failed if node not in hosts or status[hosts[node]] != FAILED]
-    roots = [node for node in blamed if not any(status[dep] in (FAILED, BLOCKED) for dep in graph.specs[node].inputs)]
+    blamed = [node for node in failed if _is_blamed(state, node, hosts.get(node, -1))]
+    roots = [node for node in blamed if not any(status[dep] in (FAILED, BLOCKED) for dep in _read(state, node))]
     return tuple(roots or blamed)
+
+
+def _is_blamed(state: RunState, node: int, host: int) -> bool:
+    """Whether a failed node is to blame, and not the node whose fallback it is; of a program, its last step is."""
+    specs, status = state.graph.specs, state.status
+    if specs[node].kind == "program":
+        return specs[node].instead < 0 or status[specs[node].instead] != FAILED
+    return host < 0 or status[host] != FAILED
+
+
+def _read(state: RunState, node: int) -> Sequence[int]:
+    """Return the inputs because of which a join may have failed. A program that has ended by the failure of a call has
+    read that in its last step, or in an earlier one if it began several calls.
+    """
+    graph = state.graph
+    if graph.specs[node].kind != "program":
+        return graph.specs[node].inputs
+    if state.notes[node][0] != CALL_FAILED:
+        return ()
+    step: int | None = node
+    while step is not None:
+        found = [call for call in state.chosen.get(step, ()) if state.status[call] in (FAILED, BLOCKED)]
+        if found:
+            return found
+        step = graph.fallback_for.get(step)
+    return ()
 
 
 def end(state: RunState, status: EndStatus) -> None:

@@ -1,0 +1,255 @@
+"""Programs in the scheduler: a step reads what has ended, adds calls and the next step, and can be run again."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
+from workflows.plan.scheduling.events import (
+    Cancel,
+    End,
+    Event,
+    NodeEnded,
+    NodesAppended,
+    Outcome,
+    RetryRequested,
+    RunStarted,
+    SkipRequested,
+    Start,
+)
+from workflows.plan.scheduling.joins import take_ended
+from workflows.plan.scheduling.snapshot import dump, load
+from workflows.plan.scheduling.state import FAILED, RUNNING, STATUS_NAMES, SUCCEEDED, RunState
+from workflows.plan.scheduling.step import step
+from workflows.plan.scheduling.termination import CALL_FAILED, blocking_failures
+
+Script = Callable[[], Generator[Any, Any, Any]]
+"""Yields a text to start a call of that name, and gets its number; yields a number to wait for that call's end."""
+
+
+class Failed(Exception):
+    """A call has failed."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """Where a script stands: what it has called, which of that it was told, and how that ended."""
+
+    calls: tuple[str, ...] = ()
+    ends: tuple[tuple[int, str, str], ...] = ()
+
+    def told(self, number: int, status: str, value: str) -> "Session":
+        return Session(self.calls, (*self.ends, (number, status, value)))
+
+
+def advance(script: Script, session: Session) -> tuple[tuple[str, ...], str | None]:
+    """Run a script from its start over what it was told; return its calls, and its value if it has come to its end."""
+    ends = {number: (status, value) for number, status, value in session.ends}
+    calls: list[str] = []
+    running = script()
+    answer: Any = None
+    failure: Failed | None = None
+    while True:
+        try:
+            asked = running.throw(failure) if failure else running.send(answer)
+        except StopIteration as end:
+            return tuple(calls), str(end.value)
+        failure = None
+        if isinstance(asked, str):
+            calls.append(asked)
+            answer = len(calls) - 1
+        elif asked not in ends:
+            return tuple(calls), None
+        else:
+            status, answer = ends[asked]
+            failure = Failed(answer) if status == "failed" else None
+
+
+@dataclass
+class World:
+    """One run of a program. `fails` says how often each call fails before it succeeds."""
+
+    script: Script
+    seed: int = 0
+    fails: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        main = NodeSpec("main", "program", policy="any", keeps=True)
+        self.state = RunState(Graph(ExecutionPlan([main], [0], "park", [], True)), window=100)
+        self.random = random.Random(self.seed)
+        self.sessions = {"main": Session()}
+        self.flying: list[tuple[int, int]] = []
+        self.tried: Counter[str] = Counter()
+        self.end = ""
+
+    def act(self, event: Event) -> None:
+        for decision in step(self.state, event):
+            if isinstance(decision, Start):
+                [unit] = decision.units
+                take_ended(self.state, unit)
+                self.flying.append((unit, self.state.generation[unit]))
+            elif isinstance(decision, Cancel):
+                self.flying.remove((decision.unit, decision.generation))
+            elif isinstance(decision, End):
+                self.end = decision.status
+
+    def run(self) -> "World":
+        """Run until the run ends, or waits for a person."""
+        if not self.state.begun:
+            self.act(RunStarted())
+        while self.flying:
+            unit, generation = self.flying.pop(self.random.randrange(len(self.flying)))
+            spec = self.state.graph.specs[unit]
+            outcome = self.advanced(unit) if spec.kind == "program" else self.called(spec)
+            self.act(NodeEnded(unit, generation, outcome))
+        return self
+
+    def called(self, spec: NodeSpec) -> Outcome:
+        name = spec.summary
+        self.tried[name] += 1
+        if self.tried[name] <= self.fails.get(name, 0):
+            return Outcome(error=("Failed", name))
+        return Outcome(f"of {name}")
+
+    def advanced(self, unit: int) -> Outcome:
+        """Do what a step's activity does, and append what it returns."""
+        state, spec = self.state, self.state.graph.specs[unit]
+        session = self.sessions[spec.id]
+        for node in state.chosen.get(unit, ()):
+            status = STATUS_NAMES[state.status[node]]
+            value = state.digest[node] if status == "succeeded" else state.notes[node][1]
+            number = int(state.graph.specs[node].id.rpartition("_")[2])
+            session = session.told(number, status, value or "")
+        try:
+            calls, value = advance(self.script, session)
+        except Failed as error:
+            return Outcome(error=(CALL_FAILED, str(error)))
+        if value is not None:
+            return Outcome(value)
+        mark = f"{spec.id}g{state.generation[unit]}"
+        new = [
+            NodeSpec(f"c{mark}_{number}", "tool", summary=name, page="p")
+            for number, name in enumerate(calls[len(session.calls) :], len(session.calls))
+        ]
+        told = [number for number, *_ in session.ends]
+        first = len(state.graph.specs)
+        opened = {int(state.graph.specs[node].id.rpartition("_")[2]): node for node in spec.inputs}
+        opened |= {len(session.calls) + index: first + index for index in range(len(new))}
+        inputs = [node for number, node in sorted(opened.items()) if number not in told]
+        following = NodeSpec(f"s{mark}", "program", inputs=inputs, policy="any", page="p")
+        self.sessions[following.id] = Session(calls, session.ends)
+        self.act(NodesAppended([*new, following], unit))
+        return Outcome("a session", delegated=True)
+
+
+def sequence() -> Generator[Any, Any, Any]:
+    found = []
+    for number in range(5):
+        call = yield f"a{number}"
+        found.append((yield call))
+    return found
+
+
+def fan() -> Generator[Any, Any, Any]:
+    calls = []
+    for number in range(6):
+        calls.append((yield f"b{number}"))
+    found = []
+    for call in calls:
+        found.append((yield call))
+    last = yield "last"
+    return [*found, (yield last)]
+
+
+def caught() -> Generator[Any, Any, Any]:
+    first, second = (yield "x"), (yield "y")
+    try:
+        one = yield first
+    except Failed:
+        other = yield "instead"
+        one = yield other
+    return [one, (yield second)]
+
+
+SCRIPTS = {"sequence": sequence, "fan": fan, "caught": caught}
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_program_gives_the_same_in_any_order_of_ends(name: str, seed: int) -> None:
+    world = World(SCRIPTS[name], seed).run()
+    assert world.end == "done"
+    assert world.state.digest[0] == World(SCRIPTS[name]).run().state.digest[0]
+    assert set(world.tried.values()) == {1}
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_failure_that_nobody_catches_parks_the_run_and_its_retry_goes_on(seed: int) -> None:
+    world = World(fan, seed, {"b1": 1, "b4": 1}).run()
+    while not world.end:
+        [*failed] = blocking_failures(world.state)
+        assert world.state.parked
+        assert all(world.state.graph.specs[node].summary in ("b1", "b4") for node in failed), "the calls are to blame"
+        world.act(RetryRequested(failed[0], tuple(failed[1:])))
+        world.run()
+    assert world.end == "done"
+    assert world.state.digest[0] == World(fan).run().state.digest[0]
+    assert world.tried == Counter({f"b{number}": 1 for number in range(6)}) + Counter(["b1", "b4", "last"])
+
+
+def test_a_failure_that_is_caught_is_no_failure_of_the_run() -> None:
+    world = World(caught, fails={"x": 1}).run()
+    assert (world.end, world.state.digest[0]) == ("done", "['of instead', 'of y']")
+
+
+def test_a_person_skips_a_call_and_the_program_goes_on() -> None:
+    world = World(fan, fails={"b1": 1}).run()
+    [failed] = blocking_failures(world.state)
+    world.act(SkipRequested(failed))
+    assert world.run().end == "done"
+
+
+def test_a_caught_call_that_runs_again_takes_the_program_back_to_it() -> None:
+    """The run is kept open by another call."""
+
+    def script() -> Generator[Any, Any, Any]:
+        result = yield from caught()
+        last = yield "last"
+        return [*result, (yield last)]
+
+    world = World(script, fails={"x": 1, "last": 1}).run()
+    failed = next(unit for unit, spec in enumerate(world.state.graph.specs) if spec.summary == "x")
+    assert world.state.status[failed] == FAILED
+    world.act(RetryRequested(failed))
+    assert world.run().end == "done"
+    assert world.state.digest[0] == "['of x', 'of y', 'of last']"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_waiting_program_goes_on_from_a_snapshot(seed: int) -> None:
+    world = World(fan, seed, {"b2": 1}).run()
+    assert world.state.parked
+    graph = Graph(ExecutionPlan.unpack(world.state.graph.execution_plan.pack()))
+    world.state = load(graph, dump(world.state))
+    [failed] = blocking_failures(world.state)
+    world.act(RetryRequested(failed))
+    assert world.run().end == "done"
+
+
+def test_nodes_are_appended_in_time_that_does_not_depend_on_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def long() -> Generator[Any, Any, Any]:
+        for number in range(400):
+            yield (yield f"a{number}")
+
+    sorts = []
+    plain = Graph.sort
+    monkeypatch.setattr(Graph, "sort", lambda graph: sorts.append(graph.is_sorted) or plain(graph))
+    world = World(long).run()
+    assert world.end == "done"
+    assert world.state.status.count(SUCCEEDED) == 400 + 401
+    assert len(sorts) < 5
+    assert RUNNING not in world.state.status
