@@ -40,6 +40,7 @@ THIRD_PARTIES = {
     "activities/providers/": ("pydantic", "pydantic_core"),
     "activities/http/": ("httpx",),
     "activities/storage/s3.py": ("obstore",),
+    "activities/programs/interpreter.py": ("pydantic_monty",),
     "activities/toolbox/mcp/": ("pydantic", "mcp", "mcp_types"),
     "activities/toolbox/": ("pydantic", "pydantic_core"),
     "activities/": ("pydantic", "pydantic_core", "temporalio"),

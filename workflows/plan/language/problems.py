@@ -10,9 +10,10 @@ Where = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong: a stable `code`, the path into the plan's JSON, and a sentence that says what to do.
+    """One thing wrong: a stable `code`, where, and a sentence that says what to do.
 
-    The sentence is one printable line of at most 700 characters, whatever the plan holds.
+    `where` is the path into the plan's JSON, or ("line", number) of a script; line 0 is none in particular. The
+    sentence is one printable line of at most 700 characters, whatever the plan holds.
     """
 
     code: str
@@ -36,7 +37,9 @@ class InvalidPlan(Exception):
 
 
 def place_of(where: Where) -> str:
-    """Return a path as people write it, on one line: `nodes[3].args.query`, `inputs["two words"]`."""
+    """Return a path as people write it, on one line: `nodes[3].args.query`, `inputs["two words"]`, `line 7`."""
+    if where[:1] == ("line",):
+        return f"line {where[1]}" if len(where) > 1 and where[1] else ""
     text = ""
     for part in where:
         if isinstance(part, int):

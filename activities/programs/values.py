@@ -1,0 +1,124 @@
+"""Values on their way out of a script: JSON, and the names of functions."""
+
+import math
+import re
+from collections.abc import Iterable
+from datetime import date, datetime
+from typing import Any, Self
+
+VALUE_BYTES = 1 << 20
+_DEPTH = 100
+_FUNCTION = re.compile(r"<function '(\w+|<lambda>)' at 0x[0-9a-f]+>")
+_CLASS = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
+_OPAQUE = re.compile(
+    r"<(function|coroutine|bound method|gather|module|class|generator|\w+ object)\b[^<>]*(<\w+>[^<>]*)?>"
+)
+
+
+class NotJson(TypeError):
+    """A value of a script that may not leave it; the message says which, and what to write."""
+
+
+class FunctionName(str):
+    """The name of a function, of the script or a tool, where a script gives one to `task` or `pipeline`."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, value: object) -> Self:
+        """Return the function's name. Raises NotJson if it is none."""
+        match = _FUNCTION.fullmatch(value) if isinstance(value, str) else None
+        if match is None or match[1] == "<lambda>":
+            raise NotJson(f"name a function of the script or a tool, without calling it; this is {_kind(value)}")
+        return cls(match[1])
+
+
+def function_text(name: str) -> str:
+    """Return what stands for a tool in a script: the text that Monty writes for a function of the script."""
+    return f"<function '{name}' at 0x0>"
+
+
+def as_json(value: Any, limit: int = VALUE_BYTES) -> Any:
+    """Return a value of a script as JSON: tuples become lists, and instances of its classes objects.
+
+    Raises NotJson for what has no JSON, and for more than `limit` bytes or 100 levels.
+    """
+    return _Sizes(limit).plain(value, 0)
+
+
+def as_schema(value: Any) -> Any:
+    """Return a value of `schema` as JSON, with each type of it as the text that a script has for it."""
+    if isinstance(value, type):
+        return value.__name__
+    if isinstance(value, str):
+        return (_CLASS.sub(r"\1", value)).replace("typing.", "")
+    if isinstance(value, dict):
+        return as_json({key: as_schema(part) for key, part in value.items()})
+    return as_json(value)
+
+
+class _Sizes:
+    """Counts what a value takes while it is copied, so that a value that shares its parts cannot grow without end."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._left = limit
+
+    def plain(self, value: Any, depth: int) -> Any:
+        if depth > _DEPTH:
+            raise NotJson(f"it is nested more than {_DEPTH} levels deep")
+        if isinstance(value, dict):
+            return self._object(value.items(), depth)
+        if isinstance(value, list | tuple):
+            self._take(8)
+            return [self.plain(part, depth + 1) for part in value]
+        if isinstance(attributes := getattr(value, "attributes", None), dict) and type(value).__name__ == _INSTANCE:
+            return self._object(attributes.items(), depth)
+        self._take(len(value.encode()) + 2 if isinstance(value, str) else 8)
+        return _scalar(value)
+
+    def _object(self, items: Iterable[tuple[Any, Any]], depth: int) -> dict[str, Any]:
+        self._take(8)
+        plain = {}
+        for key, part in items:
+            if not isinstance(key, str):
+                raise NotJson(f"the keys of a dict are texts, not {_kind(key)}: write str(key)")
+            self._take(len(key.encode()) + 3)
+            plain[key] = self.plain(part, depth + 1)
+        return plain
+
+    def _take(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise NotJson(f"it has more than {self._limit >> 20} MB")
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, str):
+        if _OPAQUE.fullmatch(value):
+            raise NotJson(f"{_kind(value)} is no value: await a call, or give its function to task(function, ...)")
+        return value
+    if isinstance(value, float) and not math.isfinite(value):
+        raise NotJson(f"JSON has no {value}")
+    if value is None or type(value) in (bool, int, float):
+        return value
+    raise NotJson(f"{_kind(value)} has no JSON{_INSTEAD.get(type(value), '')}")
+
+
+def _kind(value: object) -> str:
+    """Return what a value is, in a few words."""
+    if isinstance(value, str):
+        opaque = _OPAQUE.fullmatch(value)
+        return f"a {opaque[1].removesuffix(' object')}" if opaque else f"the text {value[:40]!r}"
+    name = value.__name__ if isinstance(value, type) else getattr(value, "name", None)
+    return f"{name} itself" if isinstance(name, str) else f"a {type(value).__name__}"
+
+
+_INSTANCE = "MontyClassProxy"
+_INSTEAD = {
+    set: ": write sorted(...) or list(...)",
+    frozenset: ": write sorted(...) or list(...)",
+    bytes: ": write .decode()",
+    date: ": write .isoformat()",
+    datetime: ": write .isoformat()",
+}

@@ -1,0 +1,266 @@
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import psutil
+import pytest
+
+from activities.programs import interpreter as module
+from activities.programs.interpreter import Advance, Call, Ended, Interpreter, InterpreterCrashed, SnapshotLost
+from activities.programs.values import FunctionName
+
+RESEARCH = """
+async def look(question: str) -> str:
+    hits = await search(query=question, k=5)
+    return await llm("Answer from the passages.", question, hits)
+
+async def main(topic: str):
+    questions = await llm("Two questions.", topic, schema=list[str])
+    answers = await parallel([task(look, question=q) for q in questions])
+    for _ in range(3):
+        review = await llm("What is wrong?", answers, schema={"good": bool, "faults": list[str]}, role="critic")
+        if review["good"]:
+            return answers
+    return await ask("Publish anyway?", answers)
+"""
+
+
+@pytest.fixture
+async def interpreter() -> AsyncIterator[Interpreter]:
+    async with Interpreter() as one:
+        yield one
+
+
+class Calls:
+    """Answers `task` with the number of the call for a ticket, and `phase`; every other call stays open."""
+
+    def __init__(self) -> None:
+        self.made: list[Call] = []
+
+    def __call__(self, call: Call) -> Ended | None:
+        self.made.append(call)
+        return {"task": Ended({"ticket": call.number}), "phase": Ended()}.get(call.function)
+
+
+def later(_: Call) -> None:
+    """Leave a call open."""
+
+
+def main(body: str, head: str = "") -> str:
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    return f"{head}\nasync def main():\n{lines}\n"
+
+
+async def run(interpreter: Interpreter, script: str, results: Mapping[str, Ended] | None = None) -> Advance:
+    """Run a script to its end, each call with the result of its name."""
+    calls = Calls()
+    advance = await interpreter.start(script, "main", {}, calls)
+    while advance.snapshot:
+        made = {call.number: call.function for call in calls.made}
+        ended = {number: (results or {}).get(made[number], Ended(number)) for number in advance.waits}
+        advance = await interpreter.resume(advance.snapshot, ended, calls)
+    return advance
+
+
+async def test_a_script_runs_until_it_waits_and_goes_on_with_what_ended(interpreter: Interpreter) -> None:
+    calls = Calls()
+    first = await interpreter.start(RESEARCH, "main", {"topic": "tides"}, calls)
+    assert [(call.function, call.args, call.line) for call in calls.made] == [("llm", ("Two questions.", "tides"), 7)]
+    assert calls.made[0].kwargs == {"schema": "list[str]"}
+    second = await interpreter.resume(first.snapshot, {first.waits[0]: Ended(["a", "b"])}, calls)
+    tasks = calls.made[1:3]
+    assert [(call.function, call.args, call.kwargs) for call in tasks] == [
+        ("task", (FunctionName("look"),), {"question": "a"}),
+        ("task", (FunctionName("look"),), {"question": "b"}),
+    ]
+    assert isinstance(tasks[0].args[0], FunctionName)
+    assert calls.made[3].args == ([{"ticket": 1}, {"ticket": 2}],)
+    assert second.waits == (3,)
+    third = await interpreter.resume(second.snapshot, {3: Ended(["x", "y"])}, calls)
+    assert calls.made[-1].kwargs == {"schema": {"good": "bool", "faults": "list[str]"}, "role": "critic"}
+    end = await interpreter.resume(third.snapshot, {third.waits[0]: Ended({"good": True, "faults": []})}, calls)
+    assert end == Advance(value=["x", "y"])
+
+
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [
+        ("try:\n    await search()\nexcept TimeoutError as e:\n    return str(e)", "late"),
+        (
+            "try:\n    await write()\nexcept RuntimeError as e:\n    return str(e)\nfinally:\n    await tidy()",
+            "Odd: no",
+        ),
+        ("late = tidy()\nfirst = await count()\nreturn [first, await late]", [1, 0]),
+        ("return await asyncio.gather(tidy(), count())", [0, 1]),
+        ("phase('a')\nreturn (1, Point(2, [Point(3)]))", [1, {"x": 2, "y": [{"x": 3, "y": None}]}]),
+        ("return [time.time(), str(datetime.now())]", [1577836800.0, "2020-01-01 00:00:00"]),
+        ("return 10**30", 10**30),
+    ],
+)
+async def test_what_a_script_does_with_results(interpreter: Interpreter, body: str, value: object) -> None:
+    head = """
+import asyncio, time
+from dataclasses import dataclass
+from datetime import datetime
+@dataclass
+class Point:
+    x: int
+    y: list | None = None
+"""
+    results = {"search": Ended(error=("TimeoutError", "late")), "write": Ended(error=("Odd", "no"))}
+    assert await run(interpreter, main(body, head), results) == Advance(value=value)
+
+
+BAD = [
+    ("return 1 / 0", "ZeroDivisionError", "division by zero", 3),
+    ("try:\n    return 1 / 0\nfinally:\n    raise ValueError('in finally')", "ValueError", "in finally", 6),
+    ("def deeper():\n    deeper()\ndeeper()", "RecursionError", "maximum recursion depth", 4),
+    ("x = [0] * 10**9", "MemoryError", "memory limit", 3),
+    ("return open('/etc/passwd').read()", "PermissionError", "denied", 3),
+    ("import os\nreturn os.environ", "RuntimeError", "not supported", 4),
+    ("import socket", "ModuleNotFoundError", "socket", 3),
+    ("import asyncio\nawait asyncio.sleep(1)", "RuntimeError", "not supported", 4),
+    ("return eval('1')", "NotImplementedError", "no eval", 3),
+    ("exec('x = 1')", "NotImplementedError", "no eval and no exec", 3),
+    ("return [].__class__", "AttributeError", "__class__", 3),
+    ("await search(search())", "TypeError", "search: a coroutine is no value: await a call", 3),
+    ("await search(main)", "TypeError", "search: a function is no value", 3),
+    ("await search(tidy)", "TypeError", "search: a function is no value", 3),
+    ("await search([lambda: 1])", "TypeError", "search: a function is no value", 3),
+    ("task(lambda: 1)", "TypeError", "task: name a function of the script or a tool", 3),
+    ("task(main())", "TypeError", "without calling it; this is a coroutine", 3),
+    ("task('main')", "TypeError", "this is the text 'main'", 3),
+    ("await search({1})", "TypeError", "a set has no JSON: write sorted(...)", 3),
+    ("await search(b'')", "TypeError", "a bytes has no JSON: write .decode()", 3),
+    ("await search(str)", "TypeError", "str itself has no JSON", 3),
+    ("await search(float('nan'))", "TypeError", "JSON has no nan", 3),
+    ("await search({1: 2})", "TypeError", "write str(key)", 3),
+    ("await search('x' * 1_100_000)", "TypeError", "more than 1 MB", 3),
+    ("x = []\nfor i in range(40):\n    x = [x, x]\nawait search(x)", "TypeError", "more than 1 MB", 6),
+    ("x = []\nfor i in range(200):\n    x = [x]\nawait search(x)", "TypeError", "100 levels", 6),
+    ("return {1, 2}", "TypeError", "returned what is not JSON", 0),
+    ("return await big()", "ValueError", "cannot be used in a script: it has more than 1 MB", 3),
+    ("x = ['x' * 900_000 + str(i) for i in range(19)]\nawait search()", "MemoryError", "more than 16 MB", 0),
+    ("while True:\n    phase('x')", "RuntimeError", "without waiting", 0),
+]
+
+
+@pytest.mark.parametrize(("body", "kind", "message", "line"), BAD)
+async def test_what_goes_wrong_in_a_script(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch, body: str, kind: str, message: str, line: int
+) -> None:
+    monkeypatch.setattr(module, "TURNS", 1000)
+    error = (await run(interpreter, main(body), {"big": Ended("x" * (1 << 21))})).error
+    assert error is not None
+    assert (error.type, error.line) == (kind, line)
+    assert message in error.message
+    assert "python-input" not in error.traceback
+
+
+async def test_an_endless_loop_without_calls_ends(interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(module._LIMITS, "max_turn_duration_secs", 0.2)
+    error = (await run(interpreter, main("while True: pass"))).error
+    assert error is not None
+    assert (error.type, error.message) == ("TimeoutError", "the script ran 5 s without a call")
+    assert await run(interpreter, main("return 1")) == Advance(value=1)
+
+
+async def test_a_call_never_awaited_is_open_when_the_script_ends(interpreter: Interpreter) -> None:
+    assert await interpreter.start(main("a()\nb()\nreturn 1"), "main", {}, later) == Advance(value=1, waits=(0, 1))
+    failed = await interpreter.start(main("a()\nraise ValueError('x')"), "main", {}, later)
+    assert failed.error is not None
+    assert failed.waits == (0,)
+
+
+async def test_calls_that_are_answered_at_once_can_be_awaited(interpreter: Interpreter) -> None:
+    script = main("left = budget_left()\nreturn [await left, await budget_left()]")
+    assert await interpreter.start(script, "main", {}, lambda call: Ended(7 + call.number)) == Advance(value=[7, 8])
+
+
+async def test_a_script_of_a_megabyte_runs(interpreter: Interpreter) -> None:
+    assert await run(interpreter, main("return 1", "x = 1  # " + "x" * (1 << 20))) == Advance(value=1)
+
+
+@pytest.mark.parametrize("top", ["x = search()", "x = 1 / 0", "import numpy", "async def main(:"])
+async def test_a_top_level_that_fails_is_the_scripts_error(interpreter: Interpreter, top: str) -> None:
+    error = (await run(interpreter, main("return 1", top))).error
+    assert error is not None
+    assert error.line == 1
+
+
+async def test_random_numbers_follow_the_seed_and_go_on_after_a_snapshot(interpreter: Interpreter) -> None:
+    script = main("import random\na = random.random()\nawait search()\nreturn [a, random.random()]")
+
+    async def numbers(seed: str) -> list[float]:
+        first = await interpreter.start(script, "main", {}, later, seed)
+        value = (await interpreter.resume(first.snapshot, {0: Ended()}, later)).value
+        assert isinstance(value, list)
+        return value
+
+    assert await numbers("a") == await numbers("a")
+    assert await numbers("a") != await numbers("b")
+
+
+ELSEWHERE = """
+import asyncio, pathlib, sys
+from activities.programs.interpreter import Ended, Interpreter
+async def go_on():
+    async with Interpreter() as interpreter:
+        snapshot = pathlib.Path(sys.argv[1]).read_bytes()
+        print((await interpreter.resume(snapshot, {0: Ended(1), 2: Ended(3)}, lambda call: None)).value)
+asyncio.run(go_on())
+"""
+
+
+async def test_a_snapshot_goes_on_in_another_process(interpreter: Interpreter, tmp_path: Path) -> None:
+    script = main("a, b, c = f(), g(), h()\nx = [await a, await c]\nreturn x")
+    advance = await interpreter.start(script, "main", {}, later)
+    assert advance.waits == (0, 1, 2)
+    (tmp_path / "snapshot").write_bytes(advance.snapshot)
+    command = [sys.executable, "-c", ELSEWHERE, str(tmp_path / "snapshot")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[1, 3]\n"
+
+
+async def test_a_snapshot_that_is_not_one_is_lost(interpreter: Interpreter) -> None:
+    whole = (await interpreter.start(main("await search()"), "main", {}, later)).snapshot
+    for damaged in (b"", b"1.3.0" + whole[5:], whole[:60], whole[:-3], whole + b"x"):
+        with pytest.raises(SnapshotLost):
+            await interpreter.resume(damaged, {}, later)
+
+
+async def test_results_are_fed_in_the_order_of_the_calls(interpreter: Interpreter) -> None:
+    """The first failure of a gather is what a script sees."""
+    script = main("import asyncio\nawait asyncio.gather(a(), b())")
+    advance = await interpreter.start(script, "main", {}, later)
+    ended = {1: Ended(error=("ValueError", "second")), 0: Ended(error=("ValueError", "first"))}
+    error = (await interpreter.resume(advance.snapshot, ended, later)).error
+    assert error is not None
+    assert error.message == "first"
+
+
+async def test_what_a_script_prints_goes_nowhere(interpreter: Interpreter, capfd: pytest.CaptureFixture[str]) -> None:
+    await run(interpreter, main("print('a')\nawait search()\nprint('b')"))
+    assert capfd.readouterr() == ("", "")
+
+
+async def test_a_process_that_dies_is_an_error_to_try_again(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kill(_: Call) -> None:
+        for child in psutil.Process().children():
+            if "monty" in child.name():
+                child.kill()
+
+    with pytest.raises(InterpreterCrashed):
+        await interpreter.start(main("a()\nb()"), "main", {}, kill)
+    assert await run(interpreter, main("return 1")) == Advance(value=1)
+
+
+async def test_the_types_of_a_script_are_checked_against_stubs(interpreter: Interpreter) -> None:
+    stubs = "async def search(*, query: str, k: int = 5) -> list[str]: ...\n"
+    assert await interpreter.type_problems(main("return await search(query='a')"), stubs) == []
+    found = await interpreter.type_problems(main("a = await search(query=1)\nreturn a[0].foo"), stubs)
+    assert [problem.where for problem in found] == [("line", 3), ("line", 4)]
+    assert str(found[0]).startswith("line 3: Argument to function 'search' is incorrect: Expected 'str'")
+    assert str((await interpreter.type_problems("import asyncio\nx = [][1]", ""))[0]).startswith("line 2: IndexError")
