@@ -199,9 +199,22 @@ class Activities:
                     attempts.allow(checked.spec(parse_address(call.nodes[0]).id).attempts)
                 work = self._nodes.run(call, call.nodes[0], call.refs, run_prefix=run_prefix, attempts=attempts)
                 reply = await _typed(work, attempts)
-            return GroupReply(nodes=(_with_usage(reply, attempts),))
+                step = await self._step_after(call, reply, run_prefix)
+            return GroupReply(nodes=(_with_usage(reply, attempts), *step))
 
         return run_node
+
+    async def _step_after(self, call: NodeCall, reply: NodeReply, run_prefix: str) -> tuple[NodeReply, ...]:
+        """Make the step of a program that waits for nothing but this node. If it fails it is made again, alone."""
+        then = call.then
+        if then is None or reply.ref is None or reply.more or reply.question is not None:
+            return ()
+        refs = {parse_address(call.nodes[0]).path: reply.ref}
+        then = then.model_copy(update={"refs": refs})
+        try:
+            return (await self._nodes.run(then, then.nodes[0], refs, run_prefix=run_prefix, attempts=Attempts(1, 0)),)
+        except Exception:  # noqa: BLE001  the call has its result, whatever becomes of the step
+            return ()
 
     @activity.defn(name=contracts.GROUP.name)
     async def group(self, call: NodeCall) -> GroupReply:

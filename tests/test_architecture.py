@@ -59,7 +59,7 @@ LONGEST_FUNCTION = 50
 CROWDED: dict[str, int] = {}
 """Folders that may still have more than 15 modules."""
 CATCHERS = {
-    "activities/definitions.py": 1,
+    "activities/definitions.py": 2,
     "activities/nodes/effect_ledger.py": 1,
     "activities/toolbox/isolation.py": 1,
 }

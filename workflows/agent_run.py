@@ -28,6 +28,8 @@ with workflow.unsafe.imports_passed_through():
     from workflows.views.report import report_of
 
 BOARD_EVERY = timedelta(seconds=1)
+DRAWN_AT_ONCE = 500
+"""Boards of bigger plans are drawn less often: to draw takes time for each node."""
 SUBAGENTS_END = timedelta(seconds=10)
 CARRIED_BYTES = 1_500_000
 
@@ -268,7 +270,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             self._setup.phase = "draining" if engine.state.draining else "running"
         if engine is None or engine.status is None:  # the end is published once, with the answer
             self._publish()
-        if engine is None or engine.moving < 5 or workflow.now() - self._drawn_at >= BOARD_EVERY:
+        nodes = len(engine.state.graph.specs) if engine is not None else 0
+        soon = engine is None or not engine.moving or (engine.moving < 5 and nodes < DRAWN_AT_ONCE)
+        if soon or workflow.now() - self._drawn_at >= BOARD_EVERY * max(1, nodes // DRAWN_AT_ONCE):
             self._draw(engine)
         if engine is not None and self._request is not None and self._request.depth:
             self._subagent_status.report(engine.state, engine.shown_status)

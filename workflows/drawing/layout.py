@@ -38,10 +38,16 @@ class Layout:
 
 
 def sources_of(graph: Graph) -> list[list[int]]:
-    """Return for each node the nodes it comes after; a fallback node comes after the node it replaces."""
+    """Return for each node the nodes it comes after; a fallback node comes after the node it replaces, and a call of a
+    program after the step that made it.
+    """
     found = [[*deps, *spec.inputs] for deps, spec in zip(graph.deps, graph.specs, strict=True)]
     for fallback, host in graph.fallback_for.items():
-        found[fallback].append(host)
+        if not found[fallback] or graph.specs[fallback].kind != "program":
+            found[fallback].append(host)
+    for sources, spec in zip(found, graph.specs, strict=True):
+        if spec.maker >= 0 and not sources:
+            sources.append(spec.maker)
     return found
 
 

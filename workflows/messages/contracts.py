@@ -168,7 +168,8 @@ class NodeCall(Message):
     `left` is what the run's budget has left for a model call with all its attempts: `tokens`, `calls`, and `cost` in
     millionths of a dollar. `epoch` is 2 after a whole plan has replaced the streamed beginning. With `asks` the node
     only puts together what it asks a person, in about `room` characters, 0 for the usual. A write that needs approval
-    also asks, and does nothing, if it is not what is `approved`.
+    also asks, and does nothing, if it is not what is `approved`. `then` is the step of a program that follows in the
+    same activity if the node has a value.
     """
 
     run: str
@@ -185,6 +186,7 @@ class NodeCall(Message):
     asks: bool = False
     room: int = 0
     approved: WriteApproval | None = None
+    then: "NodeCall | None" = None
 
 
 class NodeError(Message):
@@ -241,7 +243,9 @@ class NodeReply(Message):
 
 
 class GroupReply(Message):
-    """One reply for each node, in the order of the call. A node that was cancelled has an error with `again`."""
+    """One reply for each node, in the order of the call, and one for the step that follows, if it has run. A node that
+    was cancelled has an error with `again`.
+    """
 
     nodes: tuple[NodeReply, ...]
 

@@ -69,12 +69,16 @@ Handle = asyncio.Task[GroupReply]
 
 @dataclass(slots=True, eq=False)
 class InFlight:
-    """One activity under way: the units it runs, and in which generations. Suspended, they start again later."""
+    """One activity under way: the units it runs, and in which generations. Suspended, they start again later.
+
+    With `steps` the second unit is the step of a program that follows the first, if that has a value.
+    """
 
     units: Units
     generations: Units
     handle: Handle
     is_suspended: bool = False
+    steps: bool = False
 
     @property
     def keys(self) -> list[tuple[int, int]]:
@@ -103,7 +107,7 @@ class Dispatcher:
         self._subagent_status = subagents
         self._flights: dict[tuple[int, int], InFlight] = {}
         self._ended: deque[InFlight] = deque()
-        self._waiting: deque[tuple[Units, Units, bool]] = deque()
+        self._waiting: deque[tuple[Units, Units, bool, bool]] = deque()
         self._put_back: list[NodeEnded] = []
         self.started = 0
         self.child_defaults: dict[str, Any] = {}
@@ -131,11 +135,12 @@ class Dispatcher:
         """Whether starts wait for the next workflow task."""
         return bool(self._waiting)
 
-    def start(self, units: Units, *, asks: bool = False) -> None:
+    def start(self, units: Units, *, asks: bool = False, step: int = -1) -> None:
         """Start these units in one activity when `start_waiting` is called next, or in a later workflow task; with
-        `asks` only for their question.
+        `asks` only for their question, else with the `step` of a program behind it.
         """
-        self._waiting.append((units, tuple(self._state.generation[unit] for unit in units), asks))
+        units = units if step < 0 else (*units, step)
+        self._waiting.append((units, tuple(self._state.generation[unit] for unit in units), asks, step >= 0))
 
     def start_waiting(self) -> None:
         """Start as many waiting units as this workflow task may."""
@@ -143,10 +148,10 @@ class Dispatcher:
         if task != self._task:
             self._task, self._starts, self._bytes = task, 0, 0
         while self._waiting and self._starts < MOST_STARTS and self._bytes < MOST_BYTES:
-            units, generations, asks = self._waiting.popleft()
+            units, generations, asks, steps = self._waiting.popleft()
             live = [key for key in zip(units, generations, strict=True) if self._still_wanted(*key)]
             if len(live) == len(units):
-                self._start(units, asks)
+                self._start(units[:1] if steps else units, asks, units[1] if steps else -1)
             elif live:  # a member of the group was cancelled meanwhile: the others start alone
                 self._put_back += [NodeEnded(*key, AGAIN) for key in live]
                 self._wake()
@@ -154,11 +159,14 @@ class Dispatcher:
     def _still_wanted(self, unit: int, generation: int) -> bool:
         return self._state.status[unit] == RUNNING and self._state.generation[unit] == generation
 
-    def _start(self, units: Units, asks: bool) -> None:
+    def _start(self, units: Units, asks: bool, following: int = -1) -> None:
         state = self._state
-        take_ended(state, units[0]) if not state.is_item(units[0]) else None
-        plan = state.spec_of(units[0]).page or self._plan
-        call = self._with_limits(node_call(state, self._run, plan, units, asks=asks), units[0])
+        if following < 0 and not state.is_item(units[0]):
+            take_ended(state, units[0])
+        call = self._with_limits(self._node_call(units, asks=asks), units[0])
+        if following >= 0:
+            then = self._node_call((following,)).model_copy(update={"refs": {}, "lost": {}})
+            call = call.model_copy(update={"then": then})
         self._starts += 1
         self.started += 1
         self._bytes += weight(call)
@@ -183,10 +191,14 @@ class Dispatcher:
             handle = workflow.start_activity(
                 contract.name, call, activity_id=ident, result_type=contract.gives, **as_keywords(options)
             )
-        self._follow(units, handle)
+        self._follow(units if following < 0 else (*units, following), handle, steps=following >= 0)
 
-    def _follow(self, units: Units, handle: Handle) -> None:
-        flight = InFlight(units, tuple(self._state.generation[unit] for unit in units), handle)
+    def _node_call(self, units: Units, *, asks: bool = False) -> NodeCall:
+        plan = self._state.spec_of(units[0]).page or self._plan
+        return node_call(self._state, self._run, plan, units, asks=asks)
+
+    def _follow(self, units: Units, handle: Handle, *, steps: bool = False) -> None:
+        flight = InFlight(units, tuple(self._state.generation[unit] for unit in units), handle, steps=steps)
         self._flights.update(dict.fromkeys(flight.keys, flight))
         handle.add_done_callback(lambda _: self._done(flight))
 
@@ -236,12 +248,12 @@ class Dispatcher:
     def cancel(self, unit: int, generation: int) -> None:
         """Cancel the activity that runs this unit in this generation."""
         flight = self._flights.get((unit, generation))
-        if flight is not None and not flight.handle.done():
+        if flight is not None and not flight.handle.done() and not (flight.steps and unit == flight.units[1]):
             flight.handle.cancel(GIVEN_UP)
 
     def suspend(self, *, writes: bool) -> None:
         """Put back what waits to start, and cancel what runs, so that it starts again later; writes with `writes`."""
-        for units, generations, _ in self._waiting:
+        for units, generations, *_ in self._waiting:
             self._put_back += [NodeEnded(*key, AGAIN) for key in zip(units, generations, strict=True)]
         self._waiting.clear()
         for flight in dict.fromkeys(self._flights.values()):
@@ -270,7 +282,9 @@ class Dispatcher:
         self._put_back.clear()
         while self._ended:
             flight = self._ended.popleft()
-            ends = ends_of(flight.handle, len(flight.units))
+            ends = ends_of(flight.handle, 1 if flight.steps else len(flight.units))
+            if flight.steps and len(ends) < 2:
+                ends.append((AGAIN, None))
             if flight.is_suspended:
                 spec = self._state.spec_of(flight.units[0])
                 ends = [(_again(spec, outcome), None) if outcome.error else (outcome, reply) for outcome, reply in ends]
@@ -286,7 +300,9 @@ class Dispatcher:
         for flight in (*flights, *self._ended):
             flight.units = tuple(map(move, flight.units))
         self._flights = {key: flight for flight in flights for key in flight.keys}
-        self._waiting = deque((tuple(map(move, units)), gens, asks) for units, gens, asks in self._waiting)
+        self._waiting = deque(
+            (tuple(map(move, units)), gens, asks, steps) for units, gens, asks, steps in self._waiting
+        )
         self._put_back = [replace(event, unit=move(event.unit)) for event in self._put_back]
 
 

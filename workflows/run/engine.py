@@ -178,10 +178,10 @@ class Engine:
             if reply is not None and self.state.generation[event.unit] == event.generation:
                 self._note(event.unit, reply)
                 if reply.page is not None and self.expects(event):
-                    move = self.append(reply.page.plan, _specs_of(self.state.graph, reply.page), event.unit)
-                    event = replace(event, outcome=replace(event.outcome, delegated=True))
+                    move = self._append(reply.page, event)
                     settled = deque((replace(other, unit=move(other.unit)), later) for other, later in settled)
-                elif reply.more and self.expects(event):
+                    continue
+                if reply.more and self.expects(event):
                     self.extender.take(event, reply)
                     continue
             self._carry_out(step(self.state, event))
@@ -217,14 +217,10 @@ class Engine:
         self.replies = {renumbered(unit, old, added): reply for unit, reply in self.replies.items()}
         self.post(PlanExtended(graph, {graph.by_id[name]: dict(facts) for name, facts in checked.facts.items()}, more))
 
-    def append(self, plan: str, specs: list[NodeSpec], after: int) -> Callable[[int], int]:
-        """Add nodes that lie in a plan of their own behind all others, and return the new number of each unit.
-
-        The last of them takes over the end of the node `after`.
-        """
+    def _append(self, page: PlanPage, step_ended: NodeEnded) -> Callable[[int], int]:
+        """Take over the nodes that a step of a program has added, and return the new number of each unit."""
+        specs = _specs_of(self.state.graph, page)
         old, added = len(self.state.graph.specs), len(specs)
-        for spec in specs:
-            spec.page = plan
 
         def move(unit: int) -> int:
             return renumbered(unit, old, added)
@@ -232,7 +228,8 @@ class Engine:
         if self.state.owner:
             self._dispatcher.renumber(move, self.plan)
             self.replies = {move(unit): reply for unit, reply in self.replies.items()}
-        self._carry_out(step(self.state, NodesAppended(specs, after)))
+        delegated = replace(step_ended, outcome=replace(step_ended.outcome, delegated=True))
+        self._carry_out(step(self.state, NodesAppended(specs, delegated)))
         self.is_paged = True
         return move
 
@@ -303,7 +300,7 @@ class Engine:
     def _carry_out(self, decisions: list[Decision]) -> None:
         for decision in decisions:
             if isinstance(decision, Start):
-                self._dispatcher.start(decision.units, asks=decision.asks)
+                self._dispatcher.start(decision.units, asks=decision.asks, step=decision.step)
             elif isinstance(decision, Expand):
                 self.extender.resume(decision.unit)
             elif isinstance(decision, Cancel):
@@ -338,6 +335,7 @@ def _specs_of(graph: Graph, page: PlanPage) -> list[NodeSpec]:
     places = [graph.by_id[name] for name in page.known]
     places += range(len(graph.specs), len(graph.specs) + len(own))
     for spec in own:
+        spec.page = page.plan
         spec.needs = [places[index] for index in spec.needs]
         spec.inputs = [places[index] for index in spec.inputs]
     return own

@@ -39,7 +39,8 @@ class NodeSpec:
     `rank` is the longest estimated path from here to the end. `is_fallback` says that this node runs only in place
     of another. `attempts`, `timeout`, `locks`, `tokens` and `item_*` of a map are those of its items. `tokens` is
     the plan's estimate. `fills` says that a gate's `question` has references for an activity to fill in. `page` is
-    the plan, by its digest, where an activity finds a node that a program has added; "" for the run's own plan.
+    the plan, by its digest, where an activity finds a node that a program has added; "" for the run's own plan;
+    `maker` is the step of the program that has added it.
     """
 
     id: str
@@ -78,6 +79,7 @@ class NodeSpec:
     tokens: int = 0
     price: int = 0
     page: str = ""
+    maker: int = -1
 
     def limit(self, *, item: bool) -> int:
         """Return how long one attempt may take. A map's timeout is that of its items; gathering them is the map's."""
@@ -205,6 +207,7 @@ class Graph:
         before, first = self.specs[after].instead, len(self.specs)
         self.specs += specs
         for index, spec in enumerate(specs, first):
+            spec.maker = after
             self.by_id[spec.id] = index
             self.deps.append(spec.needs + spec.watches)
             self.consumers.append([])

@@ -154,10 +154,12 @@ class PlanExtended:
 
 @dataclass(slots=True)
 class NodesAppended:
-    """A step of a program has added nodes: its calls, and the next step, which comes last and takes over its end."""
+    """A step of a program has ended and adds nodes: its calls, and the next step, which comes last and takes over its
+    end.
+    """
 
     specs: list[NodeSpec]
-    after: int
+    step: NodeEnded
 
 
 @dataclass(slots=True)
@@ -199,10 +201,14 @@ Event = (
 
 @dataclass(slots=True)
 class Start:
-    """Run these units in one activity; one unit as a rule. With `asks` only put together what it asks a person."""
+    """Run these units in one activity; one unit as a rule. With `asks` only put together what it asks a person.
+
+    `step` is the step of a program that waits for nothing but this unit, and follows in the same activity.
+    """
 
     units: tuple[int, ...]
     asks: bool = False
+    step: int = -1
 
 
 @dataclass(slots=True)

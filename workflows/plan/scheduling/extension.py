@@ -75,7 +75,7 @@ def append(state: RunState, event: NodesAppended) -> None:
     If the step ran before, what it added then is given up, unless others need it.
     """
     old, added = len(state.graph.specs), len(event.specs)
-    step = state.graph.append(event.specs, event.after)
+    step = state.graph.append(event.specs, event.step.unit)
     _open_columns(state, old, old + added)
     if state.owner:
         _move_items(state, old, added)

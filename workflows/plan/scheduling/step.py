@@ -41,7 +41,21 @@ from workflows.plan.scheduling.events import (
     StopRequested,
     TimeAdvanced,
 )
-from workflows.plan.scheduling.state import AGAIN, DRAIN, FAILED, OVERTIME, PARK, PENDING, RUNNING, WAITING, RunState
+from workflows.plan.scheduling.state import (
+    AGAIN,
+    AWAITING_FALLBACK,
+    DRAIN,
+    FAILED,
+    OVERTIME,
+    PARK,
+    PENDING,
+    RUNNING,
+    WAITING,
+    RunState,
+)
+
+FOLLOWED = ("tool", "llm", "join")
+"""Kinds of nodes whose activity also makes the step of a program that waits for it."""
 
 
 def step(state: RunState, event: Event) -> list[Decision]:
@@ -207,6 +221,11 @@ def _charge(state: RunState, event: CostCharged) -> None:
         state.budget.spent.add(Amounts(event.usage.tokens, event.usage.cost, event.usage.calls))
 
 
+def _append(state: RunState, event: NodesAppended) -> None:
+    extension.append(state, event)
+    _end_node(state, event.step)
+
+
 def _stop(state: RunState, event: StopRequested) -> None:
     termination.end(state, event.status)
 
@@ -237,7 +256,21 @@ def _start_ready(state: RunState) -> None:
         if unit in state.expansion_requests:
             state.out.append(Expand(unit))
         else:
-            state.out.append(Start(units, admission.asks(state, unit)))
+            asks = admission.asks(state, unit)
+            state.out.append(Start(units, asks, -1 if asks else _following(state, unit)))
+
+
+def _following(state: RunState, unit: int) -> int:
+    """Start the step of a program that waits for nothing but this unit with it, and return it, or -1."""
+    maker = -1 if state.is_item(unit) else state.graph.specs[unit].maker
+    following = state.graph.specs[maker].instead if maker >= 0 else -1
+    if following < 0 or state.graph.specs[unit].kind not in FOLLOWED or state.status[following] != PENDING:
+        return -1
+    if state.graph.specs[following].inputs != [unit] or state.status[maker] != AWAITING_FALLBACK:
+        return -1
+    state.chosen[following] = (unit,)
+    _mark_started(state, following)
+    return following
 
 
 def _mark_started(state: RunState, unit: int) -> None:
@@ -262,7 +295,7 @@ _HANDLERS: dict[type[Any], Callable[[RunState, Any], None]] = {
     RetryRequested: _retry,
     SkipRequested: _skip,
     PlanExtended: extension.extend,
-    NodesAppended: extension.append,
+    NodesAppended: _append,
     BudgetRaised: _raise_budget,
     CostCharged: _charge,
     StopRequested: _stop,

@@ -82,7 +82,8 @@ class World:
         self.state = RunState(Graph(ExecutionPlan([main], [0], "park", [], True)), window=100)
         self.random = random.Random(self.seed)
         self.sessions = {"main": Session()}
-        self.flying: list[tuple[int, int]] = []
+        self.flying: list[list[tuple[int, int]]] = []
+        self.activities = 0
         self.tried: Counter[str] = Counter()
         self.end = ""
 
@@ -91,9 +92,11 @@ class World:
             if isinstance(decision, Start):
                 [unit] = decision.units
                 take_ended(self.state, unit)
-                self.flying.append((unit, self.state.generation[unit]))
+                units = (unit, decision.step) if decision.step >= 0 else (unit,)
+                self.flying.append([(each, self.state.generation[each]) for each in units])
             elif isinstance(decision, Cancel):
-                self.flying.remove((decision.unit, decision.generation))
+                key = decision.unit, decision.generation
+                self.flying = [flight for flight in self.flying if flight[0] != key]
             elif isinstance(decision, End):
                 self.end = decision.status
 
@@ -102,11 +105,22 @@ class World:
         if not self.state.begun:
             self.act(RunStarted())
         while self.flying:
-            unit, generation = self.flying.pop(self.random.randrange(len(self.flying)))
-            spec = self.state.graph.specs[unit]
-            outcome = self.advanced(unit) if spec.kind == "program" else self.called(spec)
-            self.act(NodeEnded(unit, generation, outcome))
+            flight = self.flying.pop(self.random.randrange(len(self.flying)))
+            self.activities += 1
+            ended = self.tell(*flight[0])
+            if len(flight) > 1:  # the step goes on in the same activity, unless the call has failed
+                self.tell(*flight[1], again=not ended)
         return self
+
+    def tell(self, unit: int, generation: int, *, again: bool = False) -> bool:
+        """Have the scheduler take how a unit ended; return whether it has a value."""
+        spec = self.state.graph.specs[unit]
+        if again:
+            self.act(NodeEnded(unit, generation, Outcome(attempts=0, again=True)))
+            return False
+        outcome = self.advanced(unit) if spec.kind == "program" else self.called(spec)
+        self.act(NodeEnded(unit, generation, outcome) if isinstance(outcome, Outcome) else outcome)
+        return isinstance(outcome, Outcome) and outcome.digest is not None
 
     def called(self, spec: NodeSpec) -> Outcome:
         name = spec.summary
@@ -115,8 +129,8 @@ class World:
             return Outcome(error=("Failed", name))
         return Outcome(f"of {name}")
 
-    def advanced(self, unit: int) -> Outcome:
-        """Do what a step's activity does, and append what it returns."""
+    def advanced(self, unit: int) -> Outcome | NodesAppended:
+        """Return what a step's activity returns, as the engine passes it on."""
         state, spec = self.state, self.state.graph.specs[unit]
         session = self.sessions[spec.id]
         for node in state.chosen.get(unit, ()):
@@ -142,8 +156,8 @@ class World:
         inputs = [node for number, node in sorted(opened.items()) if number not in told]
         following = NodeSpec(f"s{mark}", "program", inputs=inputs, policy="any", page="p")
         self.sessions[following.id] = Session(calls, session.ends)
-        self.act(NodesAppended([*new, following], unit))
-        return Outcome("a session", delegated=True)
+        ended = NodeEnded(unit, state.generation[unit], Outcome("a session", delegated=True))
+        return NodesAppended([*new, following], ended)
 
 
 def sequence() -> Generator[Any, Any, Any]:
@@ -257,5 +271,6 @@ def test_nodes_are_appended_in_time_that_does_not_depend_on_the_others(monkeypat
     world = World(long).run()
     assert world.end == "done"
     assert world.state.status.count(SUCCEEDED) == 400 + 401
+    assert world.activities == 1 + 400, "each call's activity takes the step behind it along"
     assert len(sorts) < 5
     assert RUNNING not in world.state.status
