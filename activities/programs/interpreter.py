@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, Self, cast, get_args
 
 import pydantic_monty as monty
 
-from activities.programs.values import FunctionName, NotJson, as_json, as_schema, function_text
+from activities.programs.values import FunctionName, NotJson, as_json, as_schema, called_name, tool_named
 from workflows.plan.language.problems import Problem
 
 MEMORY_BYTES = 64 << 20
@@ -240,7 +240,7 @@ class _Run:
             if isinstance(turn, monty.FunctionSnapshot):
                 turn = self._call(turn)
             elif isinstance(turn, monty.NameLookupSnapshot):
-                turn = turn.resume(value=function_text(turn.variable_name))
+                turn = turn.resume(value=tool_named(turn.variable_name))
             elif isinstance(turn, monty.MontyComplete):
                 return self._complete(turn)
             elif self._ended:
@@ -255,7 +255,7 @@ class _Run:
         try:
             call = self._made(turn)
         except NotJson as problem:
-            return turn.resume({"exc_type": "TypeError", "message": f"{turn.function_name}: {problem}"})
+            return turn.resume({"exc_type": "TypeError", "message": f"{called_name(turn.function_name)}: {problem}"})
         ended = self._answer(call)
         if ended is not None and call.function in PLAIN_WORDS:
             return turn.resume(_result(ended))
@@ -265,7 +265,7 @@ class _Run:
         return turn.resume({"future": ...})
 
     def _made(self, turn: monty.FunctionSnapshot) -> Call:
-        name = turn.function_name
+        name = called_name(turn.function_name)
         functions = range(len(turn.args))[_TAKES_FUNCTIONS.get(name, slice(0, 0))]
         args = [
             FunctionName.of(value) if number in functions else as_json(value) for number, value in enumerate(turn.args)

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import date, datetime
 from typing import Any, Self
 
@@ -33,9 +33,22 @@ class FunctionName(str):
         return cls(match[1])
 
 
-def function_text(name: str) -> str:
-    """Return what stands for a tool in a script: the text that Monty writes for a function of the script."""
-    return f"<function '{name}' at 0x0>"
+def tool_named(name: str) -> Callable[..., None]:
+    """Return what stands for a tool in a script that names it without a call. It may be called, too; then its name is
+    the text that Monty writes for a function of the script, for which see `called_name`.
+    """
+
+    def called(*_: object, **__: object) -> None:
+        raise NotImplementedError(name)
+
+    called.__name__ = called.__qualname__ = f"<function '{name}' at 0x0>"
+    return called
+
+
+def called_name(name: str) -> str:
+    """Return the name of the function that a script calls."""
+    match = _FUNCTION.fullmatch(name)
+    return match[1] if match else name
 
 
 def as_json(value: Any, limit: int = VALUE_BYTES) -> Any:
@@ -54,6 +67,8 @@ def as_schema(value: Any) -> Any:
         return (_CLASS.sub(r"\1", value)).replace("typing.", "")
     if isinstance(value, dict):
         return as_json({key: as_schema(part) for key, part in value.items()})
+    if isinstance(value, list):
+        return as_json([as_schema(part) for part in value])
     return as_json(value)
 
 

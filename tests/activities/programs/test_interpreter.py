@@ -112,6 +112,28 @@ class Point:
     assert await run(interpreter, main(body, head), results) == Advance(value=value)
 
 
+async def test_a_tool_may_be_called_and_given_to_a_task(interpreter: Interpreter) -> None:
+    calls = Calls()
+    script = main("await search(q=1)\ntask(search, q=2)\nawait search(q=3)\nreturn await search(q=4)")
+    advance = await interpreter.start(script, "main", {}, calls)
+    while advance.snapshot:
+        advance = await interpreter.resume(advance.snapshot, {advance.waits[0]: Ended(advance.waits[0])}, calls)
+    assert [(call.function, call.args) for call in calls.made[:2]] == [
+        ("search", ()),
+        ("task", (FunctionName("search"),)),
+    ]
+    assert [call.function for call in calls.made[2:]] == ["search", "search"]
+    assert advance.error is None
+
+
+async def test_types_in_lists_of_a_schema_are_texts(interpreter: Interpreter) -> None:
+    calls = Calls()
+    await interpreter.start(
+        main("await llm('x', schema={'orders': [{'goal': str, 'to': int | None}]})"), "main", {}, calls
+    )
+    assert calls.made[0].kwargs == {"schema": {"orders": [{"goal": "str", "to": "int | None"}]}}
+
+
 BAD = [
     ("return 1 / 0", "ZeroDivisionError", "division by zero", 3),
     ("try:\n    return 1 / 0\nfinally:\n    raise ValueError('in finally')", "ValueError", "in finally", 6),
