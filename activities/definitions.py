@@ -18,9 +18,10 @@ from activities.nodes.documents import DocumentRule
 from activities.nodes.group import GroupRun
 from activities.nodes.runner import MOST_THREADS, NodeRunner
 from activities.programs.advance import Programs
+from activities.programs.interpreter import Interpreter
 from activities.providers.limiter import ProviderBusy
 from activities.providers.settings import ModelSettings
-from activities.runs.check import PlanChecker
+from activities.runs.check import PlanChecker, compiler_of
 from activities.runs.conclusion import RunConcluder
 from activities.runs.namespace import NamespaceAttributes
 from activities.runs.plan_stream import PlanStreamer
@@ -97,7 +98,8 @@ class Activities:
         self._concluder = RunConcluder(store, self._library)
         llm = ModelCalls(self._models, self._library)
         threads = asyncio.Semaphore(max(MOST_THREADS, slots or 0))
-        self._nodes = NodeRunner(store, self._library, registry, llm, Programs(), places.index, documents, threads)
+        programs = Programs(self._library, Interpreter(), compiler_of, self._models.providers)
+        self._nodes = NodeRunner(store, self._library, registry, llm, programs, places.index, documents, threads)
 
     @property
     def providers(self) -> tuple[str, ...]:

@@ -32,6 +32,14 @@ class SubAgentFailed(Exception):
         self.usage = usage
 
 
+class ProgramFailed(Exception):
+    """A script ended by an error of its own, or cannot go on."""
+
+
+class CallFailed(Exception):
+    """A script did not catch that one of its calls failed."""
+
+
 class NodeTimeout(Exception):
     """An attempt took longer than the node's timeout."""
 
@@ -40,7 +48,17 @@ class BudgetExceeded(Exception):
     """What earlier attempts used has left too little of the run's budget for another one."""
 
 
-_FINAL = (BindError, BodyMissing, BudgetExceeded, FactTooLarge, OutputRefused, SubAgentFailed, ValidationError)
+_FINAL = (
+    BindError,
+    BodyMissing,
+    BudgetExceeded,
+    CallFailed,
+    FactTooLarge,
+    OutputRefused,
+    ProgramFailed,
+    SubAgentFailed,
+    ValidationError,
+)
 
 
 def retryable(error: BaseException) -> bool:

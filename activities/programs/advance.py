@@ -1,11 +1,205 @@
-"""One advance of a program."""
+"""One advance of a program: feed what has ended, run the script until it waits, and put its calls on a page."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
 
 from activities.nodes.context import NodeContext, NodeOutput
+from activities.nodes.error_mapping import CallFailed, ProgramFailed
+from activities.programs.interpreter import Advance, Ended, Interpreter, ScriptError, SnapshotLost
+from activities.programs.pages import Compiler, page_of
+from activities.programs.session import READ_BYTES, VALUE_BYTES, Counts, Fed, Session, Shape, history, load
+from activities.programs.words import Surroundings, Words
+from activities.storage.artifacts import digest_of, encode
+from activities.storage.run_context import ArtifactReader
+from workflows.plan.language.nodes import ProgramNode, Step
+from workflows.plan.language.text import one_line
+
+MESSAGE_CHARACTERS, SOURCE_CHARACTERS = 360, 80
+_PIPELINE = "__pipeline"
 
 
+@dataclass(frozen=True, slots=True)
 class Programs:
     """Advances programs on this worker."""
 
+    library: ArtifactReader
+    interpreter: Interpreter
+    compiler: Compiler
+    providers: tuple[str, ...]
+
     async def advance(self, context: NodeContext) -> NodeOutput:
-        """Return what the program has returned, or the calls that it waits for."""
-        raise NotImplementedError
+        """Return what the program has returned, or the calls that it waits for.
+
+        Nothing is kept of an advance that fails: the same one may be made again with other results. Raises
+        CallFailed, ProgramFailed, InterpreterCrashed, BindError, BodyMissing, StoreUnavailable.
+        """
+        node, prefix = context.node, context.run_prefix
+        assert isinstance(node, ProgramNode)
+        session = await self._session(context, node)
+        run_context = await self.library.run_context(prefix, context.checked.run_context)
+        script = await self.library.shared(prefix, session.script)
+        tools = {entry["name"]: entry for entry in run_context.catalogue}
+        around = Surroundings(script, tools, self.providers, context.call.left)
+        words = Words(session, await Counts.of(session, self.library, prefix), around)
+        came = await self._run(context, node, words, around)
+        if came.error is not None:
+            raise _failure(came.error, session, script)
+        if not came.snapshot:
+            return NodeOutput(came.value)
+        session.open = {number: session.open[number] for number in came.waits if number in session.open}
+        if not session.open:
+            raise ProgramFailed("the script waits for nothing that can end")
+        session.keep(came.snapshot)
+        step = await self._next_step(context, words)
+        page = await page_of(self.library, self.compiler, context, run_context, words, step)
+        assert step.step is not None
+        return NodeOutput({"session": step.step.session, "waits": len(session.open)}, more="program", page=page)
+
+    async def _session(self, context: NodeContext, node: ProgramNode) -> Session:
+        """Return where the program stands, ready for this step."""
+        prefix, name, generation = context.run_prefix, context.address.id, context.address.generation
+        is_taken = False
+        if node.step is None:
+            await context.binder.load(node, context.address)
+            arguments = context.binder.bound(dict(node.arguments))
+            script = await self.library.put(prefix, node.script)
+            session = Session(script=script, function="main", arguments=arguments, key=name)
+            session.before = await self.library.put(prefix, session.model_dump(mode="json", exclude_defaults=True))
+            is_taken = any(other.id.startswith(f"{name}_") for other in context.checked.plan.nodes)
+        else:
+            session = await load(self.library, prefix, node.step.session)
+            session.before, session.number = node.step.session, node.step.number
+            session.fed, session.noted = [], []
+        if generation > 1 or is_taken:
+            session.begin(name, mark=f"{name}~{generation}")
+        elif session.number == 1:
+            session.begin(name)
+        return session
+
+    async def _run(self, context: NodeContext, node: ProgramNode, words: Words, around: Surroundings) -> Advance:
+        session, prefix = words.session, context.run_prefix
+        if session.number == 1:
+            return await self._start(session, words)
+        ends = {number: end for number, call in session.open.items() if (end := _end_of(context, call.node, call.key))}
+        ended = await self._ended(prefix, session, ends)
+        try:
+            return await self.interpreter.resume(session.where(), ended, words.answer)
+        except SnapshotLost:
+            assert node.step is not None
+            snapshot, numbers = await self._again(prefix, node.step.session, around)
+        keys = {number: end.key for number, end in ends.items()}
+        session.open = {numbers[call.key]: call for call in session.open.values()}
+        ended = {numbers[keys[number]]: end for number, end in ended.items()}
+        return await self.interpreter.resume(snapshot, ended, words.answer)
+
+    async def _start(self, session: Session, words: Words) -> Advance:
+        source, function = _entry(words.around.script, session)
+        arguments, session.arguments = session.arguments, {}
+        return await self.interpreter.start(source, function, arguments, words.answer, session.key)
+
+    async def _ended(self, prefix: str, session: Session, ends: dict[int, Fed]) -> dict[int, Ended]:
+        """Return what the script is told of calls that have ended, and note it in the session."""
+        numbers = sorted(ends)
+        found = await asyncio.gather(*(self._value(prefix, ends[number]) for number in numbers))
+        ended = {}
+        for number, (size, value) in zip(numbers, found, strict=True):
+            end = ends[number]
+            session.read += size
+            session.fed.append(end)
+            ended[number] = told = _told(session, end, session.open.pop(number).shape, size, value)
+            if told.error is not None:
+                session.fail(": ".join(told.error))
+        return ended
+
+    async def _value(self, prefix: str, end: Fed) -> tuple[int, Any]:
+        return await self.library.sized(prefix, end.ref) if end.ref else (0, None)
+
+    async def _again(self, prefix: str, digest: str, around: Surroundings) -> tuple[bytes, dict[str, int]]:
+        """Run the script from its start over what is recorded, and return where it waits, with the numbers of its open
+        calls by their keys. Raises ProgramFailed if it makes other calls than it made.
+        """
+        session, begun, *steps = await history(self.library, prefix, await load(self.library, prefix, digest))
+        session.node, session.stems = begun.node, begun.stems
+        noted = [value for step in (begun, *steps) for value in step.noted]
+        words = Words(session, Counts(session, []), around, noted)
+        came = await self._start(session, words)
+        last = (begun, *steps)[-1]
+        for step in steps:
+            numbers = {call.key: number for number, call in session.open.items()}
+            if not came.snapshot or any(end.key not in numbers for end in step.fed):
+                raise ProgramFailed("run again from its start, the script makes other calls than it made")
+            ended = await self._ended(prefix, session, {numbers[end.key]: end for end in step.fed})
+            came = await self.interpreter.resume(came.snapshot, ended, words.answer)
+        numbers = {call.key: number for number, call in session.open.items()}
+        if not came.snapshot or sorted(numbers) != sorted(call.key for call in last.open.values()):
+            raise ProgramFailed("run again from its start, the script makes other calls than it made")
+        return came.snapshot, numbers
+
+    async def _next_step(self, context: NodeContext, words: Words) -> ProgramNode:
+        """Store where the script waits with all that its calls need, and return the step that goes on from there."""
+        session = words.session
+        body = words.counts.put_away()
+        state = encode(session.model_dump(mode="json", exclude_defaults=True))
+        await self.library.put_all(context.run_prefix, [*words.bodies.values(), *([body] if body else []), state])
+        return ProgramNode(
+            id=session.step_id,
+            kind="program",
+            step=Step(number=session.number + 1, node=context.address.id, session=digest_of(state)),
+            inputs=tuple(call.node for call in session.open.values()),
+        )
+
+
+def _end_of(context: NodeContext, node: str, key: str) -> Fed | None:
+    """Return how a call ended, None if it is still open."""
+    if node in context.call.refs:
+        return Fed(key, context.call.refs[node])
+    if node not in context.call.lost:
+        return None
+    status, error = context.call.lost[node]
+    return Fed(key, "", status, error or "")
+
+
+def _told(session: Session, end: Fed, shape: Shape, size: int, value: Any) -> Ended:
+    """Return what a script is told of a call; a person who skips a call answers it with None."""
+    if end.status not in ("succeeded", "skipped"):
+        kind, _, message = end.error.partition(": ")
+        return Ended(error=(kind, message) if message else ("RuntimeError", end.error or f"the call was {end.status}"))
+    if size > VALUE_BYTES:
+        limit = f"a script reads at most {VALUE_BYTES:,}. Have the tool return less"
+        return Ended(error=("ValueError", f"the result has {size:,} bytes; {limit}"))
+    if session.read > READ_BYTES:
+        limit = f"{READ_BYTES:,} bytes. Read in tasks, and return what counts"
+        return Ended(error=("MemoryError", f"the results that the script has read are more than {limit}"))
+    if shape == "ends" and isinstance(value, list):
+        return Ended([{name: part for name, part in ticket.items() if name != "id"} for ticket in value])
+    return Ended(value)
+
+
+def _entry(script: str, session: Session) -> tuple[str, str]:
+    """Return the script with the function to call. A pipeline's is made of its stages."""
+    if not session.stages:
+        return script, session.function
+    call = "item"
+    for stage in session.stages:
+        call = f"await {stage}({call})"
+    return f"{script}\n\nasync def {_PIPELINE}(item):\n    return {call}\n", _PIPELINE
+
+
+def _failure(error: ScriptError, session: Session, script: str) -> Exception:
+    """Return how a script failed: by the failure of a call that it did not catch, or by itself."""
+    shown = f"{error.type}: {error.message}"
+    told = next((text for text in reversed(session.errors) if _is_of(shown, text)), None)
+    if told is not None:
+        shown = shown.removeprefix("RuntimeError: ")
+    lines = script.splitlines()
+    place = ""
+    if 1 <= error.line <= len(lines):
+        place = f" (line {error.line}: {one_line(lines[error.line - 1].strip(), SOURCE_CHARACTERS)})"
+    message = f"{one_line(shown, MESSAGE_CHARACTERS)}{place}"
+    return ProgramFailed(message) if told is None else CallFailed(message)
+
+
+def _is_of(shown: str, told: str) -> bool:
+    """Whether a script's error is one that it was told. What is kept of that is its beginning."""
+    return shown.startswith((told, f"RuntimeError: {told}"))

@@ -15,7 +15,7 @@ from workflows.messages.contracts import CheckCall, CheckResult, LoadCall
 from workflows.plan.checking.inputs import bind_inputs, input_problems
 from workflows.plan.checking.validation import parse_plan, problems_of
 from workflows.plan.compile import forecast
-from workflows.plan.compile.compiler import PlanCompiler
+from workflows.plan.compile.compiler import Keep, PlanCompiler
 from workflows.plan.edits.merge import Delta, merge, same_plan
 from workflows.plan.edits.prefix import PlanPrefix, continued
 from workflows.plan.edits.summaries import with_summaries
@@ -183,28 +183,31 @@ class PlanChecker:
         return facts, tuple(awaits)
 
     async def _compiled(self, run: Run, plan: Plan) -> str:
-        run_context = run.context
         kept: list[bytes] = []
 
         def keep(value: Any) -> tuple[str, int]:
             kept.append(encode(value))
             return digest_of(kept[-1]), len(kept[-1])
 
-        compiler = PlanCompiler(
-            plan,
-            run_context.tools,
-            inputs=bind_inputs(plan, run_context.inputs),
-            keep=keep,
-            goal=run_context.goal or plan.goal,
-            docs=_real(run_context.docs),
-            queues=partial(queue_of, run_context.models, run_context.tools),
-            prices=partial(price_a_million, run_context.models),
-            approval=run_context.approval,
-        )
-        packed = compiler.execution_plan(None).pack()
+        packed = compiler_of(plan, run.context, keep).execution_plan(None).pack()
         for body in kept:
             await self.store.put(run.prefix, body)
         return packed
+
+
+def compiler_of(plan: Plan, run_context: RunContext, keep: Keep) -> PlanCompiler:
+    """Return the compiler of a plan of a run; `keep` stores its fallback values."""
+    return PlanCompiler(
+        plan,
+        run_context.tools,
+        inputs=bind_inputs(plan, run_context.inputs),
+        keep=keep,
+        goal=run_context.goal or plan.goal,
+        docs=_real(run_context.docs),
+        queues=partial(queue_of, run_context.models, run_context.tools),
+        prices=partial(price_a_million, run_context.models),
+        approval=run_context.approval,
+    )
 
 
 def _with_calls(base: StoredPlan, run_context: RunContext, call: CheckCall, body: dict[str, Any]) -> Plan:

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections import OrderedDict
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
@@ -175,6 +176,15 @@ class ArtifactReader:
     async def value(self, run_prefix: str, digest: str) -> Any:
         """Return a stored output. Raises BodyMissing or StoreUnavailable."""
         return decode(await self._store.get(run_prefix, digest))
+
+    async def sized(self, run_prefix: str, digest: str) -> tuple[int, Any]:
+        """Return how many bytes a stored output has, and the output. Raises BodyMissing or StoreUnavailable."""
+        body = await self._store.get(run_prefix, digest)
+        return len(body), decode(body)
+
+    async def put_all(self, run_prefix: str, bodies: Iterable[bytes]) -> None:
+        """Store bodies beside the outputs. Raises StoreUnavailable."""
+        await asyncio.gather(*(self._store.put(run_prefix, body) for body in bodies))
 
     async def shared(self, run_prefix: str, digest: str) -> Any:
         """Return a stored output that many calls read a part of, as the items of a map: it must not be changed.

@@ -14,6 +14,7 @@ from workflows.plan.checking.calls import argument_problems
 from workflows.plan.checking.symbols import SymbolTable
 from workflows.plan.language import dependencies
 from workflows.plan.language.nodes import JoinNode, LlmNode, ModelCall, Node, Plan, ToolNode, Turn
+from workflows.plan.language.references import literal
 
 MAX_CALLS = 32
 """Calls that one turn may make; the others are refused, and the model reads that they were."""
@@ -102,7 +103,7 @@ def _call(scope: SymbolTable, name: str, call: dict[str, Any], outputs: Mapping[
         return "the arguments are no JSON object"
     if tool not in (scope.tools or {}):
         return f"there is no tool {tool!r}; there are {', '.join(sorted(scope.tools or {})) or 'none'}"
-    args = _literal(arguments)
+    args = literal(arguments)
     if tool == READER:
         asked = str(arguments.get("node", "")).strip("${} ")
         if asked not in outputs:
@@ -114,14 +115,6 @@ def _call(scope: SymbolTable, name: str, call: dict[str, Any], outputs: Mapping[
         return "the arguments are no plain JSON"
     problems = list(map(str, argument_problems(scope, node, ())))
     return "; ".join(problems)[:500] if problems else node
-
-
-def _literal(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.replace("$", "$$")
-    if isinstance(value, dict):
-        return {name: _literal(item) for name, item in value.items()}
-    return [_literal(item) for item in value] if isinstance(value, list) else value
 
 
 def last_turn(work: ModelCall) -> bool:

@@ -97,6 +97,15 @@ def malformed_in(value: Any) -> Iterator[str]:
             yield from malformed_in(item)
 
 
+def literal(value: Any) -> Any:
+    """Return a value that is data, written so that nothing in it is a reference."""
+    if isinstance(value, str):
+        return value.replace("$", "$$")
+    if isinstance(value, dict):
+        return {key: literal(item) for key, item in value.items()}
+    return [literal(item) for item in value] if isinstance(value, list) else value
+
+
 def bind(value: Any, lookup: Callable[[str], Any]) -> Any:
     """Return `value` with every reference replaced; `lookup` gives a node's whole output.
 

@@ -29,18 +29,18 @@ _LOOKALIKES = {
 formulas between two `$`: so a sign can be neither left as it is nor escaped."""
 
 
-def summary_of(node: Node, links: dependencies.Links | None = None) -> str:
+def summary_of(node: Node, links: dependencies.Links | None = None, what: str = "") -> str:
     """Return the summary: id first, what it does, what it waits for; at most 120 characters on one line.
 
     Control characters and marks that turn the direction of writing are left out. `links` saves working out what
-    the node depends on once more.
+    the node depends on once more. With `what`, that stands for what it does.
     """
     links = links or dependencies.links_of(node)
     names = [*links.inputs, *links.needs]
     tail = f" <- {','.join(names)}" if names else ""
     if len(tail) > TAIL_CHARACTERS:
         tail = f" <- {len(names)} nodes"
-    head = one_line(f"{node.id} {_what(node)[:LOOKED_AT]}")
+    head = one_line(f"{node.id} {(what or _what(node))[:LOOKED_AT]}")
     return clipped(head, SUMMARY_CHARACTERS - len(tail)) + tail
 
 
@@ -69,19 +69,19 @@ def _what(node: Node) -> str:
     if isinstance(node, GateNode):
         return f"gate {node.question}"
     if isinstance(node, ProgramNode):
-        return f"program {_arguments(node.arguments)}".strip()
+        return f"program {arguments_text(node.arguments)}".strip()
     work = dependencies.work_of(node)
     if isinstance(work, AgentCall):
         return f"agent {work.goal}"
     if isinstance(work, ToolCall):
-        call = f"{work.tool} {_arguments(work.args)}".strip()
+        call = f"{work.tool} {arguments_text(work.args)}".strip()
     else:
         call = f"{work.role} {work.prompt}" if work is not None else ""
     return f"map {call} over {node.over}" if isinstance(node, MapNode) else call
 
 
-def _arguments(args: dict[str, Any]) -> str:
-    """The first argument speaks for itself; the rest are named."""
+def arguments_text(args: dict[str, Any]) -> str:
+    """Return arguments as a summary has them: the first speaks for itself; the rest are named."""
     parts = [
         _text(value, 150) if index == 0 else f"{name}={value[:30] if isinstance(value, str) else _text(value, 30)}"[:30]
         for index, (name, value) in enumerate(islice(args.items(), 10))

@@ -1,0 +1,99 @@
+"""Pages: the nodes that one advance of a program adds to the plan, as a plan of their own."""
+
+from collections.abc import Callable, Sequence
+
+from pydantic import JsonValue
+
+from activities.nodes.context import NodeContext
+from activities.nodes.error_mapping import ProgramFailed
+from activities.programs.words import Words
+from activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
+from workflows.messages import queues
+from workflows.messages.contracts import PlanPage
+from workflows.plan.compile.compiler import READ_ATTEMPTS, STEP_SECONDS, Keep, PlanCompiler
+from workflows.plan.compile.graph import ExecutionPlan, NodeSpec
+from workflows.plan.language import dependencies
+from workflows.plan.language.nodes import JoinNode, LlmNode, Node, Plan, ProgramNode, Quorum
+from workflows.plan.language.summary import summary_of
+
+Compiler = Callable[[Plan, RunContext, Keep], PlanCompiler]
+PAGE_BYTES = 1_000_000
+_NO_ANSWER: dict[str, JsonValue] = {}
+"""What a page answers: nothing, so that nobody works out which of its nodes is the answer."""
+
+
+async def page_of(
+    library: ArtifactReader, compiler: Compiler, context: NodeContext, run_context: RunContext, words: Words, step: Node
+) -> PlanPage:
+    """Store the page with the calls of an advance and the next step, and return it.
+
+    Raises ProgramFailed, StoreUnavailable.
+    """
+    nodes = (*words.nodes, step)
+    session = words.session
+    labels = {**words.labels, step.id: f"{session.path or session.function} step {session.number + 1}"}
+    own = dict.fromkeys(node.id for node in nodes)
+    known = dict.fromkeys(name for node in nodes for name in dependencies.inputs_of(node) if name not in own)
+    places = {name: place for place, name in enumerate((*known, *own))}
+    specs = _specs(nodes, labels, places, lambda plan: compiler(plan, run_context, _no_fallback))
+    packed = ExecutionPlan(specs, []).pack()
+    if len(packed) > PAGE_BYTES:
+        raise ProgramFailed(f"{len(nodes):,} calls at once are too many; give a part of them to tasks")
+    checked = context.checked
+    page = StoredPlan(
+        run_context=checked.run_context,
+        goal=checked.goal,
+        docs=checked.docs,
+        inputs={},
+        given=checked.given,
+        plan=_plan(nodes),
+        execution_plan=packed,
+        wanted={},
+        models=checked.models,
+        keys=words.keys,
+        materials=words.materials,
+    )
+    digest = await library.keep(context.run_prefix, page)
+    return PlanPage(plan=digest, known=tuple(known), specs=packed, after=context.address.id)
+
+
+def _plan(nodes: Sequence[Node]) -> Plan:
+    return Plan.model_construct(nodes=tuple(nodes), answer=_NO_ANSWER)
+
+
+def _specs(
+    nodes: Sequence[Node], labels: dict[str, str], places: dict[str, int], compiler: Callable[[Plan], PlanCompiler]
+) -> list[NodeSpec]:
+    """Return what the scheduler knows of each node. Those that wait for others wait for nodes of other pages too, which
+    a compiler does not know.
+    """
+    alone = [_without_material(node) for node in nodes if not dependencies.inputs_of(node)]
+    compiled = {spec.id: spec for spec in compiler(_plan(alone)).execution_plan(None).specs} if alone else {}
+    found = []
+    for node in nodes:
+        spec = compiled.get(node.id) or _waiting(node, places)
+        spec.summary = summary_of(_without_material(node), what=labels.get(node.id, ""))
+        found.append(spec)
+    return found
+
+
+def _waiting(node: Node, places: dict[str, int]) -> NodeSpec:
+    """Return the annotations of a join, or of the next step."""
+    spec = NodeSpec(node.id, node.kind, queue=queues.TOOLS)
+    spec.inputs = [places[name] for name in dependencies.inputs_of(node)]
+    if isinstance(node, ProgramNode):
+        spec.policy, spec.timeout, spec.attempts = "any", round(STEP_SECONDS * 1000), READ_ATTEMPTS
+    elif isinstance(node, JoinNode) and isinstance(node.policy, Quorum):
+        spec.policy, spec.quorum = "quorum", int(node.policy.quorum)
+    elif isinstance(node, JoinNode) and not isinstance(node.policy, Quorum):
+        spec.policy = node.policy
+    return spec
+
+
+def _without_material(node: Node) -> Node:
+    """Return the node as it depends on others: its material comes from no node."""
+    return node.model_copy(update={"prompt": "-"}) if isinstance(node, LlmNode) else node
+
+
+def _no_fallback(value: object) -> tuple[str, int]:
+    raise AssertionError(f"a call has no fallback value: {value!r:.80}")

@@ -1,0 +1,171 @@
+"""Where a program, or a task of it, stands between two advances: an artifact of its own, small whatever came before.
+
+What a script waits for is in a snapshot, and a snapshot is only a cache: each session names the one before it and says
+what was fed since, so that the script can be run again from its start over what is recorded.
+"""
+
+import base64
+import zlib
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel
+
+from activities.storage.artifacts import digest_of, encode
+from activities.storage.run_context import ArtifactReader
+
+MAX_CALLS = 10_000
+VALUE_BYTES = 1024 * 1024
+READ_BYTES = 16 * 1024 * 1024
+LONGEST_STEM = 28
+"""With the number of a call or a step behind it, an id has 36 characters at most."""
+_TAIL = 64
+_ERRORS, _ERROR_CHARACTERS = 50, 200
+
+Shape = Literal["", "ends"]
+
+
+class OpenCall(NamedTuple):
+    """A call that the script may wait for: its node, its key, and what the script reads of the output: all, or how
+    tickets have ended.
+    """
+
+    node: str
+    key: str
+    shape: Shape = ""
+
+
+class Fed(NamedTuple):
+    """How a call ended, as the script was told: by its key, with the digest of its value, or a status and an error."""
+
+    key: str
+    ref: str = ""
+    status: str = "succeeded"
+    error: str = ""
+
+
+class Session(BaseModel):
+    """One session of a script: `function`, or the `stages` of a pipeline, called with `arguments`, which are in the first
+    of a chain of sessions only.
+
+    `key` is what its calls are known by, `path` how people know the task. `node` is the id of its program node, and
+    `stems` what the ids of its calls begin with, from which call on: a step that ran again begins new ones.
+    `counts` are how often equal calls were made, those counted longer ago in `counted`, as (digest, length).
+    """
+
+    script: str
+    function: str
+    arguments: dict[str, Any] = {}
+    stages: tuple[str, ...] = ()
+    key: str
+    path: str = ""
+    phase: str = ""
+    node: str = ""
+    stems: list[tuple[int, str]] = []
+    number: int = 1
+    made: int = 0
+    read: int = 0
+    snapshot: str = ""
+    open: dict[int, OpenCall] = {}
+    tasks: dict[str, int] = {}
+    counts: dict[str, int] = {}
+    counted: list[tuple[str, int]] = []
+    errors: list[str] = []
+    fed: list[Fed] = []
+    noted: list[Any] = []
+    before: str = ""
+
+    def begin(self, node: str, *, mark: str = "") -> None:
+        """Have the next ids begin with the id of the program's node; with a `mark`, of a step that ran again, with that
+        too.
+        """
+        self.node = self.node or node
+        stem = f"{self.node}_g{digest_of(mark.encode())[:6]}" if mark else self.node
+        if len(stem) > LONGEST_STEM:
+            stem = f"p{digest_of(stem.encode())[:10]}"
+        self.stems.append((self.made + 1, stem))
+
+    def call_id(self, ordinal: int) -> str:
+        """Return the id of the call of that number. Raises LookupError for one that was not made."""
+        if not 1 <= ordinal <= self.made:
+            raise LookupError(ordinal)
+        stem = next(stem for first, stem in reversed(self.stems) if first <= ordinal)
+        return f"{stem}_{ordinal}"
+
+    @property
+    def step_id(self) -> str:
+        """The id of the next step."""
+        return f"{self.stems[-1][1]}_s{self.number + 1}"
+
+    def ticket(self, ordinal: int) -> str:
+        """Return what the script holds of a task that was started: it means nothing in any other session."""
+        return f"ticket:{digest_of(self.key.encode())[:8]}:{ordinal}"
+
+    def call_of(self, ticket: Any) -> str:
+        """Return the id behind a ticket. Raises LookupError for anything else."""
+        head, _, ordinal = ticket.rpartition(":") if isinstance(ticket, str) else ("", "", "")
+        if not ordinal.isdecimal() or self.ticket(int(ordinal)) != ticket:
+            raise LookupError(head)
+        return self.call_id(int(ordinal))
+
+    def fail(self, error: str) -> None:
+        """Remember an error that the script was told, to know it again if the script ends by it."""
+        self.errors = [*self.errors, error[:_ERROR_CHARACTERS]][-_ERRORS:]
+
+    def keep(self, snapshot: bytes) -> None:
+        """Keep where the script waits."""
+        self.snapshot = base64.b85encode(zlib.compress(snapshot, 1)).decode()
+
+    def where(self) -> bytes:
+        """Return where the script waits, b"" before its start."""
+        return zlib.decompress(base64.b85decode(self.snapshot)) if self.snapshot else b""
+
+
+class Counts:
+    """How often a session has made equal calls. Lookups are in memory; what is stored anew at an advance is short, and
+    O(log n) a call in all: older counts lie in bodies of their own, each longer than all that follow it.
+    """
+
+    def __init__(self, session: Session, older: list[dict[str, int]]) -> None:
+        self._session = session
+        self._older = older
+
+    @classmethod
+    async def of(cls, session: Session, library: ArtifactReader, run_prefix: str) -> "Counts":
+        """Return the counts of a session. Raises BodyMissing, StoreUnavailable."""
+        return cls(session, [await library.shared(run_prefix, digest) for digest, _ in session.counted])
+
+    def next(self, call: str) -> int:
+        """Return which of the equal calls this one is, from 1 on."""
+        tables = (self._session.counts, *reversed(self._older))
+        count = next((table[call] for table in tables if call in table), 0) + 1
+        self._session.counts[call] = count
+        return count
+
+    def put_away(self) -> bytes | None:
+        """Move the counts to a body of their own once they are many, and return it."""
+        session = self._session
+        if len(session.counts) < _TAIL:
+            return None
+        merged: dict[str, int] = session.counts
+        while session.counted and session.counted[-1][1] <= len(merged):
+            session.counted.pop()
+            merged = {**self._older.pop(), **merged}
+        body = encode(merged)
+        session.counts, session.counted = {}, [*session.counted, (digest_of(body), len(merged))]
+        return body
+
+
+async def history(library: ArtifactReader, run_prefix: str, last: Session) -> list[Session]:
+    """Return the sessions that led to this one, the first one first, and itself.
+
+    Raises BodyMissing, StoreUnavailable.
+    """
+    found = [last]
+    while found[-1].before:
+        found.append(await load(library, run_prefix, found[-1].before))
+    return found[::-1]
+
+
+async def load(library: ArtifactReader, run_prefix: str, digest: str) -> Session:
+    """Return a stored session. Raises BodyMissing, StoreUnavailable."""
+    return Session.model_validate(await library.value(run_prefix, digest))

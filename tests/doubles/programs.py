@@ -1,0 +1,236 @@
+"""Runs a script without a server: advances are made, calls are answered by plain functions, in any order."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from doubles.plan.samples import CATALOGUE
+
+from activities.nodes.attempts import Attempts
+from activities.nodes.binding import Address, Binder
+from activities.nodes.context import NodeContext, NodeOutput
+from activities.nodes.error_mapping import CallFailed, ProgramFailed
+from activities.programs.advance import Programs
+from activities.programs.interpreter import Interpreter
+from activities.runs.check import compiler_of
+from activities.storage.directory import DirectoryStore
+from activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
+from workflows.messages.contracts import NodeCall
+from workflows.plan.compile.graph import ExecutionPlan, NodeSpec
+from workflows.plan.language.nodes import (
+    AgentNode,
+    GateNode,
+    JoinNode,
+    LlmNode,
+    Node,
+    Plan,
+    ProgramNode,
+    Quorum,
+    ToolNode,
+)
+from workflows.plan.language.references import bind
+
+PREFIX = "space/run"
+Fake = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class End:
+    """How a node ended: with the digest of its value, or with a status and an error."""
+
+    ref: str = ""
+    status: str = "succeeded"
+    error: str | None = None
+
+
+@dataclass
+class Play:
+    """One run of one program. `fakes` answer tools by name, and `llm`, `ask` and `agent`; an exception is a failure."""
+
+    place: Path
+    interpreter: Interpreter
+    script: str
+    fakes: Mapping[str, Fake] = field(default_factory=dict)
+    seed: int = 0
+    left: dict[str, int] = field(default_factory=dict)
+    catalogue: list[dict[str, Any]] = field(default_factory=lambda: CATALOGUE)
+    pages: int = 0
+
+    def __post_init__(self) -> None:
+        self.store = DirectoryStore(self.place)
+        self.random = random.Random(self.seed)
+        self.nodes: dict[str, tuple[str, Node, NodeSpec]] = {}
+        self.inputs: dict[str, list[str]] = {}
+        self.ends: dict[str, End] = {}
+        self.going: dict[str, None] = {}
+        """What has neither ended nor, as a step, handed on."""
+        self.before: dict[str, str] = {}
+        self.called: Counter[str] = Counter()
+        self.keys: Counter[str] = Counter()
+        self.advances: list[str] = []
+        self.renew()
+
+    def renew(self) -> None:
+        """Go on as another worker, which remembers nothing."""
+        self.library = ArtifactReader(self.store)
+        self.programs = Programs(self.library, self.interpreter, compiler_of, ("offline", "test"))
+
+    async def begin(self, **arguments: Any) -> "Play":
+        """Put the program's node where a run's plan would have it."""
+        context = RunContext(goal="", inputs={}, docs=None, approval="never", catalogue=self.catalogue)
+        node = ProgramNode(id="main", kind="program", script=self.script, arguments=arguments)
+        plan = Plan(nodes=(node,))
+        spec = NodeSpec("main", "program", policy="any")
+        kept = StoredPlan(
+            run_context=await self.library.keep(PREFIX, context),
+            goal="",
+            docs=None,
+            inputs={},
+            plan=plan,
+            execution_plan=ExecutionPlan([spec], [0]).pack(),
+            wanted={},
+        )
+        self.nodes["main"] = (await self.library.keep(PREFIX, kept), node, spec)
+        self.inputs["main"], self.going = [], {"main": None}
+        return self
+
+    async def run(self, **arguments: Any) -> Any:
+        """Return what the program returns. Raises CallFailed, ProgramFailed."""
+        await self.begin(**arguments)
+        while "main" not in self.ends:
+            ready = [name for name in self.going if self.may_start(name)]
+            assert ready, "nothing can go on"
+            await self.start(self.random.choice(ready))
+        end = self.ends["main"]
+        if end.status != "succeeded":
+            kind, _, message = (end.error or "").partition(": ")
+            raise {"CallFailed": CallFailed, "ProgramFailed": ProgramFailed}[kind](message)
+        return await self.library.value(PREFIX, end.ref)
+
+    def may_start(self, name: str) -> bool:
+        """Whether a node has what it waits for."""
+        node, inputs = self.nodes[name][1], self.inputs[name]
+        ended = [self.ends[other] for other in inputs if other in self.ends]
+        if isinstance(node, JoinNode):
+            return _rule(node, ended) is not None
+        return not inputs or bool(ended)
+
+    async def start(self, name: str) -> None:
+        """Have a node end, or a step hand on."""
+        _, node, _ = self.nodes[name]
+        if isinstance(node, ProgramNode):
+            await self.advance(name)
+        elif isinstance(node, JoinNode):
+            await self.join(name, node)
+        else:
+            await self.call(name, node)
+
+    async def advance(self, name: str) -> None:
+        """Make one advance, and take over its page."""
+        self.advances.append(name)
+        try:
+            output = await self.programs.advance(await self.context(name))
+        except (CallFailed, ProgramFailed) as error:
+            self.end(name, End("", "failed", f"{type(error).__name__}: {error}"))
+            return
+        if not output.more:
+            self.end(name, End(await self.library.put(PREFIX, output.output)))
+            return
+        await self.take(name, output)
+
+    async def take(self, name: str, output: NodeOutput) -> None:
+        page = output.page
+        assert page is not None
+        assert page.after == name
+        checked = await self.library.plan(PREFIX, page.plan)
+        specs = ExecutionPlan.unpack(page.specs).specs
+        names = [*page.known, *(spec.id for spec in specs)]
+        for spec, node in zip(specs, checked.plan.nodes, strict=True):
+            assert spec.id == node.id
+            assert spec.id not in self.nodes, "ids are new"
+            self.nodes[spec.id] = (page.plan, node, spec)
+            self.inputs[spec.id] = [names[index] for index in spec.inputs]
+            assert self.inputs[spec.id] == list(getattr(node, "inputs", ()))
+        self.keys.update(checked.keys.values())
+        self.before[specs[-1].id] = name
+        del self.going[name]
+        self.going |= dict.fromkeys(spec.id for spec in specs)
+        self.pages += 1
+
+    async def context(self, name: str, generation: int = 1) -> NodeContext:
+        """Return what an activity would run the node with."""
+        plan, _, _ = self.nodes[name]
+        ended = {other: self.ends[other] for other in self.inputs[name] if other in self.ends}
+        refs = {other: end.ref for other, end in ended.items() if end.ref}
+        lost = {other: (end.status, end.error) for other, end in ended.items() if not end.ref}
+        call = NodeCall(run="run", plan=plan, nodes=(name,), refs=refs, lost=lost, left=self.left)
+        checked = await self.library.plan(PREFIX, plan)
+        binder = Binder(self.library, PREFIX, checked, call, {**checked.materials.get(name, {}), **refs})
+        return NodeContext(checked, Address(name, None, generation), call, binder, PREFIX, Attempts(1, 0))
+
+    async def call(self, name: str, node: Node) -> None:
+        """Have a fake answer a call."""
+        self.called[self.nodes[name][2].summary] += 1
+        try:
+            value = await self.answer(name, node)
+        except Exception as error:  # noqa: BLE001 - as a tool fails
+            self.end(name, End("", "failed", f"{type(error).__name__}: {error}"))
+        else:
+            self.end(name, End(await self.library.put(PREFIX, value)))
+
+    async def answer(self, name: str, node: Node) -> Any:
+        context = await self.context(name)
+        await context.binder.load(node, context.address)
+        bound = context.binder.bound
+        if isinstance(node, ToolNode):
+            return self.fakes[node.tool](**bound(node.args))
+        if isinstance(node, LlmNode):
+            words, *_ = node.prompt.partition("\n\n$material_")
+            material = [context.binder.lookup(place) for place in context.checked.materials.get(name, {})]
+            return self.fakes["llm"](bound(words), *material, schema=node.output_schema)
+        if isinstance(node, GateNode):
+            return self.fakes["ask"](bound(node.question))
+        assert isinstance(node, AgentNode)
+        return self.fakes["agent"](bind(node.goal, context.binder.lookup))
+
+    async def join(self, name: str, node: JoinNode) -> None:
+        ended = {other: self.ends[other] for other in self.inputs[name] if other in self.ends}
+        if not _rule(node, list(ended.values())):
+            self.end(name, End("", "failed", "InputMissing: needs more values"))
+            return
+        if node.policy == "settled":
+            value = [await self.settled(other, end) for other, end in ended.items()]
+        else:
+            refs = [end.ref for end in ended.values() if end.ref]
+            most = node.policy.quorum if isinstance(node.policy, Quorum) else len(refs)
+            value = [await self.library.value(PREFIX, ref) for ref in refs[: int(most)]]
+        self.end(name, End(await self.library.put(PREFIX, value[0] if node.policy == "first" else value)))
+
+    async def settled(self, name: str, end: End) -> dict[str, Any]:
+        value = await self.library.value(PREFIX, end.ref) if end.ref else None
+        return {"id": name, "status": end.status, "value": value, "error": end.error}
+
+    def end(self, name: str, end: End) -> None:
+        """End a node, and what it has taken over the end of."""
+        self.going.pop(name, None)
+        while name:
+            self.ends[name] = end
+            name = self.before.get(name, "")
+
+
+def _rule(node: JoinNode, ended: list[End]) -> bool | None:
+    """Whether a join closes with a value, or fails; None while it waits."""
+    ok, total = sum(bool(end.ref) for end in ended), len(node.inputs)
+    still = total - len(ended)
+    if node.policy == "settled":
+        return True if not still else None
+    if isinstance(node.policy, Quorum):
+        wanted = int(node.policy.quorum)
+    else:
+        wanted = 1 if node.policy == "first" else total
+    if ok >= wanted:
+        return True
+    return False if ok + still < wanted else None
