@@ -227,10 +227,9 @@ def _rule(node: JoinNode, ended: list[End]) -> bool | None:
     still = total - len(ended)
     if node.policy == "settled":
         return True if not still else None
+    wanted = {"first": 1, "all": total}.get(str(node.policy), 0)
     if isinstance(node.policy, Quorum):
         wanted = int(node.policy.quorum)
-    else:
-        wanted = 1 if node.policy == "first" else total
     if ok >= wanted:
         return True
     return False if ok + still < wanted else None

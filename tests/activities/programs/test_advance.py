@@ -1,0 +1,267 @@
+"""Whole programs, advance by advance: the answer is the same in any order of ends, and after any restart."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from doubles.programs import PREFIX, End, Play
+
+from activities.nodes.content_key import content_key
+from activities.nodes.error_mapping import CallFailed, ProgramFailed
+from activities.programs.session import Session
+from workflows.plan.language.nodes import GateNode, LlmNode, ToolNode
+
+Make = Callable[..., Play]
+SEEDS = pytest.mark.parametrize("seed", range(4))
+
+RESEARCH = """
+async def look(question: str) -> str:
+    hits = await search(query=question, k=5)
+    return await llm("Answer from the passages, with the source.", question, hits)
+
+async def main(topic: str):
+    questions = await llm("Five questions that together cover the topic.", topic, schema=list[str])
+    answers = await parallel([task(look, question=q) for q in questions])
+    draft = await llm("Write a page.", answers)
+    for _ in range(3):
+        review = await llm("What is wrong with it?", draft, schema={"good": bool, "faults": list[str]}, role="critic")
+        if review["good"]:
+            return draft
+        draft = await llm("Mend it.", draft, review["faults"])
+    return await ask("Three rounds did not do. Publish anyway, or say how to go on.", draft)
+"""
+MANY = """
+import asyncio, random
+
+async def deep(text: str, level: int):
+    if level == 0:
+        return await search(query=text)
+    return await parallel([task(deep, text=f"{text}{n}", level=level - 1) for n in range(2)])
+
+async def shout(text):
+    return (await search(query=text)) + "!"
+
+async def twice(text):
+    return text + text
+
+async def broken(text):
+    raise ValueError(f"no {text}")
+
+async def main():
+    phase("first")
+    both = await asyncio.gather(search(query="a"), search("b"), search(query="a"))
+    try:
+        await search(query="fails")
+    except RuntimeError as error:
+        both.append(str(error))
+    phase("second")
+    ends = await settled([task(twice, text="t"), task(broken, text="u"), task(search, query="v")])
+    lines = await pipeline(["x", "y"], shout, twice, search)
+    some = await quorum(1, [task(twice, text="only")])
+    one = await first([task(twice, text="won")])
+    nothing = await parallel([])
+    left = await budget_left()
+    tree = await parallel([task(deep, text="d", level=2)])
+    return [both, ends, lines, some, one, nothing, left["tokens"], tree, random.random()]
+"""
+
+PLACES = ("gather(", "settled(", "pipeline(", '+ "!"')
+
+
+class Broken(Exception):
+    """What a tool fails with."""
+
+
+def research(prompt: str, *material: Any, schema: Any) -> Any:
+    if prompt.startswith("Five"):
+        return [f"{material[0]} ${number}" for number in range(5)]
+    if prompt.startswith("What"):
+        return {"good": "(2)" in material[0], "faults": ["short"]}
+    rounds = str(material[0]).count("Mend")
+    return f"{prompt[:5]}({rounds}) {material[0]}"
+
+
+def search(query: str, k: int = 0) -> str:
+    if query == "fails":
+        raise Broken("disk")
+    return f"<{query}>"
+
+
+FAKES = {"llm": research, "search": search, "ask": lambda question: question[-40:]}
+
+
+@SEEDS
+@pytest.mark.parametrize(("script", "arguments"), [(RESEARCH, {"topic": "tidal power"}), (MANY, {})])
+async def test_a_program_ends_the_same_in_any_order_and_calls_nothing_twice(
+    play: Make, script: str, arguments: dict[str, Any], seed: int
+) -> None:
+    plain = await play(script, fakes=FAKES).run(**arguments)
+    other = play(script, fakes=FAKES, seed=seed + 1)
+    assert await other.run(**arguments) == plain
+    assert set(other.called.values()) == {1}
+    assert set(other.keys.values()) == {1}, "every call has a key of its own"
+
+
+@SEEDS
+async def test_a_program_goes_on_from_its_start_when_no_snapshot_can_be_loaded(
+    play: Make, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = await play(MANY, fakes=FAKES).run()
+    other = play(MANY, fakes=FAKES, seed=seed)
+    where, loaded = Session.where, list[bytes]()
+
+    def lost(session: Session) -> bytes:
+        other.renew()
+        loaded.append(where(session))
+        return loaded[-1] if len(loaded) % 2 else b"of another version"
+
+    monkeypatch.setattr(Session, "where", lost)
+    assert await other.run() == plain
+    assert set(other.called.values()) == {1}
+
+
+async def test_keys_do_not_depend_on_lines_and_ids(play: Make) -> None:
+    one, other = play(MANY, fakes=FAKES), play("# moved\n\n" + MANY, fakes=FAKES, seed=7)
+    await one.run()
+    await other.run()
+    assert one.keys == other.keys
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "message"),
+    [
+        ('await search(query="fails")', CallFailed, "Broken: disk (line 3: await search(query=\"fails\"))"),
+        ('t = search("fails")\n    await search("b")\n    await t', CallFailed, "Broken: disk (line 5: await t)"),
+        ("return 1 / 0", ProgramFailed, "ZeroDivisionError: division by zero (line 3: return 1 / 0)"),
+        ('await serch("a")', ProgramFailed, "NameError: serch: name 'serch' is not defined; did you mean `search`?"),
+        ("await parallel(['ticket:1'])", ProgramFailed, "ValueError: parallel: takes tickets"),
+        ("await parallel([task(boom)])", CallFailed, "needs more values"),
+        ("for n in range(10001): search('a')\n    await search('a')", ProgramFailed, "more than 10,000 calls"),
+        ("return await search(query='a' * 401)", ProgramFailed, "query: has 401 characters; at most 400"),
+    ],
+)  # fmt: skip
+async def test_a_program_that_fails_says_why_and_where(
+    play: Make, body: str, kind: type[Exception], message: str
+) -> None:
+    script = f"async def boom(): raise ValueError('boom')\nasync def main():\n    {body}\n"
+    with pytest.raises(kind) as found:
+        await play(script, fakes=FAKES).run()
+    assert message in str(found.value)
+
+
+async def test_a_failed_call_is_fed_again_after_its_retry_to_the_step_that_read_it(play: Make) -> None:
+    script = "async def main():\n    one = await search(query='fails')\n    return [one, await search(query='b')]"
+    run = play(script, fakes=FAKES)
+    with pytest.raises(CallFailed):
+        await run.run()
+    [step] = [name for name in run.advances if name != "main"]
+    run.ends = {"main_1": End(await run.library.put(PREFIX, "mended"))}
+    run.going = {step: None}
+    output = await run.programs.advance(await run.context(step, generation=2))
+    await run.take(step, output)
+    assert [name for name in run.going if name.startswith("main_g")] == list(run.going)
+    while "main" not in run.ends:
+        await run.start(next(name for name in run.going if run.may_start(name)))
+    assert await run.library.value(PREFIX, run.ends["main"].ref) == ["mended", "<b>"]
+
+
+async def test_a_skipped_call_is_none(play: Make) -> None:
+    run = await play("async def main():\n    return [await search(query='a')]").begin()
+    await run.advance("main")
+    run.end("main_1", End("", "skipped", "Skipped: by a person"))
+    await run.advance("main_s2")
+    assert await run.library.value(PREFIX, run.ends["main"].ref) == [None]
+
+
+@pytest.mark.parametrize(
+    ("size", "times", "expected"),
+    [(1_000_000, 1, "1000000"), (1_100_000, 1, "ValueError"), (900_000, 19, "MemoryError")],
+)
+async def test_what_a_script_reads_is_bounded(play: Make, size: int, times: int, expected: str) -> None:
+    script = f"""
+async def main():
+    try:
+        for _ in range({times}):
+            text = await search(query="big")
+        return str(len(text))
+    except (ValueError, MemoryError) as error:
+        return type(error).__name__
+"""
+    assert await play(script, fakes={"search": lambda query: "x" * size}).run() == expected
+
+
+async def test_material_is_given_beside_the_prompt_and_a_dollar_is_text(play: Make) -> None:
+    script = """
+async def main():
+    text = await llm("Costs $5 and $main_1?", "is $untrusted", [1], schema=int | None)
+    found = await search("$main_1")
+    return await ask("Pay $5?", "material $x", [text, found])
+"""
+    asked: list[Any] = []
+
+    def llm(prompt: str, *material: Any, schema: Any) -> int:
+        asked.append((prompt, material, schema))
+        return 1
+
+    run = play(script, fakes={"llm": llm, "search": search, "ask": lambda question: question})
+    assert await run.run() == 'Pay $5?\n\nmaterial $x\n\n[1,"<$main_1>"]'
+    either = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+    assert asked == [("Costs $5 and $main_1?", ("is $untrusted", [1]), either)]
+    assert "untrusted" not in str([node for _, node, _ in run.nodes.values() if isinstance(node, LlmNode)])
+
+
+async def test_nodes_have_labels_queues_and_keys(play: Make) -> None:
+    run = play(MANY, fakes=FAKES)
+    await run.run()
+    summaries = [spec.summary for _, _, spec in run.nodes.values()]
+    labels = dict(summary.split(" ", 1) for summary in summaries if summary)
+    lines = MANY.splitlines()
+    both, ticket, pipe, stage = (next(n for n, line in enumerate(lines, 1) if text in line) for text in PLACES)
+    assert labels["main_1"] == f'first/search:{both} "a"'
+    assert labels["main_5"] == f'second/twice#1:{ticket} "t"'
+    assert labels["main_7"] == f'second/search:{ticket} "v"'
+    assert labels["main_9"] == f'second/shout>twice>search#1:{pipe} "x"'
+    assert labels["main_9_1"] == f'second/shout>twice>search#1/search:{stage} "x"'
+    assert labels["main_9_s2"] == "second/shout>twice>search#1 step 2 <- main_9_1"
+    assert all(spec.queue == "sennit.tools" for _, _, spec in run.nodes.values())
+    for name, (plan, node, _) in run.nodes.items():
+        checked = await run.library.plan(PREFIX, plan)
+        assert (name in checked.keys) == isinstance(node, ToolNode | LlmNode)
+        assert not isinstance(node, GateNode)
+
+
+async def test_a_call_that_is_made_again_has_its_first_result(play: Make) -> None:
+    """Of a step in another generation: ids are new, the keys of the results are not."""
+    script = "async def main():\n    return await search(query='a')"
+    run = await play(script).begin()
+    found = []
+    for generation in (1, 2):
+        context = await run.context("main", generation)
+        await run.take("main", await run.programs.advance(context))
+        run.going["main"] = None
+        name = next(name for name in run.going if run.nodes[name][1].kind == "tool" and name not in found)
+        found.append(name)
+    contexts = [await run.context(name) for name in found]
+    keys = [content_key(each.checked, each.address, {}, each.call, "1") for each in contexts]
+    assert found[0] != found[1]
+    assert keys[0] == keys[1]
+
+
+async def test_what_an_advance_stores_does_not_grow_with_what_came_before(play: Make) -> None:
+    script = "async def main():\n    for n in range(400):\n        last = await search(query=str(n))\n    return last"
+    run = play(script, fakes=FAKES)
+    sizes: list[int] = []
+    put = run.store.put
+
+    async def stored(prefix: str, body: bytes) -> str:
+        sizes.append(len(body))
+        return await put(prefix, body)
+
+    run.store.put = stored  # type: ignore[method-assign]
+    await run.run()
+    early, late = sum(sizes[: len(sizes) // 4]), sum(sizes[-len(sizes) // 4 :])
+    assert late < 1.5 * early
+
+
+def test_a_session_is_small() -> None:
+    assert len(Session(script="s", function="main", key="main").model_dump_json(exclude_defaults=True)) < 50

@@ -1,0 +1,70 @@
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from activities.programs.session import LONGEST_STEM, Counts, Session
+from activities.storage.artifacts import digest_of
+from activities.storage.directory import DirectoryStore
+from activities.storage.run_context import ArtifactReader
+
+PREFIX = "space/run"
+
+
+def begun(node: str = "main", made: int = 0, mark: str = "") -> Session:
+    session = Session(script="s", function="main", key="main")
+    session.begin(node)
+    session.made = made
+    if mark:
+        session.begin(node, mark=mark)
+    return session
+
+
+def test_a_step_that_runs_again_gives_its_calls_new_ids() -> None:
+    session = begun(made=2, mark="main_s2~2")
+    session.made = 3
+    assert [session.call_id(1), session.call_id(2)] == ["main_1", "main_2"]
+    assert session.call_id(3) not in ("main_3", begun(made=2, mark="main_s2~3").step_id)
+    assert session.step_id.endswith("_s2")
+    assert session.step_id != "main_s2"
+
+
+@pytest.mark.parametrize("node", ["main", "a" * 40, "main_2_3_4_5_6_7_8_9_10_11_12_13_14_15_16_17"])
+@pytest.mark.parametrize("mark", ["", "again"])
+def test_ids_stay_short(node: str, mark: str) -> None:
+    session = begun(node, 9_999, mark)
+    session.made = 10_000
+    session.number = 10_000
+    assert len(session.stems[-1][1]) <= LONGEST_STEM
+    assert max(len(session.call_id(10_000)), len(session.step_id)) <= 36
+
+
+@pytest.mark.parametrize("ticket", ["ticket:x:1", "1", "", None, 2, "ticket::1"])
+def test_only_a_ticket_of_this_session_names_a_call(ticket: object) -> None:
+    session = begun(made=1)
+    assert session.call_of(session.ticket(1)) == "main_1"
+    for wrong in (ticket, session.ticket(2), session.ticket(0), f"{session.ticket(1)}0"):
+        with pytest.raises(LookupError):
+            session.call_of(wrong)
+
+
+async def test_counts_are_those_of_all_calls_and_little_is_stored_anew(tmp_path: Path) -> None:
+    store = DirectoryStore(tmp_path)
+    session, seen = begun(), Counter[str]()
+    dice = random.Random(1)
+    written = 0
+    for _ in range(600):
+        library = ArtifactReader(store)  # as another worker would
+        counts = await Counts.of(session, library, PREFIX)
+        for _ in range(5):
+            call = digest_of(str(dice.randrange(1500)).encode())[:16]
+            seen[call] += 1
+            assert counts.next(call) == seen[call]
+        body = counts.put_away()
+        if body:
+            await store.put(PREFIX, body)
+            written += len(body)
+        session = Session.model_validate_json(session.model_dump_json())
+        assert len(session.model_dump_json()) < 4_000
+    assert written < 40 * 3_000 * 12, "each count is stored about log n times"
