@@ -44,8 +44,8 @@ class Fed(NamedTuple):
 
 
 class Session(BaseModel):
-    """One session of a script: `function`, or the `stages` of a pipeline, called with `arguments`, which are in the first
-    of a chain of sessions only.
+    """One session of a script: `function`, or the `stages` of a pipeline, called with `arguments`; those are only in
+    the first of a chain of sessions.
 
     `key` is what its calls are known by, `path` how people know the task. `node` is the id of its program node, and
     `stems` what the ids of its calls begin with, from which call on: a step that ran again begins new ones.

@@ -18,6 +18,7 @@ from activities.programs.interpreter import Interpreter
 from activities.runs.check import compiler_of
 from activities.storage.directory import DirectoryStore
 from activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
+from workflows.messages import queues
 from workflows.messages.contracts import NodeCall
 from workflows.plan.compile.graph import ExecutionPlan, NodeSpec
 from workflows.plan.language.nodes import (
@@ -83,7 +84,7 @@ class Play:
         context = RunContext(goal="", inputs={}, docs=None, approval="never", catalogue=self.catalogue)
         node = ProgramNode(id="main", kind="program", script=self.script, arguments=arguments)
         plan = Plan(nodes=(node,))
-        spec = NodeSpec("main", "program", policy="any")
+        spec = NodeSpec("main", "program", policy="any", queue=queues.TOOLS)
         kept = StoredPlan(
             run_context=await self.library.keep(PREFIX, context),
             goal="",

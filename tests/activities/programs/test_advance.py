@@ -247,17 +247,19 @@ async def test_a_call_that_is_made_again_has_its_first_result(play: Make) -> Non
     assert keys[0] == keys[1]
 
 
-async def test_what_an_advance_stores_does_not_grow_with_what_came_before(play: Make) -> None:
+async def test_what_an_advance_stores_does_not_grow_with_what_came_before(
+    play: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script = "async def main():\n    for n in range(400):\n        last = await search(query=str(n))\n    return last"
     run = play(script, fakes=FAKES)
     sizes: list[int] = []
     put = run.store.put
 
-    async def stored(prefix: str, body: bytes) -> str:
+    async def stored(run_prefix: str, body: bytes) -> str:
         sizes.append(len(body))
-        return await put(prefix, body)
+        return await put(run_prefix, body)
 
-    run.store.put = stored  # type: ignore[method-assign]
+    monkeypatch.setattr(run.store, "put", stored)
     await run.run()
     early, late = sum(sizes[: len(sizes) // 4]), sum(sizes[-len(sizes) // 4 :])
     assert late < 1.5 * early
