@@ -54,12 +54,26 @@ class PrepareCall(Message):
     given: str = ""
 
 
+class PlanPage(Message):
+    """Nodes that a program adds to the plan, or a tool loop in it: the plan, by its digest, where they lie.
+
+    `specs` is a packed execution plan, whose indices count first the nodes that are `known` to the run, by their ids,
+    and then its own. The last of its own takes over the end of `after`, the step or turn that has added them.
+    """
+
+    plan: Digest
+    known: tuple[str, ...] = ()
+    specs: str
+    after: str
+
+
 class CheckResult(Message):
     """The verdict on a plan: its digest and its packed execution_plan, or problems, one sentence each.
 
     `continues` says that the plan begins with its whole base, unchanged. Then `facts` are those of old nodes that only
     the new plan asks for, and `awaits` the old nodes whose facts are needed but whose output was not given. For a
-    replan, `why` is the joiner's reason and `tokens` the forecast of the new nodes.
+    replan, `why` is the joiner's reason and `tokens` the forecast of the new nodes. What was asked for as a
+    `page` comes as one.
     """
 
     plan: Digest = ""
@@ -71,6 +85,7 @@ class CheckResult(Message):
     awaits: tuple[str, ...] = ()
     why: str = ""
     tokens: int = 0
+    page: PlanPage | None = None
 
 
 class PreparedRun(Message):
@@ -130,8 +145,8 @@ class PlanResult(Message):
 
 class CheckCall(Message):
     """Checks a draft. With `base`, the plan that has run so far, the draft is a whole plan to go on with, or an
-    addition: a replan, or the tool calls that the model of `node` asks for. `refs` maps nodes that have ended to their
-    outputs.
+    addition: a replan, or the tool calls that the model of `node` asks for, which come as a page if `paged` says so.
+    `refs` maps nodes that have ended to their outputs.
     """
 
     run: str
@@ -141,6 +156,7 @@ class CheckCall(Message):
     adds: Literal["", "replan", "calls"] = ""
     node: str = ""
     refs: dict[str, Digest] = Field(default_factory=dict)
+    paged: bool = False
 
 
 class LoadCall(Message):
@@ -203,19 +219,6 @@ class NodeQuestion(Message):
     text: str
     digest: Digest = ""
     target: Digest = ""
-
-
-class PlanPage(Message):
-    """Nodes that a program adds to the plan: a plan of its own, by its digest, that has nothing but them.
-
-    `specs` is a packed execution plan, whose indices count first the nodes that are `known` to the run, by their ids,
-    and then its own. The last of its own takes over the end of `after`, the step that has made the page.
-    """
-
-    plan: Digest
-    known: tuple[str, ...] = ()
-    specs: str
-    after: str
 
 
 class NodeReply(Message):

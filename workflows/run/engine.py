@@ -68,7 +68,7 @@ class Engine:
     ) -> None:
         self.state = state
         self.plan = plan
-        self.is_paged = any(spec.page for spec in state.graph.specs)
+        self._is_paged = any(spec.page for spec in state.graph.specs)
         self.replies: dict[int, NodeReply] = {}
         self.usage = NO_USAGE
         self.abandoned: list[NodeReply | None] = []  # of an earlier plan's nodes; None for a cancelled one
@@ -122,6 +122,11 @@ class Engine:
         nodes = self.state.graph.execution_plan.answer
         reply = self.replies.get(nodes[0]) if nodes else None
         return (reply.value, reply.ref or "") if reply is not None and reply.has_value else None
+
+    @property
+    def is_paged(self) -> bool:
+        """Whether a program has added nodes to the plan."""
+        return self._is_paged
 
     @property
     def quiet(self) -> bool:
@@ -178,7 +183,7 @@ class Engine:
             if reply is not None and self.state.generation[event.unit] == event.generation:
                 self._note(event.unit, reply)
                 if reply.page is not None and self.expects(event):
-                    move = self._append(reply.page, event)
+                    move = self.append(reply.page, event)
                     settled = deque((replace(other, unit=move(other.unit)), later) for other, later in settled)
                     continue
                 if reply.more and self.expects(event):
@@ -217,8 +222,12 @@ class Engine:
         self.replies = {renumbered(unit, old, added): reply for unit, reply in self.replies.items()}
         self.post(PlanExtended(graph, {graph.by_id[name]: dict(facts) for name, facts in checked.facts.items()}, more))
 
-    def _append(self, page: PlanPage, step_ended: NodeEnded) -> Callable[[int], int]:
-        """Take over the nodes that a step of a program has added, and return the new number of each unit."""
+    def append(self, page: PlanPage, ended: NodeEnded) -> Callable[[int], int]:
+        """Take over the nodes that a step of a program, or a turn in it, has added, with its end.
+
+        Returns what gives each unit its new number.
+        """
+        self.state.now = milliseconds()
         specs = _specs_of(self.state.graph, page)
         old, added = len(self.state.graph.specs), len(specs)
 
@@ -228,9 +237,9 @@ class Engine:
         if self.state.owner:
             self._dispatcher.renumber(move, self.plan)
             self.replies = {move(unit): reply for unit, reply in self.replies.items()}
-        delegated = replace(step_ended, outcome=replace(step_ended.outcome, delegated=True))
+        delegated = replace(ended, outcome=replace(ended.outcome, delegated=True))
         self._carry_out(step(self.state, NodesAppended(specs, delegated)))
-        self.is_paged = True
+        self._is_paged = True
         return move
 
     def replace_plan(self, checked: CheckResult) -> None:
@@ -338,6 +347,7 @@ def _specs_of(graph: Graph, page: PlanPage) -> list[NodeSpec]:
         spec.page = page.plan
         spec.needs = [places[index] for index in spec.needs]
         spec.inputs = [places[index] for index in spec.inputs]
+        spec.reads = [places[index] for index in spec.reads]
     return own
 
 

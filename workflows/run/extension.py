@@ -6,6 +6,7 @@ plan. Additions come one after the other.
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -13,7 +14,7 @@ from typing import Protocol
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from workflows.messages.contracts import CheckResult, NodeReply
+from workflows.messages.contracts import CheckResult, NodeReply, PlanPage
 from workflows.plan.compile.graph import ExecutionPlan
 from workflows.plan.scheduling.events import Event, ExpansionRequest, NodeEnded, Outcome
 from workflows.plan.scheduling.extension import needs_approval, request_of
@@ -38,11 +39,21 @@ class ExtensibleRun(Protocol):
     def expects(self, event: NodeEnded) -> bool:
         """Whether this unit's end is still open."""
 
+    @property
+    def is_paged(self) -> bool:
+        """Whether a program has added nodes to the plan."""
+
+    def append(self, page: PlanPage, ended: NodeEnded) -> Callable[[int], int]:
+        """Take over added nodes with the end of the node that has asked for them."""
+
     def grow(self, checked: CheckResult, *, more: bool = False) -> None:
         """Go on with a longer plan."""
 
     def post(self, event: Event) -> None:
         """Take an event."""
+
+    def wake(self) -> None:
+        """Have the run check again what it can do."""
 
     def fail(self, error: BaseException) -> None:
         """End the run with this error."""
@@ -91,7 +102,9 @@ class PlanExtender:
         while True:
             refs = self._outputs(draft, unit) if adds != "calls" else {}  # calls test nothing
             node = state.address(unit) if adds else ""
-            checked = await self._setup.check(draft, engine.plan, adds=adds, node=node, refs=refs)
+            base = (state.graph.specs[unit].page if unit >= 0 else "") or engine.plan
+            paged = adds == "calls" and engine.is_paged
+            checked = await self._setup.check(draft, base, adds=adds, node=node, refs=refs, paged=paged)
             asked = [state.graph.by_id[name] for name in checked.awaits]
             overtaken = await self._ends(asked, lets_on=unit >= 0)
             if not overtaken and not any(state.status[node] in (RUNNING, SUCCEEDED) for node in asked):
@@ -140,6 +153,10 @@ class PlanExtender:
                 outcome = replace(outcome, digest=None, again=True, objections=checked.problems)
             elif request := self._to_approve(event.unit, reply, checked):
                 outcome = replace(outcome, expansion_request=request)
+            elif checked.page is not None:
+                engine.append(checked.page, replace(event, outcome=outcome))
+                engine.wake()
+                return
             else:
                 engine.grow(checked, more=engine.state.streaming)
                 outcome = replace(outcome, delegated=reply.more == "calls")
@@ -155,6 +172,8 @@ class PlanExtender:
         return request if needs_approval(state, unit, request) else None
 
     async def _extended(self, unit: int, reply: NodeReply) -> CheckResult:
+        if reply.more == "replan" and self._engine.is_paged:
+            return CheckResult(problems=("a program has added nodes to this plan, so no others can be added",))
         try:
             adds: Addition = "replan" if reply.more == "replan" else "calls"
             return await self.check(reply.ref or "", adds, unit)

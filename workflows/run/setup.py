@@ -103,12 +103,21 @@ class RunSetup:
         return raise_if_invalid(checked, "PlannerFailed", "the planner wrote no plan that can run: ")
 
     async def check(
-        self, draft: str, base: str = "", *, adds: Addition = "", node: str = "", refs: dict[str, str] | None = None
+        self,
+        draft: str,
+        base: str = "",
+        *,
+        adds: Addition = "",
+        node: str = "",
+        refs: dict[str, str] | None = None,
+        paged: bool = False,
     ) -> CheckResult:
-        """Return the verdict on a draft. `base` and `refs` as in `CheckCall`."""
+        """Return the verdict on a draft. `base`, `refs` and `paged` as in `CheckCall`."""
         call = CheckCall(run=self.run_prefix, run_context=self.run_context, draft=draft)
         if base:
-            call = call.model_copy(update={"base": base, "adds": adds, "node": node, "refs": refs or {}})
+            call = call.model_copy(
+                update={"base": base, "adds": adds, "node": node, "refs": refs or {}, "paged": paged}
+            )
         return await self._do(CHECK_PLAN, call, "check the plan")
 
     async def conclude(self, state: RunState, plan: str, inline: tuple[Any, str] | None) -> Conclusion:
