@@ -37,18 +37,38 @@ class Layout:
         return self.count <= MAX_NODES and (bool(self.links) or len(self.layers) <= 1)
 
 
-def sources_of(graph: Graph) -> list[list[int]]:
-    """Return for each node the nodes it comes after; a fallback node comes after the node it replaces, and a call of a
-    program after the step that made it.
+def flow_of(graph: Graph) -> tuple[list[int], list[list[int]]]:
+    """Return the nodes to draw, and for each the places in that list of the nodes it comes after.
+
+    A fallback node comes after the node it replaces. Further steps of a program are not drawn: what one has called
+    comes after what it has read.
     """
-    found = [[*deps, *spec.inputs] for deps, spec in zip(graph.deps, graph.specs, strict=True)]
-    for fallback, host in graph.fallback_for.items():
-        if not found[fallback] or graph.specs[fallback].kind != "program":
-            found[fallback].append(host)
-    for sources, spec in zip(found, graph.specs, strict=True):
+    shown = [node for node, spec in enumerate(graph.specs) if not spec.is_step]
+    place = {node: number for number, node in enumerate(shown)}
+    read: dict[int, list[int]] = {}
+    found = []
+    for node in shown:
+        spec = graph.specs[node]
+        sources = [*graph.deps[node], *spec.inputs]
+        if node in graph.fallback_for:
+            sources.append(graph.fallback_for[node])
         if spec.maker >= 0 and not sources:
-            sources.append(spec.maker)
-    return found
+            if spec.maker not in read:
+                read[spec.maker] = _read_by(graph, spec.maker)
+            sources = read[spec.maker]
+        found.append([place[source] for source in sources])
+    return shown, found
+
+
+def _read_by(graph: Graph, step: int) -> list[int]:
+    """Return what a step of a program has read: those of its inputs that are not open any more. The first step reads
+    none, but is drawn itself.
+    """
+    spec = graph.specs[step]
+    if not spec.is_step:
+        return [step]
+    still_open = dict.fromkeys(graph.specs[spec.instead].inputs if spec.instead >= 0 else ())
+    return [node for node in spec.inputs if node not in still_open]
 
 
 def levels(sources: Sequence[Sequence[int]]) -> list[int]:

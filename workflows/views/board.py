@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from workflows.drawing.diagram import Diagram, Mark, Node
 from workflows.drawing.layers import layer_lines
-from workflows.drawing.layout import arrange, sources_of
+from workflows.drawing.layout import arrange, flow_of
 from workflows.drawing.picture import picture
 from workflows.drawing.text import cells, clip_name, plain
 from workflows.messages.result import BlockedOn
@@ -103,18 +103,28 @@ def board(
     statuses = [_status(state, unit) for unit in units]
     counts = {status: statuses.count(status) for status in _STATUSES if status in statuses}
     blocked = (*outage, *blocked_on(state, run, blocked_children))
-    diagram = _diagram_of(state.graph)
+    shown, diagram = _diagram_of(state.graph)
+    drawn_statuses = [_status(state, node) for node in shown]
     head = [*_head(run, title, counts), *_draining(state)]
     ranked = sorted(
         (pair for pair in zip(units, statuses, strict=True) if not state.is_item(pair[0]) or pair[1] in _URGENT),
         key=lambda pair: (_STATUSES.index(pair[1]), pair[0]),
     )
     text, drawn, svg = "", None, ""
-    layers = _layers(diagram, [_status(state, node) for node in range(len(state.graph.specs))], run)
+    layers = _layers(diagram, drawn_statuses, run)
     for detail in _DETAILS:
+        whole = diagram.layout.whole and detail.nodes
         what = (detail.nodes, detail.titles and detail.statuses) if diagram.layout.whole else None
         if what != drawn or not svg:
-            drawn, svg = what, picture(diagram, _marks(state, diagram, detail), counts=counts, whole=detail.nodes)
+            drawn, svg = (
+                what,
+                picture(
+                    diagram,
+                    _marks(state, shown, drawn_statuses, detail if whole else None),
+                    counts=counts,
+                    whole=detail.nodes,
+                ),
+            )
         rows = [pair for pair in ranked if pair[1] in detail.statuses]
         questions = _questions(blocked, run, detail)
         table = _table(state, rows, blocked_children, len(units), detail.rows)
@@ -216,26 +226,27 @@ def _layers(diagram: Diagram, statuses: Sequence[str], run: str) -> list[str]:
     return ["<details><summary>layers</summary>", "", *block, "", "</details>", ""]
 
 
-def _diagram_of(graph: Graph) -> Diagram:
-    """Return the graph's diagram, made again if nodes were added."""
-    known: Diagram | None = graph.sketch
-    if known is None or known.layout.count != len(graph.specs):
+def _diagram_of(graph: Graph) -> tuple[list[int], Diagram]:
+    """Return the nodes that are drawn and their diagram, made again if nodes were added."""
+    known: tuple[int, list[int], Diagram] | None = graph.sketch
+    if known is None or known[0] != len(graph.specs):
+        shown, sources = flow_of(graph)
+        place = {node: number for number, node in enumerate(shown)}
         nodes = [
-            Node(spec.id, plain(_what(spec.summary), 60), (spec.instead,) if spec.instead >= 0 else ())
-            for spec in graph.specs
+            Node(spec.id, plain(_what(spec.summary), 60), (place[spec.instead],) if spec.instead in place else ())
+            for spec in map(graph.specs.__getitem__, shown)
         ]
-        graph.sketch = known = Diagram(arrange(sources_of(graph)), nodes)
-    return known
+        graph.sketch = known = len(graph.specs), shown, Diagram(arrange(sources), nodes)
+    return known[1:]
 
 
-def _marks(state: RunState, diagram: Diagram, detail: _Detail) -> list[Mark]:
-    """Return what the nodes show; of a graph drawn by layers only the statuses count."""
-    statuses = [_status(state, node) for node in range(len(state.graph.specs))]
-    if not (diagram.layout.whole and detail.nodes):
+def _marks(state: RunState, shown: Sequence[int], statuses: Sequence[str], detail: _Detail | None) -> list[Mark]:
+    """Return what the nodes show; of a graph drawn by layers, without a detail, only the statuses count."""
+    if detail is None:
         return [Mark(status) for status in statuses]
     titled = detail.statuses if detail.titles else ()
     marks = []
-    for node, status in enumerate(statuses):
+    for node, status in zip(shown, statuses, strict=True):
         items = state.items.get(node, ())
         ended = sum(state.status[item] in ENDED for item in items)
         note = duration_text(state.millis[node]) if state.attempts[node] else ""

@@ -99,9 +99,13 @@ def drain_waits_for(state: RunState) -> tuple[str, ...]:
 
 
 def visible_units(state: RunState) -> list[int]:
-    """Return the units people see, in plan order with each map's items after it; without replaced items."""
+    """Return the units people see, in plan order with each map's items after it; without replaced items, and without
+    the further steps of programs.
+    """
     units: list[int] = []
-    for node in range(len(state.graph.specs)):
+    for node, spec in enumerate(state.graph.specs):
+        if spec.is_step:
+            continue
         units.append(node)
         units.extend(state.items.get(node, ()))
     return units

@@ -6,7 +6,7 @@ from doubles.plan.play import Play, join, node
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflows.drawing.layout import MAX_LINKS, MAX_NODES, Layout, arrange, layered, levels, positions, sources_of
+from workflows.drawing.layout import MAX_LINKS, MAX_NODES, Layout, arrange, flow_of, layered, levels, positions
 
 
 @st.composite
@@ -69,7 +69,7 @@ def test_long_edges_into_one_node_share_a_lane() -> None:
 
 def test_a_fallback_comes_after_its_node() -> None:
     play = Play(node("a", instead="z"), join("j", "a"), node("z", is_fallback=True), answer="j")
-    assert sources_of(play.graph) == [[], [0], [0]]
+    assert flow_of(play.graph)[1] == [[], [0], [0]]
 
 
 def test_too_much_to_draw_is_left_in_layers() -> None:

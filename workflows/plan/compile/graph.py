@@ -86,6 +86,11 @@ class NodeSpec:
         return GATHER_MILLIS if self.kind == "map" and not item else self.timeout
 
     @property
+    def is_step(self) -> bool:
+        """Whether the node is a further step of a program, which people see as one node with its first."""
+        return self.kind == "program" and self.is_fallback
+
+    @property
     def calls_model(self) -> bool:
         """Whether the node, or each item of it, is a model call."""
         return self.kind == "llm" or (self.kind == "map" and self.item_kind == "llm")

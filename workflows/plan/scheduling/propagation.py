@@ -76,6 +76,8 @@ def notify_fallbacks(state: RunState, unit: int, status: int) -> None:
     host = state.graph.fallback_for.get(unit)
     if host is None or state.status[host] != AWAITING_FALLBACK:
         return
+    if state.graph.specs[host].kind == "program":
+        state.millis[host] = state.now - state.started[host]
     if status == SUCCEEDED:
         succeed(state, host, Outcome(state.digest[unit], state.size[unit], state.facts.get(unit)))
     else:
