@@ -1,0 +1,217 @@
+import pytest
+
+from workflows.plan.programs.syntax import MAX_PROBLEMS, Parameter, parameters_of, problems_in
+
+TOOLS = {"search": {}, "write": {}}
+RESEARCH = '''
+"""Research a topic."""
+async def look(question: str) -> str:
+    hits = await search(query=question, k=5)
+    return await llm("Answer from the passages, with the source.", question, hits)
+
+async def main(topic: str):
+    questions = await llm("Five questions that together cover the topic.", topic, schema=list[str])
+    answers = await parallel([task(look, question=q) for q in questions])    # no barrier
+    draft = await llm("Write a page.", answers)
+    for _ in range(3):
+        review = await llm("What is wrong with it?", draft, schema={"good": bool, "faults": list[str]}, role="critic")
+        if review["good"]:
+            return draft
+        draft = await llm("Mend it.", draft, review["faults"])
+    return await ask("Three rounds did not do. Publish anyway, or say how to go on.", draft)
+'''
+MUCH = """
+from __future__ import annotations
+import asyncio
+import json as j
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+ROLES: list[str] = ["critic", "worker"]
+PATTERN = re.compile(r"[a-z]+")
+
+@dataclass
+class Claim:
+    text: str
+    sources: list[str] = field(default_factory=list)
+
+    def score(self) -> int:
+        return len(self.sources)
+
+def best(claims: list[Claim]) -> Claim:
+    return max(claims, key=lambda claim: claim.score())
+
+def order(claim): return -claim.score()
+
+async def check(claim: str, *, strict: bool = True) -> bool:
+    try:
+        found = await search(claim, k=3)
+    except TimeoutError as error:
+        return False
+    finally:
+        await write(text="checked")
+    return any(claim in hit for hit in found)
+
+async def grade(item: Any):
+    return await check(item)
+
+async def main(topic: str, depth: int = 2, filters: dict[str, Any] | None = None, *, names: list[str] = []):
+    phase("gather")
+    early = search(query=topic)
+    first, *others = await asyncio.gather(search(query="a"), llm("b"), *[ask(q) for q in names])
+    calls = [search(query=name) for name in names]
+    calls.append(write(text="x"))
+    results = await asyncio.gather(*calls)
+    tickets = {name: task(check, claim=name) for name in names}
+    tickets["tool"] = task(search, query="x")
+    votes = await quorum(2, list(tickets.values()))
+    graded = await pipeline(results, grade, search)
+    claims = sorted([Claim(str(vote)) for vote in votes], key=order)
+    def helper(claim):
+        nonlocal depth
+        depth += 1
+        return [claim, *map(order, claims)]
+    match filters:
+        case {"site": site, **rest} if (n := len(rest)) > 1:
+            print(site, n)
+        case [one, *more] | (one, *more):
+            helper(one)
+        case None:
+            pass
+    while depth and (await budget_left())["calls"] > 3:
+        depth -= 1
+        if await check("x"):
+            break
+    scores = [await grade(claim) for claim in names]
+    texts = {key: await llm("{}".format(key), model=value) for key, value in (filters or {}).items()}
+    return j.dumps([best(claims).text, Counter(names), await early, graded, first, others, scores, texts])
+"""
+
+
+@pytest.mark.parametrize("script", [RESEARCH, MUCH, "async def main(): return 1"])
+def test_a_script_that_runs_has_no_problems(script: str) -> None:
+    assert problems_in(script, TOOLS) == []
+
+
+def in_main(body: str) -> str:
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    return f"async def look(q): return q\ndef plain(q): return q\nLIMITS = [1]\nasync def main():\n{lines}\n"
+
+
+IN_MAIN = [
+    ("yield 1", "construct", "collect a list and return it"),
+    ("async for x in y(): pass", "construct", "go through it with `for`"),
+    ("return [x async for x in look(1)]", "construct", "go through it with `for`"),
+    ("async with look(1): pass", "construct", "no `async with`"),
+    ("try:\n    pass\nexcept* ValueError: pass", "construct", "no `except*`"),
+    ("x = 1\ndel x", "construct", "no `del`"),
+    ("global LIMITS", "construct", "globals never change"),
+    ("LIMITS.append(2)", "global", "`LIMITS` never changes"),
+    ("LIMITS[0] = 2", "global", "`LIMITS` never changes"),
+    ("LIMITS[0] += 2", "global", "`LIMITS` never changes"),
+    ("class A(Exception): pass", "construct", "classes have no bases"),
+    ("class A:\n    @property\n    def x(self): return 1", "construct", "no decorators"),
+    ("import os", "import", "no module `os`: a script reaches no files"),
+    ("import os.path", "import", "no module `os.path`: a script reaches no files"),
+    ("import jsn", "import", "no module `jsn`; did you mean `json`?"),
+    ("from json import *", "import", "name what you import"),
+    ("from . import x", "import", "no module"),
+    ("import asyncio\nasyncio.create_task(look(1))", "construct", "write `ticket = task(function, ...)`"),
+    ("from asyncio import TaskGroup", "construct", "write `await parallel([task(function, ...), ...])`"),
+    ("import asyncio\nawait asyncio.wait([])", "construct", "await settled"),
+    ("import asyncio\nawait asyncio.sleep(1)", "construct", "a script has no clock"),
+    ("return ().__class__", "construct", "there is no `__class__`"),
+    ("__import__('os')", "name", "there is no `__import__`"),
+    ("eval('1')", "name", "there is no `eval`: write the code itself"),
+    ("return open('x').read()", "name", "there is no `open`: a script reaches no files"),
+    ("return globals()", "name", "there is no `globals`"),
+    ("return serch(1)", "name", "there is no `serch`; did you mean `search`?"),
+    ("return [qq for q in [1]]", "name", "there is no `qq`"),
+    ("x = search\nreturn x", "function", "the function `search` is no value: call it, or give it to task"),
+    ("return [look]", "function", "the function `look` is no value"),
+    ("f = llm\nreturn f", "function", "the function `llm` is no value"),
+    ("await llm('x', tools=[search])", "function", 'write its name as a text, "search"'),
+    ("write(text='x')", "await", "the call of `write` is never awaited: write `await write(...)`"),
+    ("look(1)", "await", "the call of `look` is never awaited"),
+    ("x = write(text='x')\nreturn 1", "await", "the call of `write` is never awaited"),
+    ("return search(1)", "await", "uses the call of `search`, not its result"),
+    ("return search(1)[0]", "await", "uses the call of `search`, not its result"),
+    ("return f'{llm(1)}'", "await", "uses the call of `llm`, not its result"),
+    ("if search(1): pass", "await", "uses the call of `search`, not its result"),
+    ("return len(search(1))", "await", "uses the call of `search`, not its result"),
+    ("import json\nreturn json.dumps(search(1))", "await", "uses the call of `search`, not its result"),
+    ("return await llm('x', search(1))", "await", "uses the call of `search`, not its result"),
+    ("for hit in search(1): pass", "await", "uses the call of `search`, not its result"),
+    ("return [hit for hit in search(1)]", "await", "uses the call of `search`, not its result"),
+    ("import asyncio\nawait asyncio.gather(look(1))", "await", "write `await parallel([task(look, ...), ...])`"),
+    ("from asyncio import gather\nawait gather(*[look(q) for q in 'ab'])", "await", "parallel([task(look, ...), ...])"),
+    ("return await parallel([search(1)])", "await", "parallel([task(search, ...), ...])"),
+    ("x = [look(1)]\nreturn x", "await", "write `task(look, ...)`, and wait"),
+    ("return await plain(1)", "await", "`plain` is no `async def`"),
+    ("await phase('x')", "await", "`phase` is called without `await`"),
+    ("await task(look, q=1)", "await", "`task` returns a ticket at once"),
+    ("def f(): return await look(1)\nf()", "await", "in an `async def` only"),
+    ("task(lambda: 1)", "function", "write the name of an `async def` at the top of the script, or of a tool"),
+    ("async def inner(): pass\ntask(inner)", "function", "`inner` stands inside another function: move it to the top"),
+    ("task(plain, q=1)", "function", "`plain` is no `async def`: define it with `async`"),
+    ("task(llm, prompt='x')", "function", "`llm` is no function for this"),
+    ("task(look(1))", "function", "without calling it"),
+    ("task()", "function", "write the name of an `async def`"),
+    ("task(look, 1)", "argument", "`task` takes arguments by name"),
+    ("x = look\ntask(x)", "function", "the function `look` is no value"),
+    ("return await pipeline([1], plain)", "function", "`plain` is no `async def`"),
+    ("return await pipeline([1], lambda x: x)", "function", "write the name of an `async def`"),
+]
+
+
+@pytest.mark.parametrize(("body", "code", "message"), IN_MAIN)
+def test_what_a_script_may_not_do(body: str, code: str, message: str) -> None:
+    found = problems_in(in_main(body), TOOLS)
+    assert (code, True) in [(problem.code, message in problem.message) for problem in found], found
+    assert all(5 <= int(problem.where[1]) <= 7 for problem in found)
+
+
+WHOLE = [
+    ("", "main", "a script has an `async def main(...)`", 1),
+    ("def main(): pass", "main", "a script has an `async def main(...)`", 1),
+    ("async def main(*a): pass", "argument", "by name: write `a` alone", 1),
+    ("async def main(a, /): pass", "argument", "by name: write `a` alone", 1),
+    ("async def main(\n  a: set[str]): pass", "argument", "`set` has no JSON", 2),
+    ("\nasync def search(): pass\nasync def main(): pass", "name", "there is a tool `search` already", 2),
+    ("first = 1\nasync def main(): pass", "name", "there is a word `first` already", 1),
+    ("async def main(): pass\nif __name__ == '__main__': main()", "top_level", "put this into a function", 2),
+    ("async def main(): pass\nprint(1)", "top_level", "put this into a function", 2),
+    ("x = search(1)\nasync def main(): return x", "top_level", "call `search` in a function", 1),
+    ("async def main(): return x\nx = task(main)", "top_level", "call `task` in a function", 2),
+    ("async def main(): return x\n@x\nasync def look(): pass\nx = 1", "construct", "has no decorators", 3),
+    ("async def main(:", "syntax", "this is not Python", 1),
+    ("async def main(): return '\0'", "syntax", "this is not Python", 0),
+    ("x = " + "(" * 5000, "syntax", "this is not Python", 1),
+    ("x = 1 # " + "x" * (1 << 20), "size", "more than 1 MB", None),
+]
+
+
+@pytest.mark.parametrize(("script", "code", "message", "line"), WHOLE)
+def test_what_a_script_must_have(script: str, code: str, message: str, line: int | None) -> None:
+    found = problems_in(script, TOOLS)
+    assert (code, True) in [(problem.code, message in problem.message) for problem in found], found
+    assert found[-1].where == (() if line is None else ("line", line))
+
+
+def test_all_problems_are_found_at_once_in_the_order_of_their_lines_and_some_of_very_many() -> None:
+    found = problems_in("import os\nasync def main():\n    yield serch()\n    write()\n", TOOLS)
+    assert [str(problem).partition(": ")[0] for problem in found] == ["line 1", "line 3", "line 3", "line 4"]
+    many = problems_in("async def main():\n" + "".join(f"    unknown{n}\n" for n in range(3_000)), TOOLS)
+    assert len(many) == MAX_PROBLEMS
+
+
+def test_the_parameters_of_main() -> None:
+    assert parameters_of("async def main(a: str, b: int = 2, *, c=None, d: list[str] = X): pass") == {
+        "a": Parameter("str", required=True),
+        "b": Parameter("int", required=False, default=2),
+        "c": Parameter("", required=False),
+        "d": Parameter("list[str]", required=False),
+    }
+    assert parameters_of("def other(:") == parameters_of("x = 1") == {}

@@ -1,0 +1,1 @@
+"""Programs before they run: the check of a script, and the types of what it may call."""
