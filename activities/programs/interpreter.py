@@ -20,6 +20,7 @@ import pydantic_monty as monty
 
 from activities.programs.values import FunctionName, NotJson, as_json, as_schema, called_name, tool_named
 from workflows.plan.language.problems import Problem
+from workflows.plan.programs.vocabulary import PLAIN
 
 MEMORY_BYTES = 64 << 20
 TURN_SECONDS = 5.0
@@ -30,8 +31,6 @@ PROBLEMS = 50
 _FRAMES = 10
 _DEFINITIONS_KEPT = 64
 
-PLAIN_WORDS = ("task", "phase")
-"""Words that a script calls without `await`: their answer is the value of the call."""
 _TAKES_FUNCTIONS = {"task": slice(0, 1), "pipeline": slice(1, None)}
 
 _PRELUDE = """
@@ -257,7 +256,7 @@ class _Run:
         except NotJson as problem:
             return turn.resume({"exc_type": "TypeError", "message": f"{called_name(turn.function_name)}: {problem}"})
         ended = self._answer(call)
-        if ended is not None and call.function in PLAIN_WORDS:
+        if ended is not None and call.function in PLAIN:
             return turn.resume(_result(ended))
         self._open.add(call.number)
         if ended is not None:

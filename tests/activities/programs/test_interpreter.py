@@ -9,6 +9,7 @@ import pytest
 from activities.programs import interpreter as module
 from activities.programs.interpreter import Advance, Call, Ended, Interpreter, InterpreterCrashed, SnapshotLost
 from activities.programs.values import FunctionName
+from workflows.plan.programs.stubs import stubs_of
 
 RESEARCH = """
 async def look(question: str) -> str:
@@ -279,10 +280,36 @@ async def test_a_process_that_dies_is_an_error_to_try_again(
     assert await run(interpreter, main("return 1")) == Advance(value=1)
 
 
-async def test_the_types_of_a_script_are_checked_against_stubs(interpreter: Interpreter) -> None:
-    stubs = "async def search(*, query: str, k: int = 5) -> list[str]: ...\n"
-    assert await interpreter.type_problems(main("return await search(query='a')"), stubs) == []
-    found = await interpreter.type_problems(main("a = await search(query=1)\nreturn a[0].foo"), stubs)
-    assert [problem.where for problem in found] == [("line", 3), ("line", 4)]
-    assert str(found[0]).startswith("line 3: Argument to function 'search' is incorrect: Expected 'str'")
-    assert str((await interpreter.type_problems("import asyncio\nx = [][1]", ""))[0]).startswith("line 2: IndexError")
+TYPED_HEAD = """
+from dataclasses import dataclass
+@dataclass
+class Point: x: int
+async def llm_one(): return await llm('x')"""
+TYPED = [
+    ("return await search(query='a')", "", 0),
+    ("return (await search(query='a'))[0].upper() + (await llm('x', schema=list[str]))[0]", "", 0),
+    ("a = await parallel([task(search, query='a'), task(llm_one)])\nreturn a[0]", "", 0),
+    ("return (await llm('x', 1, schema=Point))['x']", "", 0),
+    ("await search(query=1)", "Argument to function 'search' is incorrect: Expected 'str', found 'Literal[1]'", 7),
+    ("return (await search(query='a')).foo", "'list[str]' has no attribute 'foo'", 7),
+    ("return (await llm('x')).foo", "'str' has no attribute 'foo'", 7),
+    ("return task(search, query='a', q=1)", "'q' does not match any known parameter", 7),
+    ("await parallel([search(query='a')])", "Argument to function 'parallel' is incorrect", 7),
+    ("await search()", "No argument provided for required parameter 'query'", 7),
+]
+
+
+@pytest.mark.parametrize(("body", "message", "line"), TYPED)
+async def test_the_types_of_a_script_are_checked(interpreter: Interpreter, body: str, message: str, line: int) -> None:
+    properties = {"query": {"type": "string"}, "k": {"type": "integer", "default": 5}}
+    schema = {"properties": properties, "required": ["query"], "additionalProperties": False}
+    output = {"type": "array", "items": {"type": "string"}}
+    stubs = stubs_of([{"name": "search", "effect": "read", "schema": schema, "output_schema": output}])
+    found = await interpreter.type_problems(main(body, TYPED_HEAD), stubs)
+    places = [problem.where for problem in found if message in problem.message]
+    assert places == [problem.where for problem in found] == ([("line", line)] if line else [])
+
+
+async def test_what_the_top_level_raises_is_a_problem_too(interpreter: Interpreter) -> None:
+    found = await interpreter.type_problems("import math\nx = [1][math.floor(1)]", "")
+    assert [str(problem) for problem in found] == ["line 2: IndexError: list index out of range"]

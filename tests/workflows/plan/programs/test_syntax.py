@@ -2,7 +2,7 @@ import pytest
 
 from workflows.plan.programs.syntax import MAX_PROBLEMS, Parameter, parameters_of, problems_in
 
-TOOLS = {"search": {}, "write": {}}
+TOOLS = dict.fromkeys(("search", "write"), 0)
 RESEARCH = '''
 """Research a topic."""
 async def look(question: str) -> str:

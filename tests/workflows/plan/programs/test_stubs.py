@@ -1,0 +1,61 @@
+import ast
+from typing import Any
+
+import pytest
+
+from workflows.plan.programs.stubs import stubs_of, type_of
+from workflows.plan.programs.vocabulary import WORDS
+
+SEARCH = {
+    "name": "search",
+    "description": 'Find """ passages.\nAll of them.',
+    "effect": "read",
+    "schema": {
+        "properties": {"k": {"type": "integer", "default": 5}, "query": {"type": "string"}, "from": {"type": "string"}},
+        "required": ["query"],
+    },
+    "output_schema": {"$ref": "#/$defs/Hits", "$defs": {"Hits": {"type": "array", "items": {"type": "string"}}}},
+}
+
+
+def functions(stubs: str) -> dict[str, ast.AST]:
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return {node.name: node for node in ast.parse(stubs).body if isinstance(node, kinds)}
+
+
+def test_every_word_has_a_stub() -> None:
+    assert list(functions(stubs_of([]))) == ["llm", "agent", "ask", "task", *WORDS[3:8], "phase", "budget_left"]
+
+
+def test_a_tool_has_its_arguments_and_its_result() -> None:
+    odd = {"name": "time.now"}
+    bare = {"name": "bare", "effect": "write", "schema": {"additionalProperties": False}}
+    stubs = stubs_of([SEARCH, odd, bare])
+    assert stubs.endswith(
+        'async def bare() -> Any:\n    """It changes things."""\n'
+        "async def search(k: int = 5, *, query: str, **others: Any) -> list[str]:\n"
+        """    \"\"\"Find ' passages. All of them. It only reads.\"\"\"\n"""
+    )
+    assert {"bare", "search"} <= functions(stubs).keys()
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"type": "string"}, "str"),
+        ({"type": ["integer", "null"]}, "int | None"),
+        ({"anyOf": [{"type": "number"}, {"type": "boolean"}, {"type": "number"}]}, "float | bool"),
+        ({"anyOf": [{"type": "number"}, {}]}, "Any"),
+        ({"type": "array", "items": {"type": "object"}}, "list[dict[str, Any]]"),
+        ({"type": "array"}, "list[Any]"),
+        ({"type": "object", "additionalProperties": {"type": "string"}}, "dict[str, str]"),
+        ({"enum": ["a", 1, True]}, "Literal['a', 1, True]"),
+        ({"enum": ["a", None], "type": "string"}, "str"),
+        ({"const": "a"}, "Literal['a']"),
+        ({"$ref": "#/$defs/Tree"}, "list[list[list[list[list[list[Any]]]]]]"),
+        ({"type": "odd"}, "Any"),
+        (True, "Any"),
+    ],
+)
+def test_the_type_of_a_schema(schema: Any, text: str) -> None:
+    assert type_of(schema, {"Tree": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}}) == text

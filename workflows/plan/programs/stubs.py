@@ -1,0 +1,120 @@
+"""The types of what a script may call, as a `.pyi` text: for the check of its types, and for editors."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from keyword import iskeyword
+from typing import Any, get_args
+
+from workflows.plan.language.json_schema import Schema, definitions, resolve
+from workflows.plan.language.nodes import Role
+from workflows.plan.language.text import one_line
+
+_LEVELS = 6
+_CHOICES = 20
+_WIDTH = 40
+_LITERALS = (str, int, bool)
+_SCALARS = (*_LITERALS, float)
+_TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+_LLM = 'role: _Role = "worker", model: str | None = None, tools: list[str] = [], max_turns: int = 8'
+_WORDS = f'''\
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_R = TypeVar("_R", covariant=True)
+_J = TypeVar("_J", bound=str | int | float | bool | list[Any] | dict[str, Any])
+_Role = Literal[{", ".join(f'"{role}"' for role in get_args(Role))}]
+
+class Ticket(Generic[_R]):
+    """A call that goes on by itself."""
+
+@overload
+async def llm(prompt: str, *material: Any, schema: None = None, {_LLM}) -> str:
+    """Have a model answer; `material` are values it reads, `schema` is the type of its answer."""
+@overload
+async def llm(prompt: str, *material: Any, schema: type[_J], {_LLM}) -> _J: ...
+@overload
+async def llm(prompt: str, *material: Any, schema: Any, {_LLM}) -> Any: ...
+async def agent(goal: str, *, tools: list[str] | None = None, budget: dict[str, Any] | None = None) -> Any:
+    """Have an agent of its own reach a goal."""
+@overload
+async def ask(question: str, *material: Any, schema: type[_J]) -> _J:
+    """Ask a person, and wait for the answer."""
+@overload
+async def ask(question: str, *material: Any, schema: Any = None) -> Any: ...
+def task(function: Callable[_P, Coroutine[Any, Any, _T]], /, *args: _P.args, **arguments: _P.kwargs) -> Ticket[_T]:
+    """Start a tool, or an `async def` of the script; give its arguments by name."""
+async def parallel(tickets: Sequence[Ticket[_T]]) -> list[_T]:
+    """Return the values of all; raise what the first that fails raised."""
+async def settled(tickets: Sequence[Ticket[Any]]) -> list[dict[str, Any]]:
+    """Return how each ended: `status`, and `value` or `error`."""
+async def first(tickets: Sequence[Ticket[_T]]) -> _T:
+    """Return the first value, and cancel the others."""
+async def quorum(k: int, tickets: Sequence[Ticket[_T]]) -> list[_T | None]:
+    """Return the first k values in their places, and cancel the others."""
+async def pipeline(items: Sequence[Any], *stages: Callable[..., Coroutine[Any, Any, Any]]) -> list[Any]:
+    """Send each item through all stages; no item waits for another."""
+def phase(name: str) -> None:
+    """Begin a group of calls on the board."""
+async def budget_left() -> dict[str, Any]:
+    """Return what is left of `tokens`, `calls` and `cost_usd`; None is without a limit."""
+'''
+
+
+def stubs_of(catalogue: Iterable[Mapping[str, Any]]) -> str:
+    """Return the stubs of the words, and of a catalogue's tools by name; a tool that Python cannot name has none."""
+    tools = sorted((entry for entry in catalogue if _is_name(entry["name"])), key=lambda entry: str(entry["name"]))
+    return _WORDS + "".join(map(_tool, tools))
+
+
+def _tool(entry: Mapping[str, Any]) -> str:
+    output = entry.get("output_schema")
+    returned = type_of(output, definitions(output)) if isinstance(output, dict) else "Any"
+    about = one_line(str(entry.get("description", "")), 300).replace("\\", "/").replace('"""', "'")
+    effect = {"pure": "Pure.", "read": "It only reads."}.get(str(entry.get("effect")), "It changes things.")
+    parameters = ", ".join(_parameters(entry.get("schema") or {}))
+    return f'async def {entry["name"]}({parameters}) -> {returned}:\n    """{f"{about} {effect}".strip()}"""\n'
+
+
+def _parameters(schema: Schema) -> Iterator[str]:
+    """Yield parameters in the order of the schema: by name alone from where an optional one precedes a required one."""
+    properties, required, defs = schema.get("properties") or {}, schema.get("required") or (), definitions(schema)
+    names = [name for name in properties if _is_name(name)]
+    optional = next((place for place, name in enumerate(names) if name not in required), len(names))
+    star = next((name for name in names[optional:] if name in required), None)
+    for name in names:
+        if name == star:
+            yield "*"
+        yield f"{name}: {type_of(properties[name], defs)}{'' if name in required else _default(properties[name])}"
+    if schema.get("additionalProperties", True) is not False or len(names) < len(properties):
+        yield "**others: Any"
+
+
+def _default(schema: Any) -> str:
+    default = schema.get("default") if isinstance(schema, dict) else None
+    return f" = {default!r}" if type(default) in _SCALARS and len(repr(default)) <= _WIDTH else " = ..."
+
+
+def type_of(schema: Any, defs: Mapping[str, Any], levels: int = _LEVELS) -> str:
+    """Return the type of a schema's values as Python writes it, `Any` for what it cannot say."""
+    if not isinstance(schema, dict) or not levels:
+        return "Any"
+    schema = resolve(schema, dict(defs))
+    values = [schema["const"]] if "const" in schema else schema.get("enum")
+    if isinstance(values, list) and 0 < len(values) <= _CHOICES and all(type(value) in _LITERALS for value in values):
+        return f"Literal[{', '.join(map(repr, values))}]"
+    parts = schema.get("anyOf") or schema.get("oneOf") or schema.get("type")
+    if isinstance(parts, list):
+        each = [part if isinstance(part, dict) else {**schema, "type": part} for part in parts]
+        types = dict.fromkeys(type_of(part, defs, levels - 1) for part in each)
+        return "Any" if "Any" in types else " | ".join(types)
+    if parts == "array":
+        return f"list[{type_of(schema.get('items'), defs, levels - 1)}]"
+    if parts == "object":
+        others = None if schema.get("properties") else schema.get("additionalProperties")
+        return f"dict[str, {type_of(others, defs, levels - 1)}]"
+    return _TYPES.get(str(parts), "Any")
+
+
+def _is_name(name: str) -> bool:
+    return name.isidentifier() and not iskeyword(name)
