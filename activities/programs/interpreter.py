@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, Self, cast, get_args
 
 import pydantic_monty as monty
 
-from activities.programs.values import FunctionName, NotJson, as_json, as_schema, called_name, tool_named
+from activities.programs.values import FunctionName, NotJson, as_json, as_result, as_schema, called_name, tool_named
 from workflows.plan.language.problems import Problem
 from workflows.plan.programs.vocabulary import PLAIN
 
@@ -317,7 +317,7 @@ def _result(ended: Ended) -> monty.ExternalSettledResult:
     """Return how a call ended as Monty takes it: an error it has no type for is a RuntimeError that names the type."""
     if ended.error is None:
         try:
-            return {"return_value": as_json(ended.value)}
+            return {"return_value": as_result(ended.value)}
         except NotJson as problem:
             ended = Ended(error=("ValueError", f"the result cannot be used in a script: {problem}"))
     kind, message = cast("tuple[str, str]", ended.error)

@@ -11,8 +11,10 @@ _DEPTH = 100
 _FUNCTION = re.compile(r"<function '(\w+|<lambda>)' at 0x[0-9a-f]+>")
 _CLASS = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
 _OPAQUE = re.compile(
-    r"<(function|coroutine|bound method|gather|module|class|generator|\w+ object)\b[^<>]*(<\w+>[^<>]*)?>"
+    r"<(?:(function) '[^']+' at 0x[0-9a-f]+|(coroutine) [^<>]+(?:<\w+>)?|(gather)\(\d+\)|(bound method)"
+    r"|(module|class) '[^']+'|([\w.]+) object(?: at 0x[0-9a-f]+)?)>"
 )
+"""What Monty writes for what has no value outside of it."""
 
 
 class NotJson(TypeError):
@@ -56,41 +58,39 @@ def as_json(value: Any, limit: int = VALUE_BYTES) -> Any:
 
     Raises NotJson for what has no JSON, and for more than `limit` bytes or 100 levels.
     """
-    return _Sizes(limit).plain(value, 0)
+    return _Copy(limit, _leaving).of(value)
 
 
 def as_schema(value: Any) -> Any:
-    """Return a value of `schema` as JSON, with each type of it as the text that a script has for it."""
-    if isinstance(value, type):
-        return value.__name__
-    if isinstance(value, str):
-        return (_CLASS.sub(r"\1", value)).replace("typing.", "")
-    if isinstance(value, dict):
-        return as_json({key: as_schema(part) for key, part in value.items()})
-    if isinstance(value, list):
-        return as_json([as_schema(part) for part in value])
-    return as_json(value)
+    """Return a value of `schema` as JSON, with each type in it as the text that a script has for it. Raises NotJson."""
+    return _Copy(VALUE_BYTES, _type_text).of(value)
 
 
-class _Sizes:
+def as_result(value: Any) -> Any:
+    """Return what a call gives to a script, which is JSON already. Raises NotJson for more than 1 MB or 100 levels."""
+    return _Copy(VALUE_BYTES, _scalar).of(value)
+
+
+class _Copy:
     """Counts what a value takes while it is copied, so that a value that shares its parts cannot grow without end."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, leaf: Callable[[Any], Any]) -> None:
         self._limit = limit
         self._left = limit
+        self._leaf = leaf
 
-    def plain(self, value: Any, depth: int) -> Any:
+    def of(self, value: Any, depth: int = 0) -> Any:
         if depth > _DEPTH:
             raise NotJson(f"it is nested more than {_DEPTH} levels deep")
         if isinstance(value, dict):
             return self._object(value.items(), depth)
         if isinstance(value, list | tuple):
             self._take(8)
-            return [self.plain(part, depth + 1) for part in value]
+            return [self.of(part, depth + 1) for part in value]
         if isinstance(attributes := getattr(value, "attributes", None), dict) and type(value).__name__ == _INSTANCE:
             return self._object(attributes.items(), depth)
         self._take(len(value.encode()) + 2 if isinstance(value, str) else 8)
-        return _scalar(value)
+        return self._leaf(value)
 
     def _object(self, items: Iterable[tuple[Any, Any]], depth: int) -> dict[str, Any]:
         self._take(8)
@@ -99,7 +99,7 @@ class _Sizes:
             if not isinstance(key, str):
                 raise NotJson(f"the keys of a dict are texts, not {_kind(key)}: write str(key)")
             self._take(len(key.encode()) + 3)
-            plain[key] = self.plain(part, depth + 1)
+            plain[key] = self.of(part, depth + 1)
         return plain
 
     def _take(self, size: int) -> None:
@@ -108,14 +108,22 @@ class _Sizes:
             raise NotJson(f"it has more than {self._limit >> 20} MB")
 
 
+def _leaving(value: Any) -> Any:
+    if isinstance(value, str) and _OPAQUE.fullmatch(value):
+        raise NotJson(f"{_kind(value)} is no value: await a call, or give its function to task(function, ...)")
+    return _scalar(value)
+
+
+def _type_text(value: Any) -> Any:
+    if isinstance(value, type):
+        return value.__name__
+    return _CLASS.sub(r"\1", value).replace("typing.", "") if isinstance(value, str) else _scalar(value)
+
+
 def _scalar(value: Any) -> Any:
-    if isinstance(value, str):
-        if _OPAQUE.fullmatch(value):
-            raise NotJson(f"{_kind(value)} is no value: await a call, or give its function to task(function, ...)")
-        return value
     if isinstance(value, float) and not math.isfinite(value):
         raise NotJson(f"JSON has no {value}")
-    if value is None or type(value) in (bool, int, float):
+    if value is None or type(value) in (str, bool, int, float):
         return value
     raise NotJson(f"{_kind(value)} has no JSON{_INSTEAD.get(type(value), '')}")
 
@@ -124,7 +132,7 @@ def _kind(value: object) -> str:
     """Return what a value is, in a few words."""
     if isinstance(value, str):
         opaque = _OPAQUE.fullmatch(value)
-        return f"a {opaque[1].removesuffix(' object')}" if opaque else f"the text {value[:40]!r}"
+        return f"a {next(filter(None, opaque.groups()))}" if opaque else f"the text {value[:40]!r}"
     name = value.__name__ if isinstance(value, type) else getattr(value, "name", None)
     return f"{name} itself" if isinstance(name, str) else f"a {type(value).__name__}"
 

@@ -1,3 +1,4 @@
+import random
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -10,6 +11,7 @@ from activities.programs import interpreter as module
 from activities.programs.interpreter import Advance, Call, Ended, Interpreter, InterpreterCrashed, SnapshotLost
 from activities.programs.values import FunctionName
 from workflows.plan.programs.stubs import stubs_of
+from workflows.plan.programs.syntax import problems_in
 
 RESEARCH = """
 async def look(question: str) -> str:
@@ -97,6 +99,8 @@ async def test_a_script_runs_until_it_waits_and_goes_on_with_what_ended(interpre
         ("phase('a')\nreturn (1, Point(2, [Point(3)]))", [1, {"x": 2, "y": [{"x": 3, "y": None}]}]),
         ("return [time.time(), str(datetime.now())]", [1577836800.0, "2020-01-01 00:00:00"]),
         ("return 10**30", 10**30),
+        ("return (await page()) + ' '", "<class 'page'> "),
+        ("return ['<b>x</b>', '<module name=1/>']", ["<b>x</b>", "<module name=1/>"]),
     ],
 )
 async def test_what_a_script_does_with_results(interpreter: Interpreter, body: str, value: object) -> None:
@@ -109,7 +113,11 @@ class Point:
     x: int
     y: list | None = None
 """
-    results = {"search": Ended(error=("TimeoutError", "late")), "write": Ended(error=("Odd", "no"))}
+    results = {
+        "search": Ended(error=("TimeoutError", "late")),
+        "write": Ended(error=("Odd", "no")),
+        "page": Ended("<class 'page'>"),
+    }
     assert await run(interpreter, main(body, head), results) == Advance(value=value)
 
 
@@ -161,6 +169,13 @@ BAD = [
     ("await search({1: 2})", "TypeError", "write str(key)", 3),
     ("await search('x' * 1_100_000)", "TypeError", "more than 1 MB", 3),
     ("x = []\nfor i in range(40):\n    x = [x, x]\nawait search(x)", "TypeError", "more than 1 MB", 6),
+    (
+        "x = {}\nfor i in range(40):\n    x = {'a': x, 'b': x}\nawait llm('', schema=x)",
+        "TypeError",
+        "more than 1 MB",
+        6,
+    ),
+    ("await search(iter([1]))", "TypeError", "search: a list_iterator is no value", 3),
     ("x = []\nfor i in range(200):\n    x = [x]\nawait search(x)", "TypeError", "100 levels", 6),
     ("return {1, 2}", "TypeError", "returned what is not JSON", 0),
     ("return await big()", "ValueError", "cannot be used in a script: it has more than 1 MB", 3),
@@ -223,6 +238,51 @@ async def test_random_numbers_follow_the_seed_and_go_on_after_a_snapshot(interpr
 
     assert await numbers("a") == await numbers("a")
     assert await numbers("a") != await numbers("b")
+
+
+def random_body(chance: random.Random, depth: int = 2) -> str:
+    """Return statements that gather numbers in `seen`, with calls in loops, branches, handlers and gathers."""
+    name = chance.choice("abc")
+    inner = random_body(chance, depth - 1).replace("\n", "\n    ") if depth else "seen.append(await c())"
+    return "\n".join(
+        chance.sample(
+            [
+                f"seen.append(await {name}(sum(seen)))",
+                f"seen += await asyncio.gather(a(1), {name}(2), c(len(seen)))",
+                f"for i in range({chance.randint(1, 3)}):\n    {inner}",
+                f"if sum(seen) % 2:\n    {inner}\nelse:\n    late = {name}()\n    seen += [await b(), await late]",
+                f"try:\n    await fails({name!r})\nexcept ValueError:\n    {inner}",
+                "seen.append(random.randint(1, 9))",
+            ],
+            4,
+        )
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_a_script_makes_the_same_calls_however_its_results_come(interpreter: Interpreter, seed: int) -> None:
+    chance = random.Random(seed)
+    body = f"seen = [1]\n{random_body(chance)}\nreturn seen"
+    script = main(body, "import asyncio, random")
+    made: list[list[Call]] = [[], []]
+
+    def end(call: Call) -> Ended:
+        return (
+            Ended(error=("ValueError", "no")) if call.function == "fails" else Ended(call.number * 7 + len(call.args))
+        )
+
+    def at_once(call: Call) -> Ended:
+        made[0].append(call)
+        return end(call)
+
+    wanted = await interpreter.start(script, "main", {}, at_once)
+    advance = await interpreter.start(script, "main", {}, made[1].append)
+    while advance.snapshot:
+        one = chance.choice(advance.waits)
+        advance = await interpreter.resume(advance.snapshot, {one: end(made[1][one])}, made[1].append)
+    assert (advance, made[1]) == (wanted, made[0])
+    assert advance.error is None
+    assert problems_in(script, dict.fromkeys(("a", "b", "c", "fails"))) == []
 
 
 ELSEWHERE = """
