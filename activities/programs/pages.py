@@ -57,6 +57,35 @@ async def page_of(
     return PlanPage(plan=digest, known=tuple(known), specs=packed, after=context.address.id)
 
 
+async def page_after(
+    library: ArtifactReader, compiler: Compiler, run_prefix: str, base: StoredPlan, longer: Plan
+) -> PlanPage:
+    """Store the nodes with which `longer` goes on behind the nodes of `base` as a page, and return it.
+
+    They are the tool calls, or the summaries, that a model call has asked for, and last its next turn. Raises
+    StoreUnavailable.
+    """
+    count = len(base.plan.nodes)
+    new = longer.nodes[count:]
+    turn = dependencies.turn_of(new[-1])
+    assert turn is not None
+    materials = base.materials
+    if turn.node in materials:
+        materials = {**materials, new[-1].id: materials[turn.node]}
+    nodes = [_without_material(node) if node.id in materials else node for node in longer.nodes]
+    names = {node.id for node in nodes}
+    old = [node for node in nodes[:count] if names.issuperset(dependencies.waits_for(node))]
+    run_context = await library.run_context(run_prefix, base.run_context)
+    compiled = compiler(_plan([*old, *nodes[count:]]), run_context, _no_fallback).execution_plan(None)
+    specs = compiled.specs[len(old) :]
+    packed = ExecutionPlan(specs, []).pack()
+    fields = {name: getattr(base, name) for name in StoredPlan.model_fields}  # a copy would keep what is cached
+    fields |= {"plan": _plan(longer.nodes), "execution_plan": packed, "wanted": {}, "materials": materials}
+    page = StoredPlan.model_construct(**fields)
+    digest = await library.keep(run_prefix, page)
+    return PlanPage(plan=digest, known=tuple(node.id for node in old), specs=packed, after=turn.node)
+
+
 def _plan(nodes: Sequence[Node]) -> Plan:
     return Plan.model_construct(nodes=tuple(nodes), answer=_NO_ANSWER)
 

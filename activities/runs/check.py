@@ -7,6 +7,7 @@ from typing import Any
 
 from activities.llm.models import Models
 from activities.nodes.binding import parse_address
+from activities.programs.pages import page_after
 from activities.prompts.planner import with_line_numbers
 from activities.runs.model_choice import disallowed_models, price_a_million, price_warnings, queue_of
 from activities.storage.artifacts import ArtifactStore, digest_of, encode
@@ -72,6 +73,10 @@ class PlanChecker:
         if base is None:
             return await self.check_draft(run, draft)
         progress = Progress(base, call.refs)
+        if call.adds == "calls" and call.paged:
+            longer = _with_calls(base, run.context, call, draft)
+            page = await page_after(self.library, compiler_of, run_prefix, base, longer)
+            return CheckResult(page=page)
         if call.adds == "calls":
             return await self._checked(run, _with_calls(base, run.context, call, draft), progress)
         if call.adds == "replan":

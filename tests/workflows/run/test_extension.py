@@ -35,7 +35,9 @@ class Checks:
         self.refs: list[dict[str, str]] = []
         self.asked: list[tuple[str, str]] = []
 
-    async def check(self, draft: str, base: str, *, adds: str, node: str, refs: dict[str, str]) -> CheckResult:
+    async def check(
+        self, draft: str, base: str, *, adds: str, node: str, refs: dict[str, str], paged: bool
+    ) -> CheckResult:
         self.refs.append(refs)
         self.asked.append((draft, base))
         await self.now.wait()

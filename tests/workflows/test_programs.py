@@ -1,0 +1,151 @@
+"""Programs on a real server: every call is a node, and what has a result is never called again."""
+
+import json
+import uuid
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles.local_workers import Handle, Start, remembered_or_not
+from doubles.model_rules import Call, Reply
+from doubles.models import ModelServer
+from doubles.runs import call, insist, until
+from doubles.tools import calls
+
+from workflows.run import drain
+
+pytestmark = pytest.mark.server
+
+MANY = """
+async def look(number: int, repaired: str):
+    found = await nap(value=number)
+    if number in (3, 7):
+        await fail(message=f"no {number}", unless=repaired)
+    return found["value"]
+
+async def main(count: int, repaired: str):
+    found = await parallel([task(look, number=number, repaired=repaired) for number in range(count)])
+    return sum(found)
+"""
+ROUNDS = """
+async def look(question: str) -> str:
+    hits = await nap(value=["a passage on " + question])
+    return await llm("Answer from the passages.", question, hits)
+
+async def main(topic: str):
+    questions = await llm("Two questions on the topic.", topic, schema=list[str])
+    answers = await parallel([task(look, question=question) for question in questions])
+    draft = await llm("Write a page.", answers, tools=["calculate"])
+    for number in range(3):
+        review = await llm("What is wrong?", draft, schema={"good": bool, "faults": list[str]}, role="critic")
+        if review["good"]:
+            return [draft, number]
+        draft = await llm("Mend it.", draft, review["faults"])
+    return await ask("Publish anyway?", draft)
+"""
+CHAIN = """
+async def main(count: int):
+    total = 0
+    for number in range(count):
+        total += (await nap(value=number))["value"]
+    return total
+"""
+
+
+def program(script: str, **arguments: Any) -> dict[str, Any]:
+    nodes = [{"id": "main", "kind": "program", "script": script, "arguments": arguments}]
+    return {"nodes": nodes, "answer": "$main"}
+
+
+def called(cache: Path, handle: Handle) -> Counter[str]:
+    return Counter(calls(cache, handle.first_execution_run_id or ""))
+
+
+def blocked(view: dict[str, Any]) -> bool:
+    return bool(view["status"] == "blocked")
+
+
+@remembered_or_not
+async def test_failed_calls_park_the_run_and_only_they_run_again(start: Start, cache: Path) -> None:
+    repaired = uuid.uuid4().hex
+    handle = await start(plan=program(MANY, count=12, repaired=repaired))
+    view = await until(handle, blocked)
+    failed = [item["node"] for item in view["blocked"]]
+    assert len(failed) == 2, view["blocked"]
+    assert all(item["update"] == "retry_node" for item in view["blocked"])
+    (cache / repaired).touch()
+    before = called(cache, handle)
+    for node in failed:
+        await insist(handle, "retry_node", {"node": node})
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", sum(range(12))), report
+    again = called(cache, handle) - before
+    assert again == Counter(f"{node}~2" for node in failed)
+    assert len(before) == 14
+    assert not any(line["id"].endswith("_s2") for line in report["nodes"]), "steps are not shown"
+
+
+@remembered_or_not
+async def test_a_chain_takes_one_activity_a_call_and_continues_as_new(
+    start: Start, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drain, "SOFT_BOUNDS", (60, drain.SOFT_BOUNDS[1], 100))
+    handle = await start(plan=program(CHAIN, count=30))
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", sum(range(30)))
+    assert set(called(cache, handle).values()) == {1}
+    assert (await handle.describe()).run_id != handle.first_execution_run_id, "it has continued as new"
+    kinds = [
+        event.activity_task_scheduled_event_attributes.activity_type.name
+        async for event in handle.fetch_history_events()
+    ]
+    assert kinds.count("program") == 0, "each call's activity makes the step behind it"
+
+
+@remembered_or_not
+async def test_a_program_branches_on_what_models_say(begin: Start, model_server: ModelServer, cache: Path) -> None:
+    model_server.on("Two questions", json.dumps(["one", "two"]))
+    model_server.on("Answer from", "an answer")
+    model_server.on("Write a page", Reply("", calls=(Call("calculate", {"expression": "6 * 7"}),)), results=0)
+    model_server.on("Write a page", "A page, 42.", results=1)
+    model_server.on("What is wrong", json.dumps({"good": False, "faults": ["dull"]}))
+    model_server.on("Mend it", "A better page.")
+    handle = await begin(plan=program(ROUNDS, topic="tides"))
+    view = await until(handle, blocked)
+    [asked] = view["blocked"]
+    assert "Publish anyway?" in asked["question"]
+    assert "A better page." in asked["question"] + asked["shown"]
+    await insist(handle, "answer", {"node": asked["node"], "value": "yes"})
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", "yes")
+    assert len(model_server.asked) == 1 + 2 + 2 + 3 + 3
+    assert "<<<DATA" in next(each.text for each in model_server.asked if "Answer from" in each.text)
+
+
+async def test_a_program_is_a_node_of_a_plan(start: Start) -> None:
+    script = "async def main(items: list[int]):\n    return [(await nap(value=item))['value'] * 2 for item in items]\n"
+    nodes = [
+        call("list", "nap", args={"value": [1, 2, 3]}),
+        {"id": "twice", "kind": "program", "script": script, "arguments": {"items": "$list.value"}},
+        call("after", "nap", args={"value": "$twice"}),
+        {
+            "id": "each",
+            "kind": "map",
+            "over": "$list.value",
+            "do": {"kind": "tool", "tool": "nap", "args": {"value": "$item"}},
+        },
+    ]
+    report = await (await start(plan={"nodes": nodes, "answer": ["$after.value", "$each"]})).result()
+    assert report["answer"] == [[2, 4, 6], [{"value": 1}, {"value": 2}, {"value": 3}]]
+
+
+async def test_a_script_that_fails_by_itself_names_its_line(start: Start) -> None:
+    script = "async def main():\n    found = await nap(value={})\n    return found['value']['missing']\n"
+    handle = await start(plan=program(script))
+    view = await until(handle, blocked)
+    [item] = view["blocked"]
+    assert "KeyError" in item["question"]
+    assert "line 3" in item["question"]
+    await insist(handle, "finish", {})
+    assert (await handle.result())["status"] == "partial"
