@@ -7,7 +7,7 @@ from datetime import date, datetime
 from typing import Any, Self
 
 VALUE_BYTES = 1 << 20
-_DEPTH = 100
+_DEPTH, _RESULT_DEPTH = 50, 120
 _FUNCTION = re.compile(r"<function '(\w+|<lambda>)' at 0x[0-9a-f]+>")
 _CLASS = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
 _OPAQUE = re.compile(
@@ -56,7 +56,7 @@ def called_name(name: str) -> str:
 def as_json(value: Any, limit: int = VALUE_BYTES) -> Any:
     """Return a value of a script as JSON: tuples become lists, and instances of its classes objects.
 
-    Raises NotJson for what has no JSON, and for more than `limit` bytes or 100 levels.
+    Raises NotJson for what has no JSON, and for more than `limit` bytes or 50 levels.
     """
     return _Copy(limit, _leaving).of(value)
 
@@ -67,21 +67,22 @@ def as_schema(value: Any) -> Any:
 
 
 def as_result(value: Any) -> Any:
-    """Return what a call gives to a script, which is JSON already. Raises NotJson for more than 1 MB or 100 levels."""
-    return _Copy(VALUE_BYTES, _scalar).of(value)
+    """Return what a call gives to a script, which is JSON already. Raises NotJson for more than 1 MB."""
+    return _Copy(VALUE_BYTES, _scalar, _RESULT_DEPTH).of(value)
 
 
 class _Copy:
     """Counts what a value takes while it is copied, so that a value that shares its parts cannot grow without end."""
 
-    def __init__(self, limit: int, leaf: Callable[[Any], Any]) -> None:
+    def __init__(self, limit: int, leaf: Callable[[Any], Any], levels: int = _DEPTH) -> None:
         self._limit = limit
         self._left = limit
         self._leaf = leaf
+        self._levels = levels
 
     def of(self, value: Any, depth: int = 0) -> Any:
-        if depth > _DEPTH:
-            raise NotJson(f"it is nested more than {_DEPTH} levels deep")
+        if depth > self._levels:
+            raise NotJson(f"it is nested more than {self._levels} levels deep")
         if isinstance(value, dict):
             return self._object(value.items(), depth)
         if isinstance(value, list | tuple):

@@ -176,7 +176,7 @@ BAD = [
         6,
     ),
     ("await search(iter([1]))", "TypeError", "search: a list_iterator is no value", 3),
-    ("x = []\nfor i in range(200):\n    x = [x]\nawait search(x)", "TypeError", "100 levels", 6),
+    ("x = []\nfor i in range(200):\n    x = [x]\nawait search(x)", "TypeError", "50 levels", 6),
     ("return {1, 2}", "TypeError", "returned what is not JSON", 0),
     ("return await big()", "ValueError", "cannot be used in a script: it has more than 1 MB", 3),
     ("x = ['x' * 900_000 + str(i) for i in range(19)]\nawait search()", "MemoryError", "more than 16 MB", 0),

@@ -236,6 +236,8 @@ class _Check:
                 yield "argument", extra, "`task` takes arguments by name: task(function, name=value)"
         elif word == "pipeline":
             yield from self._given(node, node.args[1:] or [node])
+        if isinstance(node.func, ast.Name):
+            yield from self._shadowed(node.func)
         if isinstance(node.func, ast.Name) and (word or self._is_async(node.func)):
             if self.source.function(node) is self.source.tree:
                 yield "top_level", node, f"the top of a script only defines things: call `{node.func.id}` in a function"
@@ -243,6 +245,10 @@ class _Check:
                 yield from self._awaited(node, node.func)
         if isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING:
             yield from self._changes(node.func)
+
+    def _shadowed(self, name: ast.Name) -> Found:
+        if (name.id in WORDS or name.id in self.tools) and isinstance(self.source.meaning(name), ast.Name | ast.arg):
+            yield "name", name, f"`{name.id}` is a variable here, not the word or tool: give it another name"
 
     def _given(self, call: ast.Call, functions: Iterable[ast.expr]) -> Found:
         """Find what `task` or `pipeline` cannot run."""

@@ -127,6 +127,7 @@ IN_MAIN = [
     ("eval('1')", "name", "there is no `eval`: write the code itself"),
     ("return open('x').read()", "name", "there is no `open`: a script reaches no files"),
     ("return globals()", "name", "there is no `globals`"),
+    ("first = await first([])\nreturn first", "name", "`first` is a variable here, not the word or tool"),
     ("return serch(1)", "name", "there is no `serch`; did you mean `search`?"),
     ("return [qq for q in [1]]", "name", "there is no `qq`"),
     ("x = search\nreturn x", "function", "the function `search` is no value: call it, or give it to task"),
