@@ -1,5 +1,6 @@
 """`python -m workers ROLE` serves the queues of a role; `python -m workers catalogue` lists tools, roles and models;
-`python -m workers gc` deletes artifacts that no run can need.
+`python -m workers check FILE` checks the types of a program; `python -m workers gc` deletes artifacts that no run can
+need.
 
 Exit codes: 0 drained, 1 a worker failed or too many threads are lost, 2 wrong role, setting or tool module. Without a
 Temporal server that can be used, a worker waits, and /readyz says for what.
@@ -14,10 +15,12 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 USAGE = """\
 usage: python -m workers ROLE        serve a role: {roles}
        python -m workers catalogue   print all tools, roles and models as JSON
+       python -m workers check FILE  print what the types of a program do not allow as JSON
        python -m workers gc          delete what is stored of runs that the server no longer knows
 Settings are SENNIT_* variables; the connection is that of the temporal command (TEMPORAL_*, temporal.toml).
 """
@@ -29,7 +32,8 @@ def main(arguments: Sequence[str]) -> int:
     from workers.roles import ROLES, UnknownRole
     from workers.settings import WrongSetting
 
-    if (len(arguments) != 1 and arguments[:1] != ["gc"]) or arguments[0].startswith("-"):
+    takes_more = arguments[:1] == ["gc"] or (arguments[:1] == ["check"] and len(arguments) == 2)
+    if (len(arguments) != 1 and not takes_more) or arguments[0].startswith("-"):
         help_wanted = list(arguments) in (["-h"], ["--help"])
         (sys.stdout if help_wanted else sys.stderr).write(USAGE.format(roles=", ".join(ROLES)))
         return 0 if help_wanted else 2
@@ -38,6 +42,8 @@ def main(arguments: Sequence[str]) -> int:
             from workers.garbage import main as collect_garbage
 
             return collect_garbage(arguments[1:])
+        if takes_more:
+            return check_types(arguments[1])
         return catalogue() if arguments[0] == "catalogue" else serve(arguments[0])
     except (UnknownRole, WrongSetting) as problem:
         sys.stderr.write(redact(f"sennit worker: {problem}\n"))
@@ -54,6 +60,27 @@ def catalogue() -> int:
     with contextlib.redirect_stdout(sys.stderr):
         tools = load_registry(read_settings()).catalogue()
     json.dump({"tools": tools, "roles": list(ROLES), "models": list(PROVIDERS)}, sys.stdout)
+    sys.stdout.write("\n")
+    return 0
+
+
+def check_types(path: str) -> int:
+    """Write a JSON list to stdout: each problem of the types of a program, with its line."""
+    from activities.programs.interpreter import Interpreter
+    from workers.settings import read_settings
+    from workers.wiring import load_registry
+    from workflows.plan.programs.stubs import stubs_of
+
+    with contextlib.redirect_stdout(sys.stderr):
+        stubs = stubs_of(load_registry(read_settings()).catalogue())
+        script = Path(path).read_text()
+
+    async def found() -> list[dict[str, object]]:
+        async with Interpreter() as interpreter:
+            problems = await interpreter.type_problems(script, stubs)
+        return [{"line": problem.where[-1], "message": problem.message} for problem in problems]
+
+    json.dump(asyncio.run(found()), sys.stdout)
     sys.stdout.write("\n")
     return 0
 

@@ -44,7 +44,7 @@ class Programs:
         words = Words(session, await Counts.of(session, self.library, prefix), around)
         came = await self._run(context, node, words, around)
         if came.error is not None:
-            raise _failure(came.error, session, script)
+            raise failure_of(came.error, session, script)
         if not came.snapshot:
             return NodeOutput(came.value)
         session.open = {number: session.open[number] for number in came.waits if number in session.open}
@@ -94,7 +94,7 @@ class Programs:
         return await self.interpreter.resume(snapshot, ended, words.answer)
 
     async def _start(self, session: Session, words: Words) -> Advance:
-        source, function = _entry(words.around.script, session)
+        source, function = entry_of(words.around.script, session)
         arguments, session.arguments = session.arguments, {}
         return await self.interpreter.start(source, function, arguments, words.answer, session.key)
 
@@ -176,7 +176,7 @@ def _told(session: Session, end: Fed, shape: Shape, size: int, value: Any) -> En
     return Ended(value)
 
 
-def _entry(script: str, session: Session) -> tuple[str, str]:
+def entry_of(script: str, session: Session) -> tuple[str, str]:
     """Return the script with the function to call. A pipeline's is made of its stages."""
     if not session.stages:
         return script, session.function
@@ -186,7 +186,7 @@ def _entry(script: str, session: Session) -> tuple[str, str]:
     return f"{script}\n\nasync def {_PIPELINE}(item):\n    return {call}\n", _PIPELINE
 
 
-def _failure(error: ScriptError, session: Session, script: str) -> Exception:
+def failure_of(error: ScriptError, session: Session, script: str) -> Exception:
     """Return how a script failed: by the failure of a call that it did not catch, or by itself."""
     shown = f"{error.type}: {error.message}"
     told = next((text for text in reversed(session.errors) if _is_of(shown, text)), None)

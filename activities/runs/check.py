@@ -25,6 +25,7 @@ from workflows.plan.language import dependencies
 from workflows.plan.language.facts import FactTooLarge, facts_of
 from workflows.plan.language.nodes import Excerpt, Plan
 from workflows.plan.language.problems import InvalidPlan, Problem
+from workflows.plan.programs.program_plan import program_problems
 
 MAX_PROBLEMS = 40
 WHY_CHARACTERS = 500
@@ -135,6 +136,7 @@ class PlanChecker:
         catalogue = list(run_context.tools.values()) if progress is not None and continues else run_context.catalogue
         problems = problems_of(plan, catalogue, models=self.models.providers)
         problems += input_problems(plan, run_context.inputs)
+        problems += program_problems(plan, run_context.tools)
         if problems:
             return refused(tuple(problems))
         execution_plan = await self._compiled(run, plan)

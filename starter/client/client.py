@@ -20,11 +20,13 @@ from starter.client.request import (
     docs_folder,
     markdown_summary,
     new_id,
+    plan_of,
     summary,
 )
 from starter.client.run import Run
 from starter.client.server_errors import cli_error
 from workflows.messages.queues import WORKFLOW
+from workflows.plan.programs.program_plan import title_of
 
 WORKFLOW_TYPE = "AgentRun"
 RPC_TIMEOUT = timedelta(seconds=30)
@@ -51,19 +53,25 @@ class Sennit:
         *,
         goal: str = "",
         plan: dict[str, Any] | None = None,
+        program: str = "",
         docs: str | None = None,
         id: str | None = None,  # noqa: A002  # the name it has as `--id`
         again: bool = False,
         title: str = "",
         **options: Unpack[RunOptions],
     ) -> Run:
-        """Start a run of `goal`, or of `plan` (plain JSON data), and return it. `title` names a run without a goal.
+        """Start a run of `goal`, of `plan` (plain JSON data) or of `program` (the text of a script), and return it.
+
+        `inputs` are those that a plan declares, or the arguments of a program's `main`. `title` names a run without a
+        goal.
 
         With `id` at most one run is started, however often this is called: a run of that id that goes on is joined,
         and one that is over is returned as it ended, unless `again` starts a new one. Raises Refused for a request that
         the run would refuse by its form, another CliError if the server does not take it.
         """
         folder = docs_folder(docs, must_exist=self.server.is_local) if docs else None
+        if program:
+            plan, title = plan_of(program, options.get("inputs") or {}), title or title_of(program)
         request = build_request(goal=goal, plan=plan, docs=folder, **options)
         name = goal or str((plan or {}).get("goal") or "") or title
         workflow_id = checked_new_id(id) if id is not None else new_id(name)

@@ -5,7 +5,7 @@ import os
 import re
 import secrets
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -15,6 +15,7 @@ from workflows.plan.language.nodes import MAX_GOAL_BYTES, ApprovalPolicy, OnFail
 from workflows.plan.language.packing import pack_plan
 from workflows.plan.language.summary import clipped
 from workflows.plan.language.text import one_line
+from workflows.plan.programs.program_plan import program_plan, script_problems
 
 MAX_INPUTS_BYTES = 512 * 1024
 SLUG_CHARACTERS = 40
@@ -58,6 +59,13 @@ def build_request(**fields: Any) -> dict[str, Any]:
         return parse_request(request).model_dump(mode="json", exclude_unset=True)
     except (InvalidRequest, ValueError) as error:
         raise Refused(str(error)) from None
+
+
+def plan_of(program: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the plan that runs a script with these inputs; raises Refused with every problem of the script."""
+    if problems := script_problems(program, None):
+        raise Refused("\n".join(map(str, problems)))
+    return program_plan(program, inputs)
 
 
 def _size(value: Any) -> int:

@@ -1,4 +1,4 @@
-"""`sennit run`: run a plan file."""
+"""`sennit run`: run a plan file, or a program."""
 
 import argparse
 from pathlib import Path
@@ -12,8 +12,10 @@ from starter.terminal.console import Terminal
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe("PLAN", "sennit run plan.yaml --input city=Rome\nsennit run plan.json --id nightly-1 --output json")
-    parser.add_argument("plan", metavar="PLAN", help="plan.yaml, plan.json, or - for standard input")
+    parser.describe(
+        "PLAN", "sennit run plan.yaml --input city=Rome\nsennit run research.py --input topic=tides --id nightly-1"
+    )
+    parser.add_argument("plan", metavar="PLAN", help="plan.yaml, plan.json, program.py, or - for standard input")
     parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE", help="an input; repeatable")
     add_start_arguments(parser, docs=True)
 
@@ -26,5 +28,6 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     file = read_plan(args.plan)
     plan = file.check(None)
     inputs = read_inputs(args.input, plan.inputs)
-    title = "plan" if args.plan == "-" else Path(args.plan).stem
-    return await launch(args, terminal, plan=file.data, inputs=inputs, docs=args.docs, title=plan.goal or title)
+    title = plan.goal or file.title or ("plan" if args.plan == "-" else Path(args.plan).stem)
+    what = {"program": file.script} if file.script else {"plan": file.data}
+    return await launch(args, terminal, **what, inputs=inputs, docs=args.docs, title=title)

@@ -8,16 +8,21 @@ from starter.commands.command_line import Parser
 from starter.plans.catalogue import Catalogue, read_catalogue
 from starter.terminal.console import Terminal
 from workflows.plan.language.text import one_line
+from workflows.plan.programs.stubs import stubs_of
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe("", "sennit tools\nSENNIT_TOOLS=mytools sennit tools --output json")
+    parser.describe("", "SENNIT_TOOLS=mytools sennit tools --output json\nsennit tools --stubs")
+    stubs_help = "write what programs can call, with its types, for your editor"
+    parser.add_argument("--stubs", action="store_true", help=stubs_help)
 
 
-async def run(_: argparse.Namespace, terminal: Terminal) -> Exit:
+async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Write the tools with their effects and arguments; as JSON with their whole schemas."""
     catalogue = await read_catalogue()
-    if terminal.output == "json":
+    if args.stubs:
+        terminal.answer(stubs_of(catalogue.tools).rstrip())
+    elif terminal.output == "json":
         terminal.answer_json(catalogue.tools)
     elif terminal.output == "jsonl":
         for tool in catalogue.tools:

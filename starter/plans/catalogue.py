@@ -11,9 +11,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from starter.client.errors import Refused
+from workflows.plan.language.problems import Problem
 from workflows.plan.language.text import clean, one_line
 
-COMMAND = (sys.executable, "-P", "-m", "workers", "catalogue")
+WORKERS = (sys.executable, "-P", "-m", "workers")
+COMMAND = (*WORKERS, "catalogue")
 PATIENCE = 60.0
 
 
@@ -31,6 +33,20 @@ async def read_catalogue(command: tuple[str, ...] = COMMAND) -> Catalogue:
 
     Raises Refused with the child's own last line when a tool module or a setting is wrong.
     """
+    try:
+        return Catalogue.model_validate(await _said(command, "the tools cannot be listed"))
+    except ValidationError:
+        raise Refused("the tools cannot be listed: a tool module wrote to standard output") from None
+
+
+async def read_type_problems(path: str) -> list[Problem]:
+    """Return what the types of a program at `path` do not allow. Raises Refused as `read_catalogue` does."""
+    found = await _said((*WORKERS, "check", path), "the types cannot be checked")
+    return [Problem("type", ("line", each["line"]), each["message"]) for each in found]
+
+
+async def _said(command: tuple[str, ...], failure: str) -> Any:
+    """Return the JSON that a child process writes."""
     pipe = asyncio.subprocess.PIPE
     child = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe)
     try:
@@ -43,8 +59,8 @@ async def read_catalogue(command: tuple[str, ...] = COMMAND) -> Catalogue:
             await child.wait()
     if child.returncode != 0:
         lines = clean(err.decode(errors="replace")).strip().splitlines() or [f"it ended with code {child.returncode}"]
-        raise Refused(f"the tools cannot be listed: {one_line(lines[-1])}")
+        raise Refused(f"{failure}: {one_line(lines[-1])}")
     try:
-        return Catalogue.model_validate(json.loads(out))
-    except (ValueError, ValidationError):
-        raise Refused("the tools cannot be listed: a tool module wrote to standard output") from None
+        return json.loads(out)
+    except ValueError:
+        raise Refused(f"{failure}: a tool module wrote to standard output") from None

@@ -1,4 +1,4 @@
-"""Plan files: YAML or JSON to plain data. What is wrong is named by its line in YAML and by its path in JSON.
+"""Plan files: YAML, JSON or a program to plain data. What is wrong is named by its line, in JSON by its path.
 
 Size, depth and the number of values are bounded, so that a file which expands to gigabytes is refused in a sentence.
 """
@@ -6,6 +6,7 @@ Size, depth and the number of values are bounded, so that a file which expands t
 import json
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -18,8 +19,10 @@ from workflows.plan.checking.validation import parse_plan, problems_of
 from workflows.plan.language.nodes import Plan
 from workflows.plan.language.problems import InvalidPlan, Problem, Where
 from workflows.plan.language.text import one_line
+from workflows.plan.programs.program_plan import program_plan, program_problems, script_problems, title_of
 
 MAX_BYTES = 5 * 1024 * 1024
+PROGRAM = ".py"
 MAX_VALUES = 500_000
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -32,33 +35,48 @@ class BadPlan(Refused):
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """A plan as read: `data` is plain JSON, `yaml` knows the lines of a YAML file."""
+    """A plan as read: `data` is plain JSON, `yaml` knows the lines of a YAML file. A program's has its `script`."""
 
     name: str
     data: dict[str, Any]
     yaml: YamlText | None = None
+    script: str = ""
+
+    @property
+    def title(self) -> str:
+        """What a program's docstring calls it."""
+        return title_of(self.script)
 
     def check(self, catalogue: Catalogue | None) -> Plan:
         """Return the plan if nothing is wrong with it; raises BadPlan. Without a catalogue tools are not checked."""
+        tools = {tool["name"]: tool for tool in catalogue.tools} if catalogue else None
+        self.refuse(script_problems(self.script, tools) if self.script else ())
         try:
             plan = parse_plan(self.data)
         except InvalidPlan as invalid:
-            raise self._bad(*invalid.problems) from None
+            raise self._bad(invalid.problems) from None
         problems = problems_of(plan, catalogue.tools, models=catalogue.models) if catalogue else problems_of(plan)
-        if problems:
-            raise self._bad(*problems)
+        self.refuse([*problems, *program_problems(plan, tools)])
         return plan
+
+    def refuse(self, problems: Iterable[Problem]) -> None:
+        """Raise BadPlan if there are problems."""
+        if found := list(problems):
+            raise self._bad(found)
 
     def check_bounds(self) -> None:
         """Raise BadPlan if the plan is deeper or bigger than any plan, or holds what JSON cannot carry."""
         problem = _out_of_bounds(self.data)
-        if problem is not None:
-            raise self._bad(problem)
+        self.refuse([problem] if problem is not None else ())
 
-    def _bad(self, *problems: Problem) -> BadPlan:
+    def _bad(self, problems: Iterable[Problem]) -> BadPlan:
         return BadPlan("\n".join(map(self._line, problems)))
 
     def _line(self, problem: Problem) -> str:
+        *where, word, line = ("", "", *problem.where)
+        if word == "line" and (self.script or self.yaml is not None):
+            first = 0 if self.yaml is None else self.yaml.line(tuple(where[2:]))
+            return f"{self.name}:{first + int(line)}: {one_line(problem.message)}"
         if self.yaml is None:
             return f"{self.name}: {one_line(str(problem))}"
         return f"{self.name}:{self.yaml.line(problem.where)}: {one_line(str(problem))}{self.yaml.hint(problem.where)}"
@@ -68,6 +86,8 @@ def read_plan(path: str) -> PlanFile:
     """Return the plan file at `path`, `-` for standard input; raises BadPlan if it cannot be read."""
     name = "stdin" if path == "-" else path
     text = _decode(name, _read(path))
+    if path.endswith(PROGRAM):
+        return PlanFile(name, program_plan(text), script=text)
     is_json = path.endswith(".json") or (not path.endswith((".yaml", ".yml")) and text.lstrip()[:1] == "{")
     try:
         yaml = None if is_json else YamlText(text)

@@ -55,6 +55,15 @@ def test_the_catalogue_is_one_json_object_with_the_users_tools_and_nothing_they_
     assert catalogue["models"] == ["offline", "openai", "anthropic"]
 
 
+def test_the_types_of_a_program_are_checked_against_the_tools(tmp_path: Path) -> None:
+    (tmp_path / "look.py").write_text("async def main() -> int:\n    return await calculate(expression=1)\n")
+    done = _workers("check", str(tmp_path / "look.py"), SENNIT_SANDBOX="off")
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert {problem["line"] for problem in found} == {2}
+    assert any("expected 'int'" in problem["message"] for problem in found)
+
+
 def test_mcp_servers_need_their_extra(tmp_path: Path) -> None:
     (tmp_path / "mcp.py").write_text("raise ModuleNotFoundError(name='mcp')")
     done = _workers("catalogue", SENNIT_MCP="mcp.json", SENNIT_SANDBOX="off", PYTHONPATH=str(tmp_path))

@@ -17,6 +17,7 @@ from starter.client.request import (
     docs_folder,
     markdown_summary,
     new_id,
+    plan_of,
     slug,
     summary,
 )
@@ -40,6 +41,15 @@ def test_a_heavy_plan_is_packed_and_the_run_can_read_it() -> None:
 
 def test_durations_and_tools_travel_as_json() -> None:
     assert build_request(goal="x", park_for="5m", tools=["a"]) == {"goal": "x", "park_for": "5m", "tools": ["a"]}
+
+
+def test_a_program_is_a_plan_with_the_inputs_that_are_given() -> None:
+    script = "async def main(topic: str, k: int = 3):\n    return topic * k\n"
+    plan = plan_of(script, {"topic": "tides", "more": 1})
+    assert plan["inputs"] == {"topic": {"type": "string"}}, "main has its own default for k"
+    assert plan["nodes"][0]["arguments"] == {"topic": "$input.topic"}
+    with pytest.raises(Refused, match="line 1: this is not Python"):
+        plan_of("def (", {})
 
 
 @pytest.mark.parametrize(

@@ -169,3 +169,51 @@ def test_standard_input_may_be_either_form(monkeypatch: pytest.MonkeyPatch, text
 def test_escapes_in_a_plan_do_not_reach_the_terminal(plan_of: Any) -> None:
     text = problem_of(plan_of, '{"nodes": [{"id": "\\u001b[31m", "kind": "tool", "tool": "x"}]}', "p.json")
     assert "\x1b" not in text
+
+
+PROGRAM = '''"""Looks something up.
+
+More.
+"""
+async def main(topic: str, k: int = 3, names: list[str] | None = None):
+    return await search(query=topic, k=k)
+'''
+
+
+def test_a_program_is_a_plan_of_one_node_with_the_arguments_of_main_as_inputs(plan_of: Any) -> None:
+    file = plan_of(PROGRAM, "look.py")
+    plan = file.check(CATALOGUE)
+    assert {name: spec.type for name, spec in plan.inputs.items()} == {
+        "topic": "string",
+        "k": "integer",
+        "names": "array",
+    }
+    assert [name for name, spec in plan.inputs.items() if "default" not in spec.model_fields_set] == ["topic"]
+    assert (plan.nodes[0].script, plan.answer, file.title) == (PROGRAM, "$main", "Looks something up.")
+
+
+@pytest.mark.parametrize(
+    ("script", "catalogue", "expected"),
+    [
+        (PROGRAM + "    import os\n    yield 1\n", None, ["look.py:7: there is no module `os`", "look.py:8: there is"]),
+        (PROGRAM.replace("search(", "serch("), CATALOGUE, ["look.py:6: there is no `serch`; did you mean `search`?"]),
+        ("def (", None, ["look.py:1: this is not Python"]),
+        (b"# \xff", None, ["look.py:1: not UTF-8 text"]),
+        (PROGRAM + "#" * (1 << 20), None, ["look.py: the script has more than 1 MB"]),
+    ],
+)
+def test_what_is_wrong_with_a_program_has_the_line(
+    plan_of: Any, script: str | bytes, catalogue: Catalogue | None, expected: list[str]
+) -> None:
+    lines = problem_of(plan_of, script, "look.py", catalogue).splitlines()
+    assert len(lines) == len(expected)
+    assert all(line.startswith(start) for line, start in zip(lines, expected, strict=True)), lines
+
+
+def test_a_problem_of_a_script_in_a_plan_has_its_line_in_the_file(plan_of: Any) -> None:
+    plan = "nodes:\n- id: a\n  kind: program\n  script: |\n    async def main():\n        return open('x')\n"
+    assert problem_of(plan_of, plan).startswith("plan.yaml:6: there is no `open`")
+    data = {"nodes": [{"id": "a", "kind": "program", "script": "async def main():\n    return open('x')\n"}]}
+    assert problem_of(plan_of, json.dumps(data), "plan.json").startswith(
+        "plan.json: nodes[0].script, line 2: there is no"
+    )

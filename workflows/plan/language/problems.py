@@ -40,6 +40,8 @@ def place_of(where: Where) -> str:
     """Return a path as people write it, on one line: `nodes[3].args.query`, `inputs["two words"]`, `line 7`."""
     if where[:1] == ("line",):
         return f"line {where[1]}" if len(where) > 1 and where[1] else ""
+    if where[-3:-1] == ("script", "line"):
+        return f"{place_of(where[:-2])}, {place_of(where[-2:])}".removesuffix(", ")
     text = ""
     for part in where:
         if isinstance(part, int):

@@ -1,0 +1,36 @@
+"""Ask every document the same question; read again with care where the answer is unsure; merge in a tree.
+
+Source: "LLM x MapReduce: Simplified Long-Sequence Processing using Large Language Models" (2024).
+Shape: a pipeline of two stages for each file, without a barrier between them; then merges of eight notes each.
+Guarantees: only unsure documents cost a second call. An answer names the documents that it comes from.
+Cost: one call a document, one more for each that is unsure, and one for each eight notes.
+"""
+
+SURE = 0.7
+NOTE = {"answer": str, "confidence": float}
+
+
+async def load(job: dict) -> dict:
+    document = await read(path=job["path"])
+    return {"path": job["path"], "question": job["question"], "text": document["text"]}
+
+
+async def note(job: dict) -> dict:
+    found = await llm("Answer from this document. How sure are you, from 0 to 1?", job["question"], job, schema=NOTE)
+    if found["confidence"] < SURE:
+        prompt = "Another reader was unsure. Read with care, and say `nothing` if the document has no answer."
+        found = await llm(prompt, job["question"], job, found["answer"], schema=NOTE, role="judge")
+    return {"path": job["path"], "answer": found["answer"]}
+
+
+async def merge(question: str, notes: list) -> dict:
+    return {"answer": await llm("Merge these notes. Name the path behind each statement.", question, notes)}
+
+
+async def main(question: str, glob: str = "rivers/*.md") -> str:
+    files = await list_files(glob=glob, max_items=200)
+    notes = await pipeline([{"path": file["path"], "question": question} for file in files["items"]], load, note)
+    while len(notes) > 1:
+        parts = [notes[start : start + 8] for start in range(0, len(notes), 8)]
+        notes = await parallel([task(merge, question=question, notes=part) for part in parts])
+    return notes[0]["answer"] if notes else f"no file matches {glob}"

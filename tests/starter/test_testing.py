@@ -1,0 +1,125 @@
+"""Programs in unit tests: fakes for what a run would call, everything else as in a run."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from starter.testing import WrongFake, run
+from workflows.plan.language.problems import InvalidPlan
+
+HEAD = """
+async def look(name: str) -> str:
+    return await search(query=name)
+
+async def upper(text: str) -> str:
+    return text.upper()
+
+async def shout(text: str) -> str:
+    return text + "!"
+"""
+
+
+def main(*lines: str) -> str:
+    return "\n".join([HEAD, "async def main(**_):", *(f"    {line}" for line in lines)]).replace("**_", "")
+
+
+async def search(query: str) -> str:
+    if query == "lost":
+        raise LookupError("no such thing")
+    await asyncio.sleep(0.02 if query == "slow" else 0)
+    return f"found {query}"
+
+
+TICKETS = "[task(look, name=name) for name in names]"
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["return await search(query='$x')"], "found $x"),
+        (["names = ['slow', 'b']", f"return await parallel({TICKETS})"], ["found slow", "found b"]),
+        (["names = ['lost', 'slow', 'b']", f"return await first({TICKETS})"], "found b"),
+        (["names = ['slow', 'b', 'c']", f"return await quorum(2, {TICKETS})"], ["found b", "found c"]),
+        (["names = []", f"return await parallel({TICKETS})"], []),
+        (["return await pipeline(['a', 'b'], upper, shout)"], ["A!", "B!"]),
+        (["return await parallel([task(search, query='a')])"], ["found a"]),
+        (
+            ["try:", "    await search(query='lost')", "except LookupError as error:", "    return str(error)"],
+            "no such thing",
+        ),
+        (
+            ["try:", "    await parallel([task(look, name='lost')])", "except RuntimeError:", "    return 'lost'"],
+            "lost",
+        ),
+        (["phase('a')", "return (await budget_left())['calls']"], None),
+    ],
+)
+def test_the_words_do_what_they_do_in_a_run(lines: list[str], expected: Any) -> None:
+    assert run(main(*lines), {"search": search}) == expected
+
+
+def test_a_script_that_is_wrong_is_refused_with_all_problems() -> None:
+    with pytest.raises(InvalidPlan, match=r"line 12: .*\nline 13: "):
+        run(main("import os", "return open('x')"), {})
+
+
+def test_settled_says_how_each_ended() -> None:
+    lines = ["names = ['a', 'lost']", f"return await settled({TICKETS})"]
+    good, bad = run(main(*lines), {"search": search})
+    assert good == {"status": "succeeded", "value": "found a", "error": None}
+    assert (bad["status"], bad["value"]) == ("failed", None)
+    assert "LookupError: no such thing" in bad["error"]
+
+
+def test_tasks_run_side_by_side() -> None:
+    gate = asyncio.Barrier(2)
+
+    async def meet(query: str) -> str:
+        async with gate:
+            return query
+
+    lines = ["names = ['a', 'b']", f"return await parallel({TICKETS})"]
+    assert run(main(*lines), {"search": meet}) == ["a", "b"]
+
+
+def test_a_script_is_a_file_or_a_text_and_gets_its_inputs(tmp_path: Path) -> None:
+    script = "async def main(a: int, b: int = 2):\n    return a + b\n"
+    (tmp_path / "sum.py").write_text(script)
+    assert run(tmp_path / "sum.py", {}, a=1) == 3
+    assert run(script, {}, a=1, b=1) == 2
+
+
+def test_what_a_script_raises_is_raised_with_its_lines() -> None:
+    with pytest.raises(ValueError, match="too few") as caught:
+        run(main("raise ValueError('too few')"), {})
+    assert 'File "script", line 12, in main' in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize(
+    ("lines", "fakes", "message"),
+    [
+        (["return await llm('x')"], {}, r"line 13 of the script needs `llm`"),
+        (
+            ["return await agent('x', tools=['serch'])"],
+            {"agent": None, "search": None},
+            r"line 13 of the script needs `serch`: .*did you mean `search`",
+        ),
+        (["return await llm('x', schema=list[str])"], {"llm": lambda *_, schema: [1]}, r"schema on line 13: \[0\]"),
+        (["return await ask('x', schema={'a': int})"], {"ask": lambda *_, schema: {}}, r"schema on line 13"),
+    ],
+)
+def test_a_wrong_fake_ends_the_test_and_not_the_script(lines: list[str], fakes: dict[str, Any], message: str) -> None:
+    with pytest.raises(WrongFake, match=message):
+        run(main("try:", *(f"    {line}" for line in lines), "except Exception:", "    return 'caught'"), fakes)
+
+
+def test_how_a_fake_is_called_is_how_the_script_calls_it() -> None:
+    def llm(prompt: str, *material: Any, **options: Any) -> str:
+        return f"{prompt} {material} {options}"
+
+    expected = "x (1, ['$a']) {'schema': None, 'role': 'judge'}"
+    assert run(main("return await llm('x', 1, ['$a'], schema=None, role='judge')"), {"llm": llm}) == expected
+    assert run(main("return await llm('x')"), {"llm": llm, "budget_left": dict}) == "x () {}"
+    assert run(main("return await budget_left()"), {"budget_left": lambda: {"calls": 3}}) == {"calls": 3}
