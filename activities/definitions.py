@@ -90,7 +90,8 @@ class Activities:
         self._models = models or Models.of(ModelSettings())
         grants = Grants(places.grants)
         documents = DocumentRule(places.docs, places.docs_roots, grants, identity)
-        self._checker = PlanChecker(store, self._library, self._models)
+        interpreter = Interpreter()
+        self._checker = PlanChecker(store, self._library, self._models, interpreter)
         approvals = ApprovalRule(approval, grants)
         self._preparer = RunPreparer(self._library, registry, documents, approvals, self._models, self._checker)
         self._namespace = NamespaceAttributes()
@@ -98,7 +99,7 @@ class Activities:
         self._concluder = RunConcluder(store, self._library)
         llm = ModelCalls(self._models, self._library)
         threads = asyncio.Semaphore(max(MOST_THREADS, slots or 0))
-        programs = Programs(self._library, Interpreter(), compiler_of, self._models.providers)
+        programs = Programs(self._library, interpreter, compiler_of, self._models.providers)
         self._nodes = NodeRunner(store, self._library, registry, llm, programs, places.index, documents, threads)
 
     @property

@@ -7,7 +7,7 @@ from activities.storage.artifacts import digest_of, encode
 from activities.storage.run_context import StoredPlan
 from workflows.messages.contracts import NodeCall
 from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import LlmNode, MapNode, ModelCall, Node, ToolCall, ToolNode
+from workflows.plan.language.nodes import LlmNode, MapNode, ModelCall, Node, ProgramNode, ToolCall, ToolNode
 
 
 def content_key(checked: StoredPlan, address: Address, refs: dict[str, str], call: NodeCall, version: str) -> str:
@@ -31,10 +31,17 @@ def content_key(checked: StoredPlan, address: Address, refs: dict[str, str], cal
         written: Any = work.model_dump(mode="json", by_alias=True)
         extra: list[Any] = [dict(sorted(call.lost.items()))] if call.lost else []
     else:
-        written, extra = node.kind, [dict(sorted(call.lost.items())), call.items, call.answer]
+        written, extra = _written(node), [dict(sorted(call.lost.items())), call.items, call.answer]
     extra += [node.over, node.as_] if isinstance(node, MapNode) and address.item is not None else []
     extra += [call.replans, call.objections] if call.replans or call.objections else []
     return digest_of(encode([address.path, address.generation, written, version, read, extra, run]))
+
+
+def _written(node: Node) -> Any:
+    """Return what tells a node that calls nothing from others at the same place."""
+    if not isinstance(node, ProgramNode):
+        return node.kind
+    return node.model_dump(mode="json", include={"kind", "script", "arguments", "step"})
 
 
 def _is_shareable(node: Node, checked: StoredPlan) -> bool:

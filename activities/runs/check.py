@@ -1,5 +1,6 @@
 """Checks plans, and compiles those that can run: too long for the workflow, and it reads and writes artifacts."""
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 from activities.llm.models import Models
 from activities.nodes.binding import parse_address
+from activities.programs.interpreter import Interpreter
 from activities.programs.pages import page_after
 from activities.prompts.planner import with_line_numbers
 from activities.runs.model_choice import disallowed_models, price_a_million, price_warnings, queue_of
@@ -23,9 +25,10 @@ from workflows.plan.edits.summaries import with_summaries
 from workflows.plan.edits.tool_loop import expand_tool_calls
 from workflows.plan.language import dependencies
 from workflows.plan.language.facts import FactTooLarge, facts_of
-from workflows.plan.language.nodes import Excerpt, Plan
+from workflows.plan.language.nodes import Excerpt, Plan, ProgramNode
 from workflows.plan.language.problems import InvalidPlan, Problem
 from workflows.plan.programs.program_plan import program_problems
+from workflows.plan.programs.stubs import stubs_of
 
 MAX_PROBLEMS = 40
 WHY_CHARACTERS = 500
@@ -56,6 +59,7 @@ class PlanChecker:
     store: ArtifactStore
     library: ArtifactReader
     models: Models
+    interpreter: Interpreter
 
     async def check(self, run_prefix: str, call: CheckCall) -> CheckResult:
         """Check a draft that lies in the store, and mark the plan with which the run begins.
@@ -136,7 +140,8 @@ class PlanChecker:
         catalogue = list(run_context.tools.values()) if progress is not None and continues else run_context.catalogue
         problems = problems_of(plan, catalogue, models=self.models.providers)
         problems += input_problems(plan, run_context.inputs)
-        problems += program_problems(plan, run_context.tools)
+        problems += program_problems(plan, {tool["name"]: tool for tool in run_context.catalogue})
+        problems = problems or [found async for found in self._type_problems(plan, run_context.catalogue)]
         if problems:
             return refused(tuple(problems))
         execution_plan = await self._compiled(run, plan)
@@ -167,6 +172,13 @@ class PlanChecker:
         except FactTooLarge as error:
             return refused((Problem("facts", (), str(error)),))
         return verdict.model_copy(update={"continues": True, "facts": facts, "awaits": awaits})
+
+    async def _type_problems(self, plan: Plan, catalogue: list[dict[str, Any]]) -> AsyncIterator[Problem]:
+        """Yield what the types of a plan's scripts do not allow."""
+        for index, node in enumerate(plan.nodes):
+            if isinstance(node, ProgramNode) and node.step is None:
+                for problem in await self.interpreter.type_problems(node.script, stubs_of(catalogue)):
+                    yield Problem(problem.code, ("nodes", index, "script", *problem.where), problem.message)
 
     async def _new_facts(
         self, run_prefix: str, progress: Progress, wanted: dict[str, list[str]]

@@ -9,6 +9,7 @@ from activities.nodes.binding import parse_address
 from activities.nodes.content_key import content_key
 from activities.storage.run_context import StoredPlan
 from workflows.messages.contracts import NodeCall
+from workflows.plan.language.nodes import Plan, ProgramNode, Step
 
 WRITES = next(entry["name"] for entry in CATALOGUE if entry["effect"] == "write")
 
@@ -76,3 +77,22 @@ def test_items_of_other_lists_have_other_keys() -> None:
     keys = [item(), item("$a.others"), item(value="x"), item(as_="it", value="$it")]
     assert len(set(keys)) == len(keys)
     assert item() == keys[0]
+
+
+def test_a_program_is_other_work_with_another_script_other_arguments_or_from_another_session() -> None:
+    nodes: list[dict[str, Any]] = [
+        {"script": "async def main(): pass"},
+        {"script": "async def main(x): pass", "arguments": {"x": 1}},
+        {"script": "async def main(x): pass", "arguments": {"x": 2}},
+    ]
+    plans = [stored({"id": "a", "kind": "program", **fields}) for fields in nodes]
+    steps = [Step(number=1, session=session) for session in ("one", "other")]
+    tasks = [ProgramNode(id="a", kind="program", step=step) for step in steps]
+    plans += [plans[0].model_copy(update={"plan": Plan(nodes=(node,))}) for node in tasks]
+    assert len({key(plan, "a") for plan in plans}) == len(plans)
+
+
+def test_a_call_of_a_program_is_known_by_its_key_wherever_it_is() -> None:
+    one, other = (stored(tool(name)).model_copy(update={"keys": {name: "same"}}) for name in ("a", "b"))
+    assert key(one, "a") == key(other, "b")
+    assert len({key(one, "a"), key(one, "a~2"), key(one, "a", version="2")}) == 3

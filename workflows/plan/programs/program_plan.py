@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from workflows.plan.language.nodes import Plan, ProgramNode
-from workflows.plan.language.problems import Problem
+from workflows.plan.language.problems import Problem, Where
+from workflows.plan.language.text import format_name, nearest_or_known
 from workflows.plan.programs.source import Source, parsed
 from workflows.plan.programs.syntax import parameters_of, problems_in
 from workflows.plan.programs.vocabulary import BUILTINS, INSTEAD
@@ -39,11 +40,28 @@ def script_problems(script: str, tools: Mapping[str, Any] | None) -> list[Proble
 
 
 def program_problems(plan: Plan, tools: Mapping[str, Any] | None) -> Iterator[Problem]:
-    """Yield what is wrong with the scripts of a plan, each problem with its line in the script."""
+    """Yield what is wrong with the scripts of a plan, each problem with its line in the script, and with the arguments
+    that they are given.
+    """
     for index, node in enumerate(plan.nodes):
         if isinstance(node, ProgramNode) and node.step is None:
-            for problem in script_problems(node.script, tools):
+            found = script_problems(node.script, tools)
+            for problem in found:
                 yield Problem(problem.code, ("nodes", index, "script", *problem.where), problem.message)
+            is_readable = all(problem.code != "syntax" for problem in found)
+            for where, sentence in _wrong_arguments(node) if is_readable else ():
+                yield Problem("argument", ("nodes", index, "arguments", *where), sentence)
+
+
+def _wrong_arguments(node: ProgramNode) -> Iterator[tuple[Where, str]]:
+    parameters = parameters_of(node.script)
+    for name in node.arguments:
+        if name not in parameters:
+            hint = nearest_or_known(name, list(parameters)) if parameters else "; it takes none"
+            yield (name,), f"`main` has no argument {format_name(name)}{hint}"
+    for name, parameter in parameters.items():
+        if parameter.required and name not in node.arguments:
+            yield (), f"`main` needs the argument {format_name(name)}"
 
 
 def tools_called(script: str) -> Iterator[str]:

@@ -1,0 +1,46 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles.plan.samples import CATALOGUE
+
+from activities.llm.models import Models
+from activities.programs.interpreter import Interpreter
+from activities.providers.settings import ModelSettings
+from activities.runs.check import PlanChecker, Run
+from activities.storage.directory import DirectoryStore
+from activities.storage.run_context import ArtifactReader, RunContext
+
+CONTEXT = RunContext(goal="g", inputs={}, docs=None, approval="never", catalogue=CATALOGUE)
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "problems"),
+    [
+        ("async def main(x: str, y: int = 1):\n    return await search(query=x)", {"x": "a"}, []),
+        ("async def main(:", {}, ["nodes[0].script, line 1: "]),
+        (
+            "import os\nasync def main():\n    serch('a')",
+            {"z": 1},
+            ["nodes[0].script, line 1: ", "nodes[0].script, line 3: ", "nodes[0].arguments.z: `main` has no argument"],
+        ),
+        ("async def main(x: str):\n    return await search(query=1)", {"x": "a"}, ["nodes[0].script, line 2: "]),
+        ("async def main(x: str):\n    return x", {"X": "a"}, [
+            "nodes[0].arguments.X: `main` has no argument `X`; known: x",
+            "nodes[0].arguments: `main` needs the argument `x`",
+        ]),
+        ("async def main(x: str):\n    return x", {"x": "$other.y"}, ["nodes[0].arguments.x: `$other` refers to no"]),
+    ],
+)  # fmt: skip
+async def test_a_script_that_cannot_run_is_refused_with_all_that_is_wrong(
+    tmp_path: Path, script: str, arguments: dict[str, Any], problems: list[str]
+) -> None:
+    store = DirectoryStore(tmp_path)
+    library = ArtifactReader(store)
+    run = Run("space/run", await library.keep("space/run", CONTEXT), CONTEXT)
+    node = {"id": "p", "kind": "program", "script": script, "arguments": arguments}
+    async with Interpreter() as interpreter:
+        checker = PlanChecker(store, library, Models.of(ModelSettings()), interpreter)
+        found = await checker.check_draft(run, {"nodes": [node]})
+    assert len(found.problems) == len(problems), found.problems
+    assert all(text.startswith(start) for text, start in zip(found.problems, problems, strict=True)), found.problems
