@@ -179,9 +179,10 @@ class Words:
     def _first(self, call: Call, tickets: list[str]) -> Ended | None:
         return self._join(call, "first", tickets)
 
-    def _quorum(self, call: Call, k: Any, tickets: list[str]) -> Ended | None:
-        if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= len(tickets):
-            raise _Refused("ValueError", f"{k!r:.20} of {len(tickets)} tickets can never end")
+    def _quorum(self, call: Call, k: Any, tickets: Any) -> Ended | None:
+        count = len(tickets) if isinstance(tickets, list) else 1
+        if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= count:
+            raise _Refused("ValueError", f"{k!r:.20} of {count} tickets can never end")
         return self._join(call, {"quorum": k}, tickets)
 
     def _pipeline(self, call: Call, items: Any, *stages: str) -> Ended | None:

@@ -149,3 +149,9 @@ async def test_a_script_that_fails_by_itself_names_its_line(start: Start) -> Non
     assert "line 3" in item["question"]
     await insist(handle, "finish", {})
     assert (await handle.result())["status"] == "partial"
+
+
+async def test_a_script_reads_what_the_budget_has_left(start: Start) -> None:
+    script = "async def main():\n    await nap(value=1)\n    return await budget_left()\n"
+    report = await (await start(plan=program(script), budget={"tokens": 5_000})).result()
+    assert report["answer"] == {"tokens": 5_000, "calls": None, "cost_usd": None}

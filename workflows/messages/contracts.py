@@ -181,11 +181,11 @@ class NodeCall(Message):
     to artifact digests; the activity binds arguments from there. `lost` maps inputs without a value to (status, error).
     `items` are a map's item outputs in order. `answer` is a person's answer to a gate. A model whose output is the
     run's answer may ask for more nodes `replans` more times; `objections` say what was wrong with its last request.
-    `left` is what the run's budget has left for a model call with all its attempts: `tokens`, `calls`, and `cost` in
-    millionths of a dollar. `epoch` is 2 after a whole plan has replaced the streamed beginning. With `asks` the node
-    only puts together what it asks a person, in about `room` characters, 0 for the usual. A write that needs approval
-    also asks, and does nothing, if it is not what is `approved`. `then` is the step of a program that follows in the
-    same activity if the node has a value.
+    `left` is what the run's budget has left for a model call with all its attempts, or for a program: `tokens`,
+    `calls`, and `cost` in millionths of a dollar. `epoch` is 2 after a whole plan has replaced the streamed beginning.
+    With `asks` the node only puts together what it asks a person, in about `room` characters, 0 for the usual. A write
+    that needs approval also asks, and does nothing, if it is not what is `approved`. `then` is the step of a program
+    that follows in the same activity if the node has a value.
     """
 
     run: str

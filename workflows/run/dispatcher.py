@@ -165,7 +165,8 @@ class Dispatcher:
             take_ended(state, units[0])
         call = self._with_limits(self._node_call(units, asks=asks), units[0])
         if following >= 0:
-            then = self._node_call((following,)).model_copy(update={"refs": {}, "lost": {}})
+            then = self._with_limits(self._node_call((following,)), following)
+            then = then.model_copy(update={"refs": {}, "lost": {}})
             call = call.model_copy(update={"then": then})
         self._starts += 1
         self.started += 1
@@ -217,14 +218,14 @@ class Dispatcher:
         return 1 + sum((other, state.generation[other]) not in self._flights for other in others)
 
     def _with_limits(self, call: NodeCall, unit: int) -> NodeCall:
-        """Add the limits of a model call: what the budget has left for it and, if its output is the answer, how often
-        it may ask for more nodes and what was wrong with its last request.
+        """Add the limits of a model call, or of a program's step: what the budget has left for it and, if a model's
+        output is the answer, how often it may ask for more nodes and what was wrong with its last request.
         """
         state, fields = self._state, dict[str, Any]()
         if self.epoch > 1:
             fields["epoch"] = self.epoch
         spec = state.spec_of(unit)
-        if not spec.calls_model:
+        if not spec.calls_model and spec.kind != "program":
             return call.model_copy(update=fields)
         if state.budget is not None:
             fields["left"] = {name: rest for name, rest in state.budget.rest(unit).items() if name in PAID}

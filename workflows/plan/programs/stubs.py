@@ -50,8 +50,8 @@ async def settled(tickets: Sequence[Ticket[Any]]) -> list[dict[str, Any]]:
     """Return how each ended: `status`, and `value` or `error`."""
 async def first(tickets: Sequence[Ticket[_T]]) -> _T:
     """Return the first value, and cancel the others."""
-async def quorum(k: int, tickets: Sequence[Ticket[_T]]) -> list[_T | None]:
-    """Return the first k values in their places, and cancel the others."""
+async def quorum(k: int, tickets: Sequence[Ticket[_T]]) -> list[_T]:
+    """Return the first k values, in the order of their tickets, and cancel the others."""
 async def pipeline(items: Sequence[Any], *stages: Callable[..., Coroutine[Any, Any, Any]]) -> list[Any]:
     """Send each item through all stages; no item waits for another."""
 def phase(name: str) -> None:

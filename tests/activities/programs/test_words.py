@@ -1,0 +1,164 @@
+from typing import Any
+
+import pytest
+from doubles.plan.samples import TOOLS
+
+from activities.nodes.error_mapping import ProgramFailed
+from activities.programs import words as module
+from activities.programs.interpreter import Call, Ended
+from activities.programs.session import Counts, Session
+from activities.programs.words import Surroundings, Words
+from workflows.plan.language.nodes import AgentNode, GateNode, JoinNode, LlmNode, Node, ProgramNode, ToolNode
+
+Fields = dict[str, Any]
+
+
+@pytest.fixture
+def words() -> Words:
+    session = Session(script="s", function="main", key="main")
+    session.begin("main")
+    return Words(session, Counts(session, []), Surroundings("", TOOLS, ("openai",)))
+
+
+def said(words: Words, function: str, *args: Any, **kwargs: Any) -> Ended | None:
+    return words.answer(Call(len(words.session.open), function, args, kwargs, 3))
+
+
+def only(words: Words, kind: type[Node]) -> Any:
+    [node] = words.nodes
+    assert isinstance(node, kind)
+    return node
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "given"),
+    [
+        (("a",), {}, {"query": "a"}),
+        (("a", 2), {}, {"query": "a", "k": 2}),
+        ((), {"query": "$x"}, {"query": "$$x"}),
+    ],
+)  # fmt: skip
+def test_a_tools_arguments_are_bound_by_place_and_name(words: Words, args: Any, kwargs: Fields, given: Fields) -> None:
+    assert said(words, "search", *args, **kwargs) is None
+    assert only(words, ToolNode).args == given
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "kwargs", "kind", "message"),
+    [
+        ("search", (), {}, "ValueError", "search: `query` is missing"),
+        ("search", ("a", 1, 2), {}, "TypeError", "search: takes 2 arguments, not 3"),
+        ("search", ("a",), {"query": "b"}, "TypeError", "search: got two values for `query`"),
+        ("search", ("a",), {"q": 1}, "ValueError", "q"),
+        ("search", ("a", "two"), {}, "ValueError", "search: k: "),
+        ("read_output", (), {}, "NameError", "name 'read_output' is not defined"),
+        ("llm", (), {}, "TypeError", "llm: missing a required argument: 'prompt'"),
+        ("llm", (1,), {}, "TypeError", "llm: `prompt` is a text, not 1"),
+        ("llm", ("a",), {"rol": "critic"}, "TypeError", "unexpected keyword argument 'rol'"),
+        ("llm", ("a",), {"role": "boss"}, "ValueError", "llm: role: "),
+        ("llm", ("a",), {"model": "acme:1"}, "ValueError", "llm: there is no model `acme:1`"),
+        ("llm", ("a",), {"schema": "Pont"}, "ValueError", "llm: schema: Pont is no type"),
+        ("llm", ("a",), {"tools": ["serch"]}, "ValueError", "did you mean `search`?"),
+        ("llm", ("a",), {"tools": "search"}, "TypeError", "`tools` is a list"),
+        ("llm", ("a",), {"max_turns": 99}, "ValueError", "llm: max_turns: "),
+        ("agent", ("a",), {"budget": {"tokns": 1}}, "ValueError", "agent: budget.tokns: "),
+        ("ask", ("",), {}, "TypeError", "ask: `question` is a text"),
+        ("task", ("llm",), {"prompt": "a"}, "TypeError", "write an `async def` that calls it"),
+        ("task", ("search",), {}, "ValueError", "`query` is missing"),
+        ("parallel", ("ticket:1",), {}, "TypeError", "takes a list of tickets"),
+        ("parallel", (["ticket:00000000:1"],), {}, "ValueError", "takes tickets that task(...) has returned here"),
+        ("parallel", ([None],), {}, "ValueError", "takes tickets"),
+        ("first", ([],), {}, "ValueError", "there are no tickets"),
+        ("quorum", (1, []), {}, "ValueError", "1 of 0 tickets can never end"),
+        ("quorum", (True, ["a"]), {}, "ValueError", "can never end"),
+        ("quorum", (1, None), {}, "TypeError", "takes a list of tickets"),
+        ("pipeline", (["a"],), {}, "TypeError", "write pipeline(items, stage, ...)"),
+    ],
+)  # fmt: skip
+def test_a_wrong_call_is_raised_in_the_script_and_makes_no_node(
+    words: Words, function: str, args: Any, kwargs: Fields, kind: str, message: str
+) -> None:
+    ended = said(words, function, *args, **kwargs)
+    assert ended is not None
+    assert ended.error is not None
+    assert ended.error[0] == kind
+    assert message in ended.error[1]
+    assert words.nodes == []
+    assert (words.session.made, words.session.open, words.session.tasks) == (0, {}, {})
+
+
+def test_a_ticket_is_named_once(words: Words) -> None:
+    ticket = said(words, "task", "search", query="a")
+    assert ticket is not None
+    ended = said(words, "parallel", [ticket.value, ticket.value])
+    assert ended == Ended(error=("ValueError", "parallel: a ticket is named twice"))
+
+
+@pytest.mark.parametrize(
+    ("word", "args", "policy"),
+    [("parallel", (), "all"), ("settled", (), "settled"), ("first", (), "first"), ("quorum", (2,), {"quorum": 2})],
+)
+def test_words_over_tickets_are_joins_of_their_nodes(words: Words, word: str, args: Any, policy: Any) -> None:
+    tickets = [said(words, "task", "look", x=1), said(words, "task", "search", query="a")]
+    assert said(words, word, *args, [ticket.value for ticket in tickets if ticket]) is None
+    task, tool, join = words.nodes
+    assert isinstance(task, ProgramNode)
+    assert isinstance(tool, ToolNode)
+    assert isinstance(join, JoinNode)
+    assert join.inputs == (task.id, tool.id)
+    assert join.model_dump()["policy"] == policy
+
+
+@pytest.mark.parametrize("word", ["parallel", "settled"])
+def test_nothing_is_waited_for_without_tickets(words: Words, word: str) -> None:
+    assert said(words, word, []) == Ended([])
+    assert said(words, "pipeline", [], "look") == Ended([])
+    assert words.nodes == []
+
+
+def test_equal_calls_have_keys_of_their_own_and_their_place_does_not_matter(words: Words) -> None:
+    for _ in range(2):
+        said(words, "search", query="a", k=1)
+    said(words, "llm", "a")
+    said(words, "search", k=1, query="a")
+    keys = list(words.keys.values())
+    other = Words(
+        words.session.model_copy(update={"counts": {}, "key": "other"}), Counts(words.session, []), words.around
+    )
+    said(other, "search", query="a", k=1)
+    assert len({*keys, *other.keys.values()}) == 5
+
+
+def test_a_model_gets_its_options(words: Words) -> None:
+    said(words, "llm", "a", "b", schema="list[str]", role="critic", model="openai:x", tools=["search"], max_turns=3)
+    node = only(words, LlmNode)
+    assert node.prompt == "a\n\n$material_1"
+    assert node.output_schema == {"type": "array", "items": {"type": "string"}}
+    assert (node.role, node.model, node.tools, node.max_turns) == ("critic", "openai:x", ("search",), 3)
+
+
+def test_an_agent_gets_its_options(words: Words) -> None:
+    said(words, "agent", "a $b", tools=["search"], budget={"tokens": 5})
+    node = only(words, AgentNode)
+    assert (node.goal, node.tools, node.budget.tokens) == ("a $$b", ("search",), 5)
+
+
+@pytest.mark.parametrize("sign", ["x", "$", "é"])
+@pytest.mark.parametrize("sizes", [(10, 5_000), (10, 1_500, 1_500, 3), (5_000,), (1_999, 50), (3, *[700] * 9)])
+def test_a_question_has_as_much_of_the_material_as_there_is_room_for(
+    words: Words, sign: str, sizes: tuple[int, ...]
+) -> None:
+    first, *material = (sign * size for size in sizes)
+    said(words, "ask", first, *material)
+    asked = only(words, GateNode).question
+    assert len(asked) <= 2_000
+    assert asked.count("$") % 2 == 0
+    assert len(asked) > 1_800 or sum(sizes) < 1_800
+
+
+def test_a_script_cannot_catch_that_it_makes_too_many_calls(words: Words, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_CALLS", 1)
+    said(words, "search", query="a")
+    for function, args in (("search", ["a"]), ("task", ["look"])):
+        with pytest.raises(ProgramFailed, match="more than 1 calls"):
+            said(words, function, *args)
