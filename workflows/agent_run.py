@@ -28,7 +28,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.views.report import report_of
 
 BOARD_EVERY = timedelta(seconds=1)
-DRAWN_AT_ONCE = 500
+DRAWN_AT_ONCE = 200
 """Boards of bigger plans are drawn less often: to draw takes time for each node."""
 SUBAGENTS_END = timedelta(seconds=10)
 CARRIED_BYTES = 1_500_000

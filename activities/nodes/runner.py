@@ -82,6 +82,8 @@ class NodeRunner:
         work = context.work
         if call.asks and work is None:
             return NodeReply(question=await question_of(context, self.store))
+        if isinstance(context.node, ProgramNode):
+            return await self._advanced(context)
         tool = self.registry.get(work.tool) if isinstance(work, ToolCall) else None
         # a wait for a thread comes before a write's intent, and is not part of the node's time
         async with nullcontext() if tool is None or tool.is_async else self.threads:
@@ -100,6 +102,13 @@ class NodeRunner:
         kept = Marker.model_validate_json(found)
         # An earlier plan's cancelled call may mark while this one runs: its facts and usage are not those of this call.
         return kept.reply if kept.epoch == epoch else reply
+
+    async def _advanced(self, context: NodeContext) -> NodeReply:
+        """Advance a program. It needs no marker: made again, the same advance comes to the same calls."""
+        output = await self._within_timeout(context, None)
+        if output.page is None:
+            return await self._keep(context, output)
+        return NodeReply(more="program", page=output.page, attempt=context.attempts.own)
 
     async def _write(self, context: NodeContext, tool: Tool, work: ToolCall) -> NodeReply:
         """Return what a write returns, or has returned; `activities.nodes.effect_ledger` says when it is made.
@@ -238,7 +247,7 @@ class NodeRunner:
         if any(output.usage):
             extra["usage"] = output.usage
         if output.more:
-            extra |= {"more": output.more, "page": output.page}
+            extra["more"] = output.more
         return reply.model_copy(update=extra) if extra else reply
 
 

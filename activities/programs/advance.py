@@ -53,8 +53,7 @@ class Programs:
         session.keep(came.snapshot)
         step = await self._next_step(context, words)
         page = await page_of(self.library, self.compiler, context, run_context, words, step)
-        assert step.step is not None
-        return NodeOutput({"session": step.step.session, "waits": len(session.open)}, more="program", page=page)
+        return NodeOutput(None, more="program", page=page)
 
     async def _session(self, context: NodeContext, node: ProgramNode) -> Session:
         """Return where the program stands, ready for this step."""

@@ -113,11 +113,11 @@ class Session(BaseModel):
 
     def keep(self, snapshot: bytes) -> None:
         """Keep where the script waits."""
-        self.snapshot = base64.b85encode(zlib.compress(snapshot, 1)).decode()
+        self.snapshot = base64.b64encode(zlib.compress(snapshot, 1)).decode()
 
     def where(self) -> bytes:
         """Return where the script waits, b"" before its start."""
-        return zlib.decompress(base64.b85decode(self.snapshot)) if self.snapshot else b""
+        return zlib.decompress(base64.b64decode(self.snapshot)) if self.snapshot else b""
 
 
 class Counts:
