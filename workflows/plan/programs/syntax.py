@@ -243,6 +243,8 @@ class _Check:
                 yield "top_level", node, f"the top of a script only defines things: call `{node.func.id}` in a function"
             elif word not in PLAIN:
                 yield from self._awaited(node, node.func)
+        if self._is_gather(node.func) and node.keywords:
+            yield "construct", node, "`gather` takes calls only: for errors, write `await settled([task(...), ...])`"
         if isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING:
             yield from self._changes(node.func)
 

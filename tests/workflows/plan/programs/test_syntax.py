@@ -148,6 +148,7 @@ IN_MAIN = [
     ("return [hit for hit in search(1)]", "await", "uses the call of `search`, not its result"),
     ("import asyncio\nawait asyncio.gather(look(1))", "await", "write `await parallel([task(look, ...), ...])`"),
     ("from asyncio import gather\nawait gather(*[look(q) for q in 'ab'])", "await", "parallel([task(look, ...), ...])"),
+    ("import asyncio\nawait asyncio.gather(search(1), return_exceptions=True)", "construct", "write `await settled("),
     ("return await parallel([search(1)])", "await", "parallel([task(search, ...), ...])"),
     ("x = [look(1)]\nreturn x", "await", "write `task(look, ...)`, and wait"),
     ("return await plain(1)", "await", "`plain` is no `async def`"),
