@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+MAX_BRACES = 20_000
+"""Python 3.11 parses an f-string in quadratic time."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Module)
 
@@ -78,6 +80,8 @@ def _names_bound(node: ast.AST) -> Iterator[str]:
 
 def parsed(script: str) -> ast.Module:
     """Return the tree of a script. Raises SyntaxError."""
+    if script.count("{") > MAX_BRACES:
+        raise SyntaxError(f"it has more than {MAX_BRACES:,} `{{`; read data with tools")
     try:
         return ast.parse(script)
     except (ValueError, RecursionError, MemoryError) as error:

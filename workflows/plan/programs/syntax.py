@@ -207,8 +207,8 @@ class _Check:
         around = self.source.parents[node]
         if isinstance(around, ast.Call):
             word = self._word(around.func)
-            number = around.args.index(node) if node in around.args else -1
-            if around.func is node or (word == "task" and number == 0) or (word == "pipeline" and number >= 1):
+            is_first = bool(around.args) and around.args[0] is node
+            if around.func is node or (word == "task" and is_first) or (word == "pipeline" and not is_first):
                 return
         hint = "call it, or give it to task(function, ...)"
         if any(isinstance(part, ast.keyword) and part.arg == "tools" for part in self.source.around(node)):

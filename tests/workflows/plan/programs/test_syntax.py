@@ -191,6 +191,7 @@ WHOLE = [
     ("async def main(:", "syntax", "this is not Python", 1),
     ("async def main(): return '\0'", "syntax", "this is not Python", 0),
     ("x = " + "(" * 5000, "syntax", "this is not Python", 1),
+    ("x = f'" + "{a}" * 200_000 + "'", "syntax", "more than 20,000 `{`; read data with tools", 0),
     ("x = 1 # " + "x" * (1 << 20), "size", "more than 1 MB", None),
 ]
 
