@@ -14,6 +14,8 @@ from activities.storage.artifacts import digest_of, encode
 from activities.storage.run_context import ArtifactReader
 
 MAX_CALLS = 10_000
+MAX_DEPTH = 20
+"""Tasks of tasks."""
 VALUE_BYTES = 1024 * 1024
 READ_BYTES = 16 * 1024 * 1024
 LONGEST_STEM = 28
@@ -58,6 +60,7 @@ class Session(BaseModel):
     stages: tuple[str, ...] = ()
     key: str
     path: str = ""
+    depth: int = 0
     phase: str = ""
     node: str = ""
     stems: list[tuple[int, str]] = []

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from activities.nodes.error_mapping import ProgramFailed
 from activities.programs.interpreter import Call, Ended
 from activities.programs.schemas import Schema, schema_of
-from activities.programs.session import MAX_CALLS, Counts, OpenCall, Session, Shape
+from activities.programs.session import MAX_CALLS, MAX_DEPTH, Counts, OpenCall, Session, Shape
 from activities.prompts.outputs import fair_shares
 from activities.storage.artifacts import digest_of, encode
 from workflows.plan.language.json_schema import violations
@@ -154,6 +154,8 @@ class Words:
         """Add the node of a task, and return its id."""
         session, name = self.session, ">".join(stages) or function
         self._check_room()
+        if session.depth >= MAX_DEPTH:
+            raise _Refused("RecursionError", f"tasks of tasks go {MAX_DEPTH} levels deep; this one is deeper")
         key = self._key(name, arguments)
         session.tasks[name] = count = session.tasks.get(name, 0) + 1
         path = "/".join(filter(None, (session.path, session.phase, f"{name}#{count}")))
@@ -164,6 +166,7 @@ class Words:
             arguments=arguments,
             key=key,
             path=path,
+            depth=session.depth + 1,
         )
         begun = self._stored(child.model_dump(mode="json", exclude_defaults=True))
         node = ProgramNode(id=self._next, kind="program", step=Step(number=1, session=begun))

@@ -6,7 +6,7 @@ from doubles.plan.samples import TOOLS
 from activities.nodes.error_mapping import ProgramFailed
 from activities.programs import words as module
 from activities.programs.interpreter import Call, Ended
-from activities.programs.session import Counts, Session
+from activities.programs.session import MAX_DEPTH, Counts, Session
 from activities.programs.words import Surroundings, Words
 from workflows.plan.language.nodes import AgentNode, GateNode, JoinNode, LlmNode, Node, ProgramNode, ToolNode
 
@@ -85,6 +85,15 @@ def test_a_wrong_call_is_raised_in_the_script_and_makes_no_node(
     assert message in ended.error[1]
     assert words.nodes == []
     assert (words.session.made, words.session.open, words.session.tasks) == (0, {}, {})
+
+
+def test_tasks_do_not_start_tasks_without_end(words: Words) -> None:
+    words.session.depth = MAX_DEPTH
+    ended = said(words, "task", "look")
+    assert ended is not None
+    assert ended.error is not None
+    assert ended.error[0] == "RecursionError"
+    assert said(words, "search", "a") is None
 
 
 def test_a_ticket_is_named_once(words: Words) -> None:

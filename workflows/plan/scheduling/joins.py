@@ -1,9 +1,11 @@
 """Rules of joins: when one closes, with which inputs, and when it cannot close any more."""
 
 from workflows.plan.compile.graph import NodeSpec
+from workflows.plan.language.summary import clipped
 from workflows.plan.scheduling.state import BLOCKED, PENDING, RUNNING, SUCCEEDED, WAITING, RunState
 
 WAIT, CLOSE, FAIL, LATE = range(4)
+CAUSE_CHARACTERS = 200
 
 
 def outcome(spec: NodeSpec, open_inputs: int, ok: int, late: bool | None = None) -> int:
@@ -67,9 +69,11 @@ def take_ended(state: RunState, step: int) -> None:
 
 
 def reason(state: RunState, join: int) -> str:
-    """Return why a join cannot close, as a sentence."""
+    """Return why a join cannot close, as a sentence, with why the first of its inputs has no value."""
     spec = state.graph.specs[join]
     lost = [node for node in spec.inputs if state.status[node] != SUCCEEDED and not is_open(state.status[node])]
     names = ", ".join(state.graph.specs[node].id for node in lost[:5]) + (" ..." if len(lost) > 5 else "")
     wanted = {"all": "every input", "first": "one input", "quorum": f"{spec.quorum} inputs"}.get(spec.policy, "")
-    return f"needs a value from {wanted} of {len(spec.inputs)}, but {names} gave none"
+    note = state.notes.get(lost[0]) if lost else None
+    cause = f" ({note[0]}: {clipped(note[1], CAUSE_CHARACTERS)})" if note else ""
+    return f"needs a value from {wanted} of {len(spec.inputs)}, but {names} gave none{cause}"

@@ -26,7 +26,7 @@ def test_all_waits_for_every_input_and_takes_their_values_in_inputs_order() -> N
 def test_all_fails_as_soon_as_one_input_has_no_value_while_the_others_finish() -> None:
     run = three("all", join("k", "j", policy="settled"))
     assert run.fail("a") == ["start k"]
-    assert run.note("j") == ("JoinFailed", "needs a value from every input of 3, but a gave none")
+    assert run.note("j") == ("JoinFailed", "needs a value from every input of 3, but a gave none (Boom: it broke)")
     assert run.status("b") == "running"
 
 
@@ -60,7 +60,7 @@ def test_first_fails_when_no_input_has_a_value() -> None:
     run.fail("a")
     run.fail("b")
     assert run.fail("c") == ["park a b c"]
-    assert run.note("j")[1] == "needs a value from one input of 3, but a, b, c gave none"
+    assert run.note("j")[1] == "needs a value from one input of 3, but a, b, c gave none (Boom: it broke)"
 
 
 def test_quorum_takes_as_many_values_as_it_asks_for_in_inputs_order() -> None:

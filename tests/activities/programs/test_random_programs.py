@@ -1,0 +1,168 @@
+"""Random programs give the same under plain asyncio as advance by advance, in any order of ends, after any restart."""
+
+import asyncio
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from doubles.programs import Play
+
+from activities.programs.session import Session
+
+TASKS = """
+async def leaf(a):
+    return [await search(query=a), await search(query=a)]
+
+async def fails(a):
+    raise ValueError(f"no {a}")
+
+async def tree(a, n=2):
+    if n == 0:
+        return await search(query=a)
+    return await parallel([task(tree, a=f"{a}{i}", n=n - 1) for i in range(2)])
+
+async def loud(a):
+    return str(await search(query=str(a))) + "!"
+"""
+PLAIN = """
+import asyncio
+
+class Ticket:
+    def __init__(self, work):
+        self.work = work
+        self.future = None
+
+def task(function, **arguments):
+    return Ticket(asyncio.ensure_future(function(**arguments)))
+
+async def parallel(tickets):
+    return await asyncio.gather(*(ticket.work for ticket in tickets))
+
+async def settled(tickets):
+    ends = await asyncio.gather(*(ticket.work for ticket in tickets), return_exceptions=True)
+    return [{"status": "failed" if isinstance(end, Exception) else "succeeded"} for end in ends]
+
+async def quorum(k, tickets):
+    return (await parallel(tickets))[:k]
+
+async def first(tickets):
+    return (await parallel(tickets))[0]
+
+async def pipeline(items, *stages):
+    async def one(item):
+        for stage in stages:
+            item = await stage(item)
+        return item
+    return await asyncio.gather(*map(one, items))
+
+async def search(query):
+    await asyncio.sleep(0)
+    if "x" in query:
+        raise RuntimeError("Broken: " + query)
+    return len(query)
+"""
+
+
+class Broken(Exception):
+    """What a tool fails with."""
+
+
+class Writer:
+    """Writes a random `main`. What it has found so far is in `trace`."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = random.Random(seed)
+        self.lines: list[str] = []
+
+    def text(self) -> str:
+        return repr(self.dice.choice(["a", "b", "cc"]))
+
+    def call(self) -> str:
+        text = "str(len(str(trace)))" if self.dice.random() < 0.5 else self.text()
+        return f"search(query={text})"
+
+    def ticket(self) -> str:
+        form = self.dice.choice(["task(leaf, a={})", "task(search, query={})", "task(tree, a={}, n=1)"])
+        return form.format(self.text())
+
+    def tickets(self, *others: str) -> str:
+        found = [self.ticket() for _ in range(self.dice.randint(1, 3))] + list(others)
+        self.dice.shuffle(found)
+        return f"[{', '.join(found)}]"
+
+    def value(self) -> str:
+        forms: list[Callable[[], str]] = [
+            lambda: f"await {self.call()}",
+            lambda: f"await asyncio.gather({self.call()}, {self.call()})",
+            lambda: f"await parallel({self.tickets()})",
+            lambda: f"[end['status'] for end in await settled({self.tickets('task(fails, a=1)')})]",
+            lambda: f"await quorum(1, [{self.ticket()}])",
+            lambda: f"await first([{self.ticket()}])",
+            lambda: f"await pipeline([{self.text()}, {self.text()}], loud, leaf)",
+        ]
+        return self.dice.choice(forms)()
+
+    def write(self, indent: str = "    ", depth: int = 2) -> str:
+        for _ in range(self.dice.randint(1, 4)):
+            form = self.dice.random()
+            if depth and form < 0.2:
+                self.lines.append(f"{indent}for n{len(self.lines)} in range({self.dice.randint(1, 3)}):")
+                self.write(f"{indent}    ", depth - 1)
+            elif depth and form < 0.35:
+                self.lines.append(f"{indent}if len(str(trace)) % 2:")
+                self.write(f"{indent}    ", depth - 1)
+            elif form < 0.5:
+                bad = self.dice.choice(["await search(query='x')", "await parallel([task(leaf, a='x')])"])
+                self.lines += [f"{indent}try:", f"{indent}    {bad}", f"{indent}except Exception:"]
+                self.lines += [f"{indent}    trace.append('caught')"]
+            elif form < 0.6:
+                self.lines += [f"{indent}begun = {self.call()}", f"{indent}trace.append({self.value()})"]
+                self.lines += [f"{indent}trace.append(await begun)"]
+            else:
+                self.lines.append(f"{indent}trace.append({self.value()})")
+        return "\n".join(self.lines)
+
+    def script(self) -> str:
+        body = self.write()
+        return f"import asyncio\n{TASKS}\nasync def main():\n    trace = []\n{body}\n    return trace\n"
+
+
+def search(query: str) -> int:
+    if "x" in query:
+        raise Broken(query)
+    return len(query)
+
+
+async def plainly(script: str) -> Any:
+    """Return what a script returns under asyncio alone. A tool's call starts when it is called."""
+    names: dict[str, Any] = {}
+    exec(PLAIN, names)
+    begin: Callable[..., Any] = names["search"]
+    names["search"] = lambda query: asyncio.ensure_future(begin(query))
+    exec(script, names)
+    return json.loads(json.dumps(await names["main"]()))
+
+
+@pytest.mark.parametrize("seed", range(15))
+async def test_a_random_program_gives_what_it_gives_under_asyncio(
+    play: Callable[..., Play], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Writer(seed).script()
+    plain = await plainly(script)
+    orders = [play(script, fakes={"search": search}, seed=order) for order in range(2)]
+    assert [await run.run() for run in orders] == [plain, plain], script
+    where, loaded = Session.where, list[bytes]()
+
+    def lost(session: Session) -> bytes:
+        loaded.append(where(session))
+        return b"of another version" if len(loaded) % 2 else loaded[-1]
+
+    monkeypatch.setattr(Session, "where", lost)
+    again = play(script, fakes={"search": search}, seed=9)
+    assert await again.run() == plain, script
+    for run in (*orders, again):
+        assert set(run.keys.values()) <= {1}
+        assert run.keys == orders[0].keys
+        assert set(run.called.values()) <= {1}
