@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from cluster.kubernetes import Cluster
@@ -45,6 +46,24 @@ def test_a_question_from_outside_is_answered_by_the_pods(workers: Cluster) -> No
     asked = subprocess.run([*command, "--address", workers.temporal, "--timeout", "3m"], capture_output=True, text=True)
     assert asked.returncode == 0, asked.stderr
     assert "Nile" in asked.stdout
+
+
+PROGRAM = """
+async def double(number: int) -> int:
+    return (await calculate(expression=f"{number} * 2"))["value"]
+
+async def main(count: int):
+    found = await parallel([task(double, number=number) for number in range(count)])
+    return f"{sum(found)} in all"
+"""
+
+
+def test_a_program_runs_in_the_pods(workers: Cluster, tmp_path: Path) -> None:
+    script = tmp_path / "double.py"
+    script.write_text(PROGRAM)
+    command = [sys.executable, "-m", "starter", "run", str(script), "--input", "count=5"]
+    ran = subprocess.run([*command, "--address", workers.temporal, "--timeout", "3m"], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout.strip()) == (0, "20 in all"), ran.stderr
 
 
 def test_garbage_is_collected_by_a_job(workers: Cluster) -> None:
