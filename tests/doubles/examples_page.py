@@ -6,6 +6,7 @@ from pathlib import Path
 from doubles.example_user import ROOT, ExampleUser
 
 PAGE = ROOT / "docs" / "examples.md"
+PROGRAMS = ROOT / "docs" / "programs.md"
 SITE_ON_PAGE = "127.0.0.1:8765"
 SESSION = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PICTURE = re.compile(r"^```mermaid\n.*?^```$", re.MULTILINE | re.DOTALL)
@@ -32,6 +33,8 @@ def sections(text: str) -> dict[str, str]:
 def pasted(path: Path, user: ExampleUser) -> str:
     """Return the page with every output and picture as it is now."""
     text = SESSION.sub(lambda found: f"```console\n{replayed(found[1], user)}```", path.read_text())
+    if path == PROGRAMS:  # its pictures are drawn by hand
+        return text
     for name, section in sections(text).items():
         for picture in PICTURE.findall(section):
             text = text.replace(picture, drawn(name, user))

@@ -1,4 +1,4 @@
-"""Pastes fresh outputs and pictures into docs/examples.md. By hand, when a change is meant to change them:
+"""Pastes fresh outputs and pictures into docs/examples.md and docs/programs.md. By hand, when they are meant to change:
 
 PYTHONPATH=.:tests .venv/bin/python tests/examples/paste.py
 """
@@ -8,14 +8,14 @@ import tempfile
 from pathlib import Path
 
 from doubles.example_user import example_user
-from doubles.examples_page import PAGE, pasted
+from doubles.examples_page import PAGE, PROGRAMS, pasted
 
 from starter.dev.binary import obtain
 from starter.dev.server import DevServer
 
 
 async def main() -> None:
-    """Run everything on a server of its own and write the page."""
+    """Run everything on a server of its own and write the pages."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         binary = await obtain(pinned_only=True)
@@ -23,7 +23,8 @@ async def main() -> None:
         await server.start()
         try:
             with example_user(server.address, place) as user:
-                PAGE.write_text(await asyncio.to_thread(pasted, PAGE, user))
+                for page in (PAGE, PROGRAMS):
+                    page.write_text(await asyncio.to_thread(pasted, page, user))
         finally:
             await server.stop()
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from doubles.example_user import EXAMPLES, ExampleUser
-from doubles.examples_page import PAGE, PICTURE, SESSION, drawn, replayed, sections
+from doubles.examples_page import PAGE, PICTURE, PROGRAMS, SESSION, drawn, replayed, sections
 
 pytestmark = pytest.mark.server
 
 TEXT = PAGE.read_text()
-SESSIONS = SESSION.findall(TEXT)
+SESSIONS = SESSION.findall(TEXT + PROGRAMS.read_text())
 SECTIONS = sections(TEXT)
 
 
@@ -42,7 +42,7 @@ def session_name(session: str) -> str:
 
 
 @pytest.mark.parametrize("session", SESSIONS, ids=map(session_name, SESSIONS))
-def test_the_page_shows_what_the_commands_print(user: ExampleUser, session: str) -> None:
+def test_the_pages_show_what_the_commands_print(user: ExampleUser, session: str) -> None:
     assert replayed(session, user) == session
 
 

@@ -115,7 +115,10 @@ def _work(request: ModelRequest) -> Any:
     material, asked = Material(request.inputs), _instruction(request.template)
     found = _FIND.match(asked)
     if found and (read := read_phrase(found["what"])):
-        return find(*read, found["unit"] or "", material.passages)
+        fact = find(*read, found["unit"] or "", material.passages)
+        schema = request.output_schema or {}
+        allowed = schema.get("properties", ()) if schema.get("additionalProperties") is False else fact
+        return {name: value for name, value in fact.items() if name in allowed}
     if not material.passages:
         raise OfflineCannot("the offline rules can only quote, and this prompt refers to no text; set a model")
     if count := _length(asked):

@@ -64,7 +64,7 @@ def test_yaml_and_json_of_one_plan_are_the_same_data(plan_of: Any) -> None:
         ("goal: Which is longer?", "goal: 7", 1, "string"),
         ("- id: b", "- id: a", 4, "used 2 times"),
         ("  kind: llm", "  kind: llm\n  timeout: soon", 6, "is not a duration"),
-        ("  kind: llm", "  kind: loop", 5, "not built yet"),
+        ("  kind: llm", "  kind: loop", 5, "write a `program`"),
     ],
 )
 def test_every_problem_names_its_line(plan_of: Any, old: str, new: str, line: int, message: str) -> None:

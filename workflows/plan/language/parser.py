@@ -90,7 +90,9 @@ def _not_built(node: Any, where: Where) -> Iterator[Problem]:
         return
     kind, policy = node.get("kind"), node.get("policy")
     if kind in KINDS_TO_COME:
-        yield Problem("not_built", (*where, "kind"), f"kind `{kind}` is not built yet; built: {', '.join(KINDS)}")
+        yield Problem(
+            "not_built", (*where, "kind"), f"no kind `{kind}`: write a `program`, whose script loops and branches"
+        )
         return
     name = next(iter(policy), None) if isinstance(policy, dict) else policy
     if kind == "join" and name in POLICIES_TO_COME:

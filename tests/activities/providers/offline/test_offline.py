@@ -61,6 +61,11 @@ async def test_look_ups_stand_side_by_side_and_arithmetic_needs_all_of_them(call
             None,
             "Nearest sentences (offline rules, no model): Storks nest at it in May. [o.md]",
         ),
+        (
+            "Find the length of the Oder in the passages, in km. $a",
+            {"properties": {"found": {}, "value": {}}, "additionalProperties": False},
+            {"found": True, "value": 854},
+        ),
     ],
 )
 async def test_a_worker_summarises_or_quotes(call: Call, prompt: str, schema: Any, output: Any) -> None:

@@ -90,7 +90,7 @@ SHAPES: list[tuple[str, Any, str, str, str]] = [
             {"nodes": [tool(kind=kind)]},
             "not_built",
             "nodes[0].kind",
-            f"`{kind}` is not built yet; built: tool",
+            f"no kind `{kind}`: write a `program`",
         )
         for kind in KINDS_TO_COME
     ),
