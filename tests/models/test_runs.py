@@ -54,6 +54,29 @@ async def test_workers_and_joiners_keep_to_their_schemas(run: Start) -> None:
     assert result["usage"]["calls"] == 4
 
 
+ROUNDS = """
+async def length(river: str) -> float:
+    return (await llm("How long is it?", river, schema={"km": float}))["km"]
+
+async def main(rivers: list[str]):
+    found = await parallel([task(length, river=river) for river in rivers])
+    rounds = 0
+    while rounds < 3:
+        rounds += 1
+        if (await llm("Are these all?", rivers, found, schema={"good": bool}, role="critic"))["good"]:
+            break
+    return {"found": found, "rounds": rounds}
+"""
+
+
+async def test_a_program_branches_on_what_the_model_says(run: Start) -> None:
+    node = {"id": "main", "kind": "program", "script": ROUNDS, "arguments": {"rivers": ["Nile", "Ob", "Inn"]}}
+    result = await (await run(goal="g", plan={"nodes": [node], "on_failure": "fail"})).result()
+    assert result["status"] == "done", result
+    assert [type(km) in (int, float) for km in result["answer"]["found"]] == [True] * 3
+    assert result["usage"]["calls"] == 3 + result["answer"]["rounds"] <= 6
+
+
 async def test_a_model_calls_tools_and_has_the_last_word(run: Start) -> None:
     schema = {"type": "string", "maxLength": 20}
     loop = {"prompt": REPEAT, "tools": ["calculate"], "max_turns": 2, "output_schema": schema}
