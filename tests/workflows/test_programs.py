@@ -13,7 +13,7 @@ from doubles.models import ModelServer
 from doubles.runs import call, insist, until
 from doubles.tools import calls
 
-from workflows.run import drain
+from workflows.run import drain, engine
 
 pytestmark = pytest.mark.server
 
@@ -155,3 +155,12 @@ async def test_a_script_reads_what_the_budget_has_left(start: Start) -> None:
     script = "async def main():\n    await nap(value=1)\n    return await budget_left()\n"
     report = await (await start(plan=program(script), budget={"tokens": 5_000})).result()
     assert report["answer"] == {"tokens": 5_000, "calls": None, "cost_usd": None}
+
+
+async def test_a_run_that_is_full_says_so(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "MOST_NODES", 12)
+    handle = await start(plan=program(CHAIN, count=9))
+    view = await until(handle, blocked)
+    assert "TooManyCalls" in view["blocked"][0]["question"]
+    await insist(handle, "finish", {})
+    assert (await handle.result())["status"] == "partial"

@@ -31,6 +31,7 @@ from workflows.plan.scheduling.events import (
     Expand,
     NodeEnded,
     NodesAppended,
+    Outcome,
     PlanExtended,
     RunStarted,
     Start,
@@ -51,6 +52,11 @@ from workflows.run.timer import DeadlineTimer, milliseconds
 from workflows.run.update_rules import Verdict, judge
 
 KEPT_REPLIES = 2_000
+MOST_NODES = 25_000
+"""Nodes of a run to which programs still add some. What it hands on when it continues as new grows by 53 bytes a node,
+and 1.5 MB are the most.
+"""
+FULL = Outcome(error=("TooManyCalls", f"the run has {MOST_NODES:,} nodes; give a part of the work to another run"))
 
 
 class Engine:
@@ -182,11 +188,13 @@ class Engine:
             event, reply = settled.popleft()
             if reply is not None and self.state.generation[event.unit] == event.generation:
                 self._note(event.unit, reply)
-                if reply.page is not None and self.expects(event):
+                if reply.page is not None and len(self.state.graph.specs) >= MOST_NODES:
+                    event = replace(event, outcome=FULL)
+                elif reply.page is not None and self.expects(event):
                     move = self.append(reply.page, event)
                     settled = deque((replace(other, unit=move(other.unit)), later) for other, later in settled)
                     continue
-                if reply.more and self.expects(event):
+                elif reply.more and self.expects(event):
                     self.extender.take(event, reply)
                     continue
             self._carry_out(step(self.state, event))
