@@ -94,16 +94,14 @@ async def main(given: Sequence[str]) -> int:
     options = parser.parse_args(given)
     found = []
     async with site("postgres", 1) as built:
-        await spend(built, LOADS["plan of 30"][1], AT_ONCE, AT_ONCE)  # room in the database that later runs use again
-        resting, before = await idle(built), built.stored()
+        for _, request in LOADS.values():
+            await spend(built, request, 10, AT_ONCE)  # what comes first loads what later ones find
+        resting = await idle(built)
         for nodes, request in LOADS.values():
             found.append(await spend(built, request, options.nodes // nodes, AT_ONCE))
-        grown = built.stored()["whole"] - before["whole"]
     each, sizes = [amounts(spent, resting) for spent in found], [spent.nodes for spent in found]
     model = Model.of(sizes, *each[:3])
     print_model(model, sizes[3:], *each[3:])
-    kept = sum(amount["database, KB"] * spent.runs for amount, spent in zip(each, found, strict=True)) / 1e3
-    print(f"the databases grew by {grown / 1e6:.0f} MB in all, of which {kept:.0f} MB hold runs")
     print("cores when idle: " + ", ".join(f"{name} {cores:.3f}" for name, cores in resting.items()))
     print_days(model)
     print(f"load of the machine: {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")

@@ -5,7 +5,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,10 +25,10 @@ from workflows.messages.converter import connect
 ROLES = ("workflow", "tools", "llm")
 SERVERS = ("postgres", "dev")
 SAMPLES = 5
-_SIZES = """SELECT sum(pg_total_relation_size(oid)), pg_database_size(current_database()),
-pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') FROM pg_class WHERE relname IN
-('history_node', 'history_tree', 'executions', 'current_executions', 'executions_visibility')"""
-"""What stays of runs, the whole database with the queues through which they went, and what was written to its log."""
+LASTING = ("history_node", "history_tree", "executions", "current_executions", "executions_visibility")
+"""The tables that hold runs. The others are queues through which runs go."""
+_SIZE = f"SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relname IN {LASTING}"
+_LOG = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')"
 BILLED = {
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
     EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED,  # the last attempt; one that is tried again counts each time
@@ -48,13 +48,14 @@ class Site:
     place: Path
     postgres: PostgresServer | None
     processes: dict[str, list[psutil.Process]] = field(default_factory=dict)
+    log_of_vacuum: int = 0
 
     def cpu(self) -> dict[str, float]:
         """Return the processor seconds that each kind of process has used, children and this client included."""
         used = {name: sum(map(_used, tops)) for name, tops in self.processes.items()}
         return {**used, "client": time.process_time()}
 
-    def stored(self) -> Counter[str]:
+    def stored(self) -> Mapping[str, float]:
         """Return the bytes of databases and their log, and files, bytes and disk space of the artifact store."""
         sizes: Counter[str] = Counter()
         for path in (self.place / "artifacts").rglob("*"):
@@ -63,12 +64,16 @@ class Site:
         if self.postgres is None:
             sizes["database"] = sum(path.stat().st_size for path in self.place.glob("temporal.db*"))
             return sizes
+        sizes["log"] = self._ask(self.postgres, _LOG) - self.log_of_vacuum
         for database in DATABASES:
-            self.postgres.run("vacuumdb", "--quiet", database)  # as it does by itself, sooner or later
-            lasting, whole, log = self.postgres.run("psql", "-AtF", " ", "-c", _SIZES, database).split()
-            sizes.update(database=int(lasting), whole=int(whole))
-            sizes["log"] = int(log)
+            self.postgres.run("vacuumdb", "--full", "--quiet", database)  # what is free depends on what came before
+            sizes["database"] += self._ask(self.postgres, _SIZE, database)
+        self.log_of_vacuum = self._ask(self.postgres, _LOG) - sizes["log"]
         return sizes
+
+    @staticmethod
+    def _ask(postgres: PostgresServer, query: str, database: str = DATABASES[0]) -> int:
+        return int(postgres.run("psql", "-At", "-c", query, database))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +85,9 @@ class Spent:
     runs: int
     nodes: int
     seconds: float
+    slowest: float
     cpu: dict[str, float]
-    stored: dict[str, float]
+    stored: Mapping[str, float]
     counts: dict[str, float]
 
     @property
@@ -133,14 +139,14 @@ async def idle(built: Site, seconds: float = 15.0) -> dict[str, float]:
 
 async def spend(built: Site, request: dict[str, Any], runs: int, at_once: int) -> Spent:
     """Start so many runs, at most `at_once` at a time, and return what they took. Raises RuntimeError if one fails."""
-    before = built.cpu(), built.stored(), time.perf_counter()
+    stored, cpu, began = built.stored(), built.cpu(), time.perf_counter()
     free = asyncio.Semaphore(at_once)
-    handles = await asyncio.gather(*(_run(built.client, request, free) for _ in range(runs)))
-    seconds = time.perf_counter() - before[2]
+    done = await asyncio.gather(*(_run(built.client, request, free) for _ in range(runs)))
+    seconds = time.perf_counter() - began
     await asyncio.sleep(2)  # what the server still writes of runs that are over
-    cpu, stored = _growth(before[0], built.cpu(), runs), _growth(before[1], built.stored(), runs)
-    counts, nodes = await _counts(handles[-SAMPLES:])
-    return Spent(runs, nodes, seconds, cpu, stored, counts)
+    cpu, stored = _growth(cpu, built.cpu(), runs), _growth(stored, built.stored(), runs)
+    counts, nodes = await _counts([handle for handle, _ in done[-SAMPLES:]])
+    return Spent(runs, nodes, seconds, max(taken for _, taken in done), cpu, stored, counts)
 
 
 def _growth(before: Mapping[str, float], after: Mapping[str, float], runs: int) -> dict[str, float]:
@@ -149,17 +155,24 @@ def _growth(before: Mapping[str, float], after: Mapping[str, float], runs: int) 
 
 def _used(top: psutil.Process) -> float:
     """Return the processor seconds of a process and its children, those included that have ended."""
-    return float(sum(sum(each.cpu_times()[:4]) for each in (top, *top.children(recursive=True))))
+    used = sum(top.cpu_times()[:4])
+    for child in top.children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # what it used is then its parent's
+            used += sum(child.cpu_times()[:4])
+    return float(used)
 
 
-async def _run(client: Client, request: dict[str, Any], free: asyncio.Semaphore) -> WorkflowHandle[Any, Any]:
+async def _run(
+    client: Client, request: dict[str, Any], free: asyncio.Semaphore
+) -> tuple[WorkflowHandle[Any, Any], float]:
     async with free:
+        began = time.perf_counter()
         name = f"agent-load-{uuid.uuid4().hex[:12]}"
         handle = await client.start_workflow("AgentRun", request, id=name, task_queue=queues.WORKFLOW)
         report = await handle.result()
         if report["status"] != "done":
             raise RuntimeError(f"{name} ended {report['status']}: {report.get('problem')}")
-        return handle
+        return handle, time.perf_counter() - began
 
 
 async def _counts(handles: list[WorkflowHandle[Any, Any]]) -> tuple[dict[str, float], int]:

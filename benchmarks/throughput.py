@@ -26,7 +26,8 @@ def row(server: str, workers: int, name: str, spent: Spent) -> str:
     rate = spent.runs / spent.seconds
     cpu = {each: f"{1000 * value:.0f}" for each, value in spent.cpu.items()}
     used = "".join(f"{cpu.get(each, '-'):>10}" for each in ("server", "postgres", *ROLES, "client"))
-    return f"{server:<9} {workers:>3}  {name:<22}{rate:>7.1f}{rate * spent.nodes:>9.1f}{used}{spent.busy:>8.2f}"
+    speed = f"{rate:>8.1f}{rate * spent.nodes:>9.1f}{spent.slowest:>9.1f}"
+    return f"{server:<9}{workers:>8}  {name:<22}{speed}{used}{spent.busy:>8.2f}"
 
 
 async def main(given: Sequence[str]) -> int:
@@ -36,9 +37,9 @@ async def main(given: Sequence[str]) -> int:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4], help="processes of each role")
     parser.add_argument("--servers", nargs="+", choices=SERVERS, default=SERVERS)
     options = parser.parse_args(given)
-    print(f"{'':<38}{'runs/s':>7}{'nodes/s':>9}  processor ms a run:")
     names = "".join(f"{each:>10}" for each in ("server", "postgres", *ROLES, "client"))
-    print(f"{'server':<9} {'of each':>3} {'load':<22}{'':>15}{names}{'cores':>8}")
+    print(f"{'':<67}processor milliseconds a run")
+    print(f"{'server':<9}{'workers':>8}  {'load':<22}{'runs/s':>8}{'nodes/s':>9}{'slowest':>9}{names}{'cores':>8}")
     for server in options.servers:
         for workers in options.workers:
             async with site(server, workers) as built:

@@ -61,6 +61,7 @@ clusterMetadata:
   clusterInformation:
     active: {enabled: true, initialFailoverVersion: 1, rpcName: frontend, rpcAddress: '$gateway:$temporal_port'}
 dcRedirectionPolicy: {policy: noop}
+dynamicConfigClient: {filepath: '$deploy/temporal/dynamic-config.yaml', pollInterval: 1m}
 CONFIG
 }
 
