@@ -164,3 +164,22 @@ async def test_a_run_that_is_full_says_so(start: Start, monkeypatch: pytest.Monk
     assert "TooManyCalls" in view["blocked"][0]["question"]
     await insist(handle, "finish", {})
     assert (await handle.result())["status"] == "partial"
+
+
+RACE = """
+async def slow(seconds: float):
+    await nap(seconds=seconds)
+    return (await nap(value=seconds))["value"]
+
+async def main():
+    winner = await first([task(slow, seconds=seconds) for seconds in (60.0, 0.0, 60.0)])
+    votes = await quorum(2, [task(nap, value=1), task(nap, seconds=60.0), task(nap, value=2)])
+    return [winner, [vote["value"] for vote in votes]]
+"""
+
+
+async def test_who_loses_a_race_is_cancelled_with_all_that_it_called(start: Start) -> None:
+    report = await (await start(plan=program(RACE))).result()
+    assert (report["status"], report["answer"]) == ("done", [0.0, [1, 2]])
+    ended = Counter(line["status"] for line in report["nodes"])
+    assert ended == {"succeeded": 1 + 1 + 2 + 1 + 2 + 1, "cancelled": 2 * 2 + 1}, report["nodes"]
