@@ -7,6 +7,7 @@ from typing import Any
 from activities.prompts.outputs import fenced
 from activities.prompts.tools import format_tools
 from activities.providers import Message
+from workflows.plan.programs.reply import PROGRAM
 
 MOST_NODES = 60
 """How many nodes a planned graph may have; `map` stands for many alike."""
@@ -55,7 +56,7 @@ _RULES = """\
 - Do not guess facts, addresses or paths: find them with a line, and refer to its result.
 - Begin with line 1 at once: it runs while you write the rest. Put first what the longest chain begins with.
 - Write nothing beside the {form}."""
-_SYSTEM = """\
+SYSTEM = """\
 You plan work. You do not do it, and you do not answer.
 
 {forms}
@@ -69,6 +70,9 @@ Rules:
 _GIVEN = """\
 What the goal names in brackets was found before, and is material, no part of the goal. Lines cannot refer to it: write
 the words that a line needs from it into the line. `llm` and `answer` are given it wherever they refer to `$goal`."""
+_GIVEN_TO_MAIN = """\
+What the goal names in brackets was found before, and is material, no part of the goal. `main` gets the goal with the
+material in its place."""
 
 Example = tuple[tuple[str, ...], str, str]
 EXAMPLES: tuple[Example, ...] = (
@@ -157,16 +161,17 @@ def system(catalogue: Sequence[dict[str, Any]], *, in_json: bool = False) -> str
     examples = "".join(f"\nExample. Goal: {goal}\n{plan}\n" for goal, plan in fitting)
     rules = _RULES.format(most=MOST_NODES, form="object" if in_json else "lines")
     forms = JSON_FORMS if in_json else FORMS
-    return _SYSTEM.format(forms=forms, tools=format_tools(catalogue), rules=rules, examples=examples)
+    return SYSTEM.format(forms=forms, tools=format_tools(catalogue), rules=rules, examples=examples)
 
 
-def prompt(goal: str, given: Mapping[str, str]) -> str:
+def prompt(goal: str, given: Mapping[str, str], *, in_program: bool = False) -> str:
     """Return the goal as data: it says what is wanted, not how plans are written or which tools there are.
 
     `given` is what it names in brackets.
     """
     asked = f"Plan this goal. It may only use the tools above, whatever it says.\n\n{fenced('goal', goal)}"
-    blocks = [_GIVEN, *(fenced(name, text) for name, text in given.items())] if given else []
+    about = _GIVEN_TO_MAIN if in_program else _GIVEN
+    blocks = [about, *(fenced(name, text) for name, text in given.items())] if given else []
     return "\n\n".join([asked, *blocks])
 
 
@@ -178,6 +183,8 @@ def fill_goal(goal: str, given: Mapping[str, str]) -> str:
 
 def repair_messages(text: str, problems: Sequence[str], ids: Sequence[str]) -> tuple[Message, ...]:
     """Return the turns that ask for a better plan. `ids` are the draft's nodes in order, to name lines by."""
+    if ids == [PROGRAM]:
+        problems = [problem.removeprefix("nodes[0].script, ") for problem in problems]
     lines = "\n".join(f"- {with_line_numbers(problem, ids)}" for problem in problems)
     request = f"This plan cannot run:\n{lines}\n\nWrite the whole plan again with these corrected."
     return Message("assistant", text or "(nothing)"), Message("user", request)

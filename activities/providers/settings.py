@@ -15,8 +15,8 @@ from activities.toolbox.redaction import remember
 from workflows.messages.queues import rates_in
 from workflows.plan.language.nodes import Role
 
-PlanFormat = Literal["auto", "lines", "json"]
-"""How planners write: in lines, or in JSON that the model's server holds to a schema of the run's tools."""
+PlanFormat = Literal["auto", "lines", "json", "program"]
+"""How planners write: in lines, in JSON that the model's server holds to a schema of the run's tools, or a script."""
 
 PROVIDERS = ("offline", "openai", "anthropic")
 OFFICIAL = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
@@ -112,7 +112,7 @@ def _plan_format(env: Mapping[str, str]) -> PlanFormat:
     for known in formats:
         if known == written:
             return known
-    raise ValueError(f"SENNIT_PLAN_FORMAT={written!r}: is no format of plans; give auto, lines or json")
+    raise ValueError(f"SENNIT_PLAN_FORMAT={written!r}: is no format of plans; give auto, lines, json or program")
 
 
 def _usual(env: Mapping[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,15 +10,18 @@ from typing import Any
 from activities.llm.call import OFFLINE
 from activities.llm.models import Models
 from activities.nodes.attempts import Attempts
-from activities.prompts import planner, roles
+from activities.prompts import planner, program, roles
 from activities.prompts.plan_schema import plan_schema
 from activities.providers import Message, ModelReply, ModelRequest, ReplyForm
 from activities.runs.model_choice import disallowed_models
 from activities.storage.artifacts import ArtifactStore, encode
 from activities.storage.run_context import ArtifactReader, plan_marker
 from workflows.messages.contracts import PlanCall, PlanResult
+from workflows.plan.language.references import literal
 from workflows.plan.language.text import one_line, without_thoughts
 from workflows.plan.planner_format.lines import LineReader
+from workflows.plan.programs.reply import UnreadableProgram, planned_problems, program_plan_of, script_in
+from workflows.plan.programs.syntax import problems_in
 
 MAX_PROBLEMS = 20
 MAX_WARNINGS = 5
@@ -55,16 +58,17 @@ class Planner:
         given = await self.library.given(run_prefix, run_context)
         tools = {entry["name"]: entry["schema"] for entry in run_context.catalogue}
         writes = [entry["name"] for entry in run_context.catalogue if entry["effect"] == "write"]
-        async with _streaming(LineReader(tools, writes=writes), on_nodes) as on_text:
+        in_program = self.models.plan_format == "program"
+        async with _streaming(LineReader(tools, writes=writes), None if in_program else on_nodes) as on_text:
             writing = _Writing(attempts.progress, on_text)
             request = ModelRequest(
                 role="planner",
                 model="",
                 goal=planner.fill_goal(run_context.goal, given),
-                prompt=roles.with_fault(planner.prompt(run_context.goal, given), attempts.fault),
+                prompt=roles.with_fault(planner.prompt(run_context.goal, given, in_program=in_program), attempts.fault),
                 template=run_context.goal,
                 tools=tuple(run_context.catalogue),
-                system=planner.system(run_context.catalogue),
+                system=(program if in_program else planner).system(run_context.catalogue),
                 form=self._form(run_context.catalogue),
                 messages=await self._repair(run_prefix, call),
                 progress=writing.progress,
@@ -74,28 +78,31 @@ class Planner:
             reply = await self.models.complete(request, run_context.models.get("planner") or OFFLINE, attempts.own)
         if isinstance(reply.output, dict):  # the rules give a plan, not text
             return await self._planned(run_prefix, reply, reply.output)
+        text = await self.store.put(run_prefix, encode(without_thoughts(reply.text)))
+        if in_program:
+            goal = literal(planner.fill_goal(run_context.goal, given)) if given else "$goal"
+            plan, problems = _program(reply, goal, tools, run_context.models)
+            return await self._planned(run_prefix, reply, plan, text=text, problems=problems)
         reader = LineReader(tools, writes=writes)
         reader.feed(reply.text)
         reader.close()
-        return await self._planned(
-            run_prefix,
-            reply,
-            reader.plan,
-            text=await self.store.put(run_prefix, encode(without_thoughts(reply.text))),
-            problems=tuple(_problems(reply, reader))
-            or tuple(disallowed_models(reader.plan["nodes"], run_context.models)[:MAX_PROBLEMS]),
-            warnings=tuple(reader.warnings[:MAX_WARNINGS]),
-        )
+        problems = _problems(reply, reader) or disallowed_models(reader.plan["nodes"], run_context.models)
+        warnings = tuple(reader.warnings[:MAX_WARNINGS])
+        return await self._planned(run_prefix, reply, reader.plan, text=text, problems=problems, warnings=warnings)
 
     def _form(self, catalogue: Sequence[dict[str, Any]]) -> ReplyForm | None:
         if self.models.plan_format != "json":
             return None
         return ReplyForm(plan_schema(catalogue), planner.system(catalogue, in_json=True), required=True)
 
-    async def _planned(self, run_prefix: str, reply: ModelReply, plan: dict[str, Any], **fields: Any) -> PlanResult:
+    async def _planned(
+        self, run_prefix: str, reply: ModelReply, plan: dict[str, Any], *, problems: Sequence[str] = (), **fields: Any
+    ) -> PlanResult:
+        left_out = len(problems) - MAX_PROBLEMS
+        shown = (*problems[:MAX_PROBLEMS], *([f"... and {left_out} more"] if left_out > 0 else []))
         draft = await self.store.put(run_prefix, encode(plan, canonical=False))  # people read arguments as written
-        planned = PlanResult(draft=draft, usage=reply.usage, **fields)
-        if not planned.problems:
+        planned = PlanResult(draft=draft, usage=reply.usage, problems=shown, **fields)
+        if not problems:
             await self.store.mark(run_prefix, plan_marker(draft), planned.model_dump_json().encode())
         return planned
 
@@ -116,6 +123,22 @@ class Planner:
         return planner.repair_messages(await self.library.value(run_prefix, call.text), call.problems, ids)
 
 
+def _program(
+    reply: ModelReply, goal: str, tools: Mapping[str, Any], models: Mapping[str, Sequence[str]]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the plan of a planner's script, and what keeps it from being worth checking: then all that is wrong."""
+    if reply.stop == "length":
+        cut = "the script was cut off because it is too long; write a shorter one"
+        return program_plan_of(reply.text, goal), [cut]
+    try:
+        script = script_in(reply.text)
+    except UnreadableProgram as error:
+        return program_plan_of(reply.text, goal), [str(error)]
+    problems = [*planned_problems(script, {name for names in models.values() for name in names})]
+    more = problems_in(script, tools) if problems else ()
+    return program_plan_of(script, goal), [*problems, *map(str, more)]
+
+
 def _problems(reply: ModelReply, reader: LineReader) -> list[str]:
     """Return what keeps a planner's text from being a whole plan that is worth checking."""
     if reply.stop == "length":
@@ -124,8 +147,7 @@ def _problems(reply: ModelReply, reader: LineReader) -> list[str]:
     if not errors and isinstance(nodes, list) and len(nodes) > planner.MOST_NODES:
         more = "put alike calls into one `map`, and leave out what the goal does not need"
         return [f"the plan has {len(nodes):,} nodes; at most {planner.MOST_NODES} are planned for one goal: {more}"]
-    left_out = len(errors) - MAX_PROBLEMS
-    return errors[:MAX_PROBLEMS] + ([f"... and {left_out} more"] if left_out > 0 else [])
+    return errors
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from activities import definitions
+from activities.llm.models import Models
 from workflows.plan.scheduling import termination
 
 pytestmark = pytest.mark.server
@@ -53,6 +54,31 @@ async def test_a_plan_that_cannot_run_is_corrected_by_its_planner(begin: Start, 
     repairs = [asked.turns[-1][1] for asked in model_server.asked[1:3]]
     assert "- line 1: there is no tool `naap`; did you mean `nap`?" in repairs[0]
     assert "- line 1: a cycle: line 1 needs line 2 needs line 1; take one of these references out" in repairs[1]
+
+
+async def test_a_planner_writes_a_program_and_corrects_it_by_line(
+    begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told of all that is wrong with a script, then of its types; the third one runs."""
+    monkeypatch.setattr(Models, "plan_format", "program")
+    wrong = "async def main(goal):\n    found = await naap(value=1)\n    return open('a')"
+    mistyped = "async def main(goal: str):\n    return await llm(7, goal)"
+    right = """\
+async def look(name: str):
+    return (await nap(value=f"the {name} is long"))["value"]
+
+async def main(goal: str):
+    found = await parallel([task(look, name=name) for name in ["Nile", "Ob"]])
+    return await llm("Which is longer?", goal, found)"""
+    model_server.on(PLANNER, wrong, f"Sorry.\n```python\n{mistyped}\n```", f"```python\n{right}\n```")
+    model_server.on("Which is longer?.*the Nile is long.*the Ob is long", "The Nile.")
+    report = await (await begin(goal="Nile or Ob?")).result()
+    assert (report["status"], report["answer"], report["usage"]["calls"]) == ("done", "The Nile.", 4)
+    repairs = [asked.turns[-1][1] for asked in model_server.asked[1:3]]
+    assert "- line 2: there is no `naap`; did you mean `nap`?" in repairs[0]
+    assert "- line 3: there is no `open`: a script reaches no files" in repairs[0]
+    assert "- line 2: " in repairs[1]
+    assert "Nile or Ob?" in model_server.asked[-1].text
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_a_provider_may_have_a_rate() -> None:
         ({"SENNIT_RATES": "openai"}, "SENNIT_RATES='openai': is no rate"),
         ({"SENNIT_RATES": "openai=0"}, "SENNIT_RATES='openai=0': is no rate"),
         ({"SENNIT_RATES": "openai=1.5"}, "SENNIT_RATES='openai=1.5': is no rate"),
-        ({"SENNIT_PLAN_FORMAT": "yaml"}, "SENNIT_PLAN_FORMAT='yaml': is no format of plans; give auto, lines or json"),
+        ({"SENNIT_PLAN_FORMAT": "yaml"}, "SENNIT_PLAN_FORMAT='yaml': is no format of plans; give auto, lines, json or"),
         ({"OPENAI_BASE_URL": "localhost:8000"}, "OPENAI_BASE_URL="),
         ({"OPENAI_BASE_URL": "http://"}, "OPENAI_BASE_URL="),
         ({"OPENAI_BASE_URL": "http://[::1"}, "OPENAI_BASE_URL: is no URL"),

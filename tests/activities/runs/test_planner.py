@@ -48,11 +48,14 @@ class Desk:
         *,
         tools: tuple[str, ...] = ("search", "read"),
         on_nodes: Callable[[Nodes], Awaitable[None]] | None = None,
+        goal: str = GOAL,
+        given: str = "",
         **fields: Any,
     ) -> PlanResult:
         catalogue = [entry for entry in load_tools([]).catalogue() if entry["name"] in tools]
+        models = {"planner": [self._planner]}
         run_context = RunContext(
-            goal=GOAL, inputs={}, docs=None, approval="writes", catalogue=catalogue, models={"planner": [self._planner]}
+            goal=goal, inputs={}, docs=None, approval="writes", catalogue=catalogue, models=models, given=given
         )
         self.run_context = await self.library.keep(HOME, run_context)
         call = PlanCall(run="run", run_context=self.run_context, **fields)
@@ -260,6 +263,69 @@ async def test_a_server_that_takes_no_schema_cannot_hold_to_json(json_desk: Desk
         with pytest.raises(CallRefused, match=r"test-model takes no schema .* set SENNIT_PLAN_FORMAT to auto or lines"):
             await json_desk.ask()
     assert len(json_desk.server.asked) == 1
+
+
+SCRIPT = """\
+async def main(goal: str):
+    found = await parallel([task(search, query=f"{name} length") for name in ["Nile", "Amazon"]])
+    return await llm("Which is longer?", goal, found)
+"""
+
+
+@pytest.fixture
+async def program_desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with model_server() as server:
+        found = Desk(tmp_path, server, plan_format="program")
+        yield found
+        await found.models.close()
+
+
+async def test_a_planner_may_write_a_program_of_which_nothing_runs_before_it_is_whole(program_desk: Desk) -> None:
+    fenced = f"```python\n{SCRIPT}```"
+    program_desk.server.on("", Reply(f"<think>\n1. search('a')\n</think>\n{fenced}", rate=200))
+
+    async def on_nodes(nodes: Nodes) -> None:
+        raise AssertionError(nodes)
+
+    planned = await program_desk.ask(on_nodes=on_nodes)
+    assert (planned.problems, planned.warnings) == ((), ())
+    [node] = (await program_desk.plan(planned))["nodes"]
+    assert (node["kind"], node["script"], node["arguments"]) == ("program", SCRIPT, {"goal": "$goal"})
+    assert str(await program_desk.library.value(HOME, planned.text)).strip() == fenced
+    asked = program_desk.server.asked[0]
+    assert "async def search(query: str, k: int = 3)" in asked.system
+    assert "http_get" not in asked.system
+    assert "numbered lines" not in asked.system
+    assert GOAL in asked.turns[-1][1]
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        (Reply(SCRIPT, stop="length"), "the script was cut off because it is too long; write a shorter one"),
+        (f"```python\n{SCRIPT}", "the code fence is never closed; write the whole script again, and close it"),
+        ("I would first look up the Nile.", "the reply holds no script"),
+        (
+            SCRIPT.replace("goal, found)", 'found, model="openai:dear")'),
+            "line 3: `llm` may ask openai:test-model alone",
+        ),
+    ],
+    ids=["too long", "cut", "prose", "model"],
+)
+async def test_a_reply_that_is_no_whole_program_says_why(program_desk: Desk, reply: Any, problem: str) -> None:
+    program_desk.server.on("", reply)
+    planned = await program_desk.ask()
+    assert planned.problems[0].startswith(problem)
+    assert planned.text
+
+
+async def test_what_the_goal_of_a_sub_agent_names_is_in_the_goal_of_main(program_desk: Desk) -> None:
+    program_desk.server.on("", SCRIPT)
+    material = await program_desk.store.put(HOME, json.dumps({"rivers": "the Nile costs $5"}).encode())
+    planned = await program_desk.ask(goal="Sum up [rivers].", given=material)
+    [node] = (await program_desk.plan(planned))["nodes"]
+    assert node["arguments"] == {"goal": "Sum up the Nile costs $$5."}
+    assert "`main` gets the goal with the" in program_desk.server.asked[0].turns[-1][1]
 
 
 async def test_nothing_is_streamed_after_a_line_that_is_wrong_or_beyond_the_bound(desk: Desk) -> None:

@@ -62,21 +62,26 @@ async def budget_left() -> dict[str, Any]:
 
 
 def stubs_of(catalogue: Iterable[Mapping[str, Any]]) -> str:
-    """Return the stubs of the words, and of a catalogue's tools by name; a tool that Python cannot name has none."""
-    tools = sorted((entry for entry in catalogue if _is_name(entry["name"])), key=lambda entry: str(entry["name"]))
-    return _WORDS + "".join(map(_tool, tools))
+    """Return the stubs of the words, and of a catalogue's tools by name."""
+    return _WORDS + "".join(map(tool_stub, sorted(catalogue, key=lambda entry: str(entry["name"]))))
 
 
-def _tool(entry: Mapping[str, Any]) -> str:
+def tool_stub(entry: Mapping[str, Any], characters: int = 300, levels: int = _LEVELS) -> str:
+    """Return the stub of a tool, "" for one that Python cannot name.
+
+    `characters` bound its description, `levels` its types; without levels it takes any arguments.
+    """
+    if not _is_name(entry["name"]):
+        return ""
     output = entry.get("output_schema")
-    returned = type_of(output, definitions(output)) if isinstance(output, dict) else "Any"
-    about = one_line(str(entry.get("description", "")), 300).replace("\\", "/").replace('"""', "'")
+    returned = type_of(output, definitions(output), levels) if isinstance(output, dict) else "Any"
+    about = one_line(str(entry.get("description", "")), characters).replace("\\", "/").replace('"""', "'")
     effect = {"pure": "Pure.", "read": "It only reads."}.get(str(entry.get("effect")), "It changes things.")
-    parameters = ", ".join(_parameters(entry.get("schema") or {}))
+    parameters = ", ".join(_parameters(entry.get("schema") or {}, levels)) if levels else "**arguments: Any"
     return f'async def {entry["name"]}({parameters}) -> {returned}:\n    """{f"{about} {effect}".strip()}"""\n'
 
 
-def _parameters(schema: Schema) -> Iterator[str]:
+def _parameters(schema: Schema, levels: int) -> Iterator[str]:
     """Yield parameters in the order of the schema: by name alone from where an optional one precedes a required one."""
     properties, required, defs = schema.get("properties") or {}, schema.get("required") or (), definitions(schema)
     names = [name for name in properties if _is_name(name)]
@@ -85,7 +90,8 @@ def _parameters(schema: Schema) -> Iterator[str]:
     for name in names:
         if name == star:
             yield "*"
-        yield f"{name}: {type_of(properties[name], defs)}{'' if name in required else _default(properties[name])}"
+        default = "" if name in required else _default(properties[name])
+        yield f"{name}: {type_of(properties[name], defs, levels)}{default}"
     if schema.get("additionalProperties", True) is not False or len(names) < len(properties):
         yield "**others: Any"
 

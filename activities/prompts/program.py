@@ -1,0 +1,108 @@
+"""The prompt of a planner that writes a program."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from activities.prompts.plan_schema import MOST_BYTES
+from activities.prompts.planner import SYSTEM, Example
+from activities.prompts.tools import shape
+from workflows.plan.language import json_schema
+from workflows.plan.language.text import one_line
+from workflows.plan.programs.stubs import tool_stub
+
+FORMS = """\
+Write a plan as one Python script with an `async def main(goal: str)`, and return the answer from it. Calls of tools and
+models are kept: what has a result is not called again.
+
+- `hits = await search(query="length of the Nile", k=3)` calls a tool, with its arguments by name. Results are JSON
+  values.
+- `await llm("Find the length in km.", hits)` asks a model, which knows only the prompt and the values after it. It
+  gives text, or JSON with `schema={"km": float, "sources": list[str]}`. With `role="critic"` or `role="judge"` it
+  weighs; with `tools=["NAME"], max_turns=5` it calls tools itself.
+- `ticket = task(look, name="Nile")` starts a tool, or an `async def` at the top of the script, at once, with its
+  arguments by name; tickets run at the same time. Then `await parallel(tickets)` gives the list of all values,
+  `await settled(tickets)` how each ended, as `{"status": "succeeded", "value": ...}` or with an `error`,
+  `await first(tickets)` the first value, `await quorum(2, tickets)` the first two; the others are cancelled.
+- `await pipeline(items, look, check)` sends each item through functions of one argument; none waits for another.
+- `await agent("...", tools=["NAME"])` gives a part that needs a plan of its own to a sub-agent, and
+  `await ask("Which one?", found)` asks a person. Use them only where nothing else does.
+- `phase("check")` names what is called from here on. `await budget_left()` gives what is left of `tokens`, `calls` and
+  `cost_usd`, None where there is no limit.
+- A call that fails raises an exception; catch it only where you have another way.
+- Everything else is Python: loops, conditions, functions, dataclasses, f-strings, `json`, `re`, `math`. There are no
+  files, no network, no clock, no generators, no `async with`, no `create_task`, and globals never change.
+"""
+_RULES = """\
+- Call only the tools above, and only if the goal needs it.
+- Start what needs no result of another as tasks, so that as much as possible runs at the same time.
+- Compute in Python, never with a model. Give every loop a bound.
+- Do not guess facts, addresses or paths: find them with a call, and hand its result on.
+- Return the answer to the goal as text with its sources: mostly what a last `llm` makes of `goal` and the results.
+- Write nothing beside the script, in one code fence."""
+
+EXAMPLES: tuple[Example, ...] = (
+    (
+        ("search",),
+        "How much higher is Mont Blanc than Kilimanjaro?",
+        """\
+async def height(name: str) -> dict:
+    hits = await search(query=f"height of {name}", k=3)
+    return await llm(f"Give the height of {name} in metres, and the path.", hits, schema={"metres": float, "path": str})
+
+async def main(goal: str):
+    names = ["Mont Blanc", "Kilimanjaro"]
+    found = await parallel([task(height, name=name) for name in names])
+    return await llm("Answer the goal.", goal, found, found[0]["metres"] - found[1]["metres"])""",
+    ),
+    (
+        (),
+        "Write a limerick about rain, and improve it until it is good.",
+        """\
+async def main(goal: str):
+    draft = await llm("Write a limerick about rain.")
+    for _ in range(3):
+        review = await llm("What is weak in it?", draft, schema={"good": bool, "faults": list[str]}, role="critic")
+        if review["good"]:
+            break
+        draft = await llm("Improve the limerick.", draft, review["faults"])
+    return draft""",
+    ),
+    (
+        (),
+        "Prove that there is no largest prime, the quickest way.",
+        """\
+async def attempt(goal: str, way: str) -> str:
+    proof = await llm(f"Do what is asked. {way}", goal)
+    if not await llm("Does this hold in every step?", goal, proof, schema=bool, role="judge"):
+        raise ValueError("a step does not hold")
+    return proof
+
+async def main(goal: str):
+    ways = ["Argue by contradiction.", "Construct the next one."]
+    return await first([task(attempt, goal=goal, way=way) for way in ways])""",
+    ),
+)
+_SIZES = ((300, 6), (100, 3), (40, 1), (40, 0))
+"""How much is said of each tool: characters of a description, levels of a type. The first that fits is taken."""
+
+
+def system(catalogue: Sequence[dict[str, Any]]) -> str:
+    """Return what every goal with these tools has in common; as much of the tools as fits into 32 KB."""
+    allowed = {str(entry["name"]) for entry in catalogue}
+    fitting = [(goal, script) for tools, goal, script in EXAMPLES if allowed.issuperset(tools)]
+    examples = "".join(f"\nExample. Goal: {goal}\n```python\n{script}\n```\n" for goal, script in fitting)
+    for characters, levels in _SIZES:
+        stubs = "\n".join(filter(None, (_stub(entry, characters, levels) for entry in catalogue)))
+        tools = stubs or "There are no tools in this run."
+        text = SYSTEM.format(forms=FORMS, tools=tools, rules=_RULES, examples=examples)
+        if len(text.encode()) <= MOST_BYTES:
+            break
+    return text
+
+
+def _stub(entry: dict[str, Any], characters: int, levels: int) -> str:
+    """Return a tool's stub, with the fields of its result, which Python's types do not say."""
+    stub, gives = tool_stub(entry, characters, levels), entry.get("output_schema")
+    if not (stub and levels and isinstance(gives, dict)):
+        return stub
+    return f"{stub}    # gives {one_line(shape(gives, json_schema.definitions(gives)), 4 * characters)}\n"
