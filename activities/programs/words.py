@@ -30,7 +30,8 @@ from workflows.plan.language.nodes import (
 from workflows.plan.language.problems import place_of
 from workflows.plan.language.references import as_text, literal
 from workflows.plan.language.summary import arguments_text
-from workflows.plan.language.text import format_name, nearest_or_known
+from workflows.plan.language.text import format_name, format_names, nearest_or_known
+from workflows.plan.programs.vocabulary import ROLES
 
 QUESTION_CHARACTERS = 2_000
 _MATERIAL = "material_"
@@ -104,6 +105,8 @@ class Words:
         provider = model.partition(":")[0] if isinstance(model, str) else ""
         if provider and provider not in self.around.providers:
             raise _Refused("ValueError", f"there is no model {format_name(str(model))}")
+        if role not in ROLES:
+            raise _Refused("ValueError", f"`role` is one of {format_names(ROLES)}, not {role!r:.40}")
         digests = {f"{_MATERIAL}{number}": self._stored(value) for number, value in enumerate(material, 1)}
         places = "".join(f"\n${name}" for name in digests)
         fields = {

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from keyword import iskeyword
-from typing import Any, get_args
+from typing import Any
 
 from workflows.plan.language.json_schema import Schema, definitions, resolve
-from workflows.plan.language.nodes import Role
 from workflows.plan.language.text import one_line
+from workflows.plan.programs.vocabulary import ROLES
 
 _LEVELS = 6
 _CHOICES = 20
@@ -23,7 +23,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _R = TypeVar("_R", covariant=True)
 _J = TypeVar("_J", bound=str | int | float | bool | list[Any] | dict[str, Any])
-_Role = Literal[{", ".join(f'"{role}"' for role in get_args(Role))}]
+_Role = Literal[{", ".join(f'"{role}"' for role in ROLES)}]
 
 class Ticket(Generic[_R]):
     """A call that goes on by itself."""

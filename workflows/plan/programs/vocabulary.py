@@ -5,6 +5,8 @@ JOINS = ("parallel", "settled", "first", "quorum")
 AWAITED = ("llm", "agent", "ask", *JOINS, "pipeline", "budget_left")
 PLAIN = ("task", "phase")
 """Words that a script calls without `await`."""
+ROLES = ("worker", "critic", "judge")
+"""Of the models that a script calls. The others write plans, and answers in a form of their own."""
 WORDS = (*AWAITED, *PLAIN)
 
 _MODULES = """

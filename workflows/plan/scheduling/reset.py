@@ -77,7 +77,7 @@ def await_fallback_again(state: RunState, fallback: int) -> None:
         ended, note = state.status[host], state.notes.get(host)
         forget(state, host)
         state.status[host] = AWAITING_FALLBACK
-        if note:
+        if note and state.graph.specs[host].kind != "program":  # whose steps have not failed by themselves
             state.notes[host] = note
         recheck_dependents(state, host)
         host = state.graph.fallback_for.get(host)

@@ -212,6 +212,7 @@ def test_a_failure_that_nobody_catches_parks_the_run_and_its_retry_goes_on(seed:
         world.run()
     assert world.end == "done"
     assert world.state.digest[0] == World(fan).run().state.digest[0]
+    assert not any(world.state.notes.get(unit) for unit in (0, len(world.state.status) - 1)), "nothing is left of it"
     assert world.tried == Counter({f"b{number}": 1 for number in range(6)}) + Counter(["b1", "b4", "last"])
 
 
