@@ -16,11 +16,14 @@ MIN_COMB = 6
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What never changes of a node: its name, what it does, and the nodes to which a dotted edge leads."""
+    """What never changes of a node: its name, what it does, the nodes to which a dotted edge leads, and what it is one
+    of, if it is one of many that a program has called.
+    """
 
     name: str
     description: str = ""
     dotted: tuple[int, ...] = ()
+    one_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)

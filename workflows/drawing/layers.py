@@ -1,5 +1,6 @@
 """A big graph drawn layer by layer: a row for one layer or several, with the number of nodes in each status."""
 
+from collections import Counter
 from collections.abc import Sequence
 from math import ceil
 
@@ -35,9 +36,7 @@ def layer_rows(
     for number, (name, members) in enumerate(rows):
         y = top + number * _STEP
         outlines.append(f"M2 {y}h{_LEFT - 16}v{_ROW}h-{_LEFT - 16}z")
-        first, last = (clip_name(nodes[node].name, 9) for node in (members[0], members[-1]))
-        label = f"{name}: {first}" + (f"…{last}" if len(members) > 1 else "")
-        texts.append(text_at(12, y + 20, clip(label, 23)))
+        texts.append(text_at(12, y + 20, clip(f"{name}: {_names([nodes[node] for node in members])}", 23)))
         for status, x, width, count in _bar([marks[node].status for node in members], widest):
             parts.setdefault(status, []).append(f"M{x} {y}h{width}v{_ROW}h-{width}z")
             badge_positions.setdefault(status, []).append((x + 16, y + _ROW // 2))
@@ -68,6 +67,15 @@ def layer_lines(layout: Layout, nodes: Sequence[Node], statuses: Sequence[str]) 
             parts += [f"{len(those):,} {status}" + f" ({', '.join(named + more)})" * bool(named)] if those else []
         lines.append(f"{name.partition(' ')[2]}: {', '.join(parts)}")
     return lines
+
+
+def _names(members: Sequence[Node]) -> str:
+    """Return what the nodes of a row are: the functions that a program has called there, or the first and last name."""
+    functions = Counter(node.one_of for node in members)
+    if functions[""] < len(members):
+        return ", ".join(function for function, _ in functions.most_common() if function)
+    names = [clip_name(node.name, 9) for node in (members[0], members[-1])]
+    return "…".join(names[: len(members)])
 
 
 def _rows(layout: Layout) -> list[tuple[str, list[int]]]:

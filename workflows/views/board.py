@@ -23,11 +23,11 @@ from workflows.drawing.picture import picture
 from workflows.drawing.text import cells, clip_name, plain
 from workflows.messages.result import BlockedOn
 from workflows.messages.views import SubagentView
-from workflows.plan.compile.graph import Graph
+from workflows.plan.compile.graph import Graph, NodeSpec
 from workflows.plan.language.limits import duration_text
 from workflows.plan.language.text import clean
 from workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, STATUS_NAMES, RunState
-from workflows.views.report import blocked_on, drain_waits_for, error_of, visible_units
+from workflows.views.report import blocked_on, drain_waits_for, error_of, place_of_call, visible_units
 
 USUAL_BYTES = 7_900
 """Bytes as sent that every proxy lets through; about 6 KB of text."""
@@ -233,7 +233,12 @@ def _diagram_of(graph: Graph) -> tuple[list[int], Diagram]:
         shown, sources = flow_of(graph)
         place = {node: number for number, node in enumerate(shown)}
         nodes = [
-            Node(spec.id, plain(_what(spec.summary), 60), (place[spec.instead],) if spec.instead in place else ())
+            Node(
+                spec.id,
+                plain(_what(spec.summary), 60),
+                (place[spec.instead],) if spec.instead in place else (),
+                _function_of(spec),
+            )
             for spec in map(graph.specs.__getitem__, shown)
         ]
         graph.sketch = known = len(graph.specs), shown, Diagram(arrange(sources), nodes)
@@ -262,6 +267,11 @@ def _title(state: RunState, node: int, status: str) -> str:
     return plain(" · ".join(filter(None, parts)), 200)
 
 
+def _function_of(spec: NodeSpec) -> str:
+    """Return what a program has called, without the task and the line: `look#3/search:4` is a search."""
+    return plain(re.sub(r"[:#]\d+", "", place_of_call(spec)).rpartition("/")[2], 20)
+
+
 def _what(summary: str) -> str:
     """Return a summary without id and sources, which the picture shows."""
     return summary.partition(" ")[2].rpartition(" <- ")[0] or summary.partition(" ")[2]
@@ -286,7 +296,9 @@ def _table(
 
 def _row(state: RunState, unit: int, status: str, blocked_children: BlockedChildren) -> str:
     waits = "its sub-agent waits" if unit in blocked_children else ""
-    note = waits or error_of(state, unit) or ("" if state.is_item(unit) else _what(state.spec_of(unit).summary))
+    spec = state.spec_of(unit)
+    error = error_of(state, unit)
+    note = waits or (f"{place_of_call(spec)} {error}" if error else "" if state.is_item(unit) else _what(spec.summary))
     name, time = clip_name(state.path(unit), 20), _time(state, unit).replace(" ", "\u00a0").replace(",\u00a0", ", ")
     cells = (f"`{name}`", _SPACE + status, f"{_SPACE}{time}{_SPACE}" if time else "", prose(note, 80, word=20))
     return f"| {' | '.join(cells)} |"

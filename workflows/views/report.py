@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from workflows.messages.contracts import Conclusion, NodeReply
 from workflows.messages.result import ApprovedWrite, BlockedOn, NodeLine, RunReport, RunStatus
 from workflows.messages.views import MOST_PASSED_ON, NodeView, SubagentView
+from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.language.limits import Limits, limit_fields
 from workflows.plan.language.text import one_line
 from workflows.plan.scheduling.admission import token_of, waiting_in
@@ -45,6 +46,11 @@ def error_of(state: RunState, unit: int) -> str | None:
         return None
     by = "; its fallback is used" if status == "succeeded" else ""
     return _cut(f"{note[0]}: {note[1]}", ERROR_CHARACTERS - len(by)) + by
+
+
+def place_of_call(spec: NodeSpec) -> str:
+    """Return where in its script a program has made this call, as `look#3/search:4`; "" for any other node."""
+    return spec.summary.split(" ")[1] if spec.page and not spec.is_step and " " in spec.summary else ""
 
 
 def _cut(text: str, most: int) -> str:
@@ -246,7 +252,8 @@ def _replan_question(request: ExpansionRequest) -> str:
 
 
 def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
-    path, error, writes = state.path(unit), error_of(state, unit) or "it failed", repeated(state, unit)
+    path, writes, place = state.path(unit), repeated(state, unit), place_of_call(state.spec_of(unit))
+    error = f"{place} {error_of(state, unit) or 'it failed'}".strip()
     example: dict[str, JsonValue] = {"node": path}
     command = ["sennit", "retry", run, path]
     if AGAIN in state.deadlines and unit in outages(state):

@@ -68,8 +68,8 @@ def reset_fallback(state: RunState, node: int) -> None:
 
 
 def await_fallback_again(state: RunState, fallback: int) -> None:
-    """Have the node whose fallback runs again wait for it once more."""
-    ended = state.status[fallback]
+    """Have the node whose fallback runs again wait for it once more. It keeps its own error, but not the fallback's."""
+    ended, theirs = state.status[fallback], state.notes.get(fallback)
     host = state.graph.fallback_for.get(fallback)
     while host is not None and state.status[host] in (FAILED, SUCCEEDED):
         if state.status[host] == SUCCEEDED and ended != SUCCEEDED:
@@ -77,7 +77,7 @@ def await_fallback_again(state: RunState, fallback: int) -> None:
         ended, note = state.status[host], state.notes.get(host)
         forget(state, host)
         state.status[host] = AWAITING_FALLBACK
-        if note and state.graph.specs[host].kind != "program":  # whose steps have not failed by themselves
+        if note and note != theirs:
             state.notes[host] = note
         recheck_dependents(state, host)
         host = state.graph.fallback_for.get(host)
