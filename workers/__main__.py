@@ -51,15 +51,18 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def catalogue() -> int:
-    """Write one JSON object to stdout: the tools of a worker with these settings, the roles and the models."""
+    """Write one JSON object to stdout: the tools of a worker with these settings, the roles, the models and prices."""
+    from activities.providers.prices import price_list
     from activities.providers.settings import PROVIDERS
     from workers.roles import ROLES
     from workers.settings import read_settings
     from workers.wiring import load_registry
 
     with contextlib.redirect_stdout(sys.stderr):
-        tools = load_registry(read_settings()).catalogue()
-    json.dump({"tools": tools, "roles": list(ROLES), "models": list(PROVIDERS)}, sys.stdout)
+        settings = read_settings()
+        tools = load_registry(settings).catalogue()
+    prices = price_list(settings.models)
+    json.dump({"tools": tools, "roles": list(ROLES), "models": list(PROVIDERS), "prices": prices}, sys.stdout)
     sys.stdout.write("\n")
     return 0
 

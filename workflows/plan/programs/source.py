@@ -22,6 +22,10 @@ class Source:
     """For each scope the names that it binds, with where it first does."""
     read: dict[ast.AST, set[str]] = field(default_factory=dict)
     """For each scope the names that are read in it, or in what it holds."""
+    again: set[ast.AST] = field(default_factory=set)
+    """Where names are bound first of those that are bound again in the same scope."""
+    uses: dict[str, list[ast.Name]] = field(default_factory=dict)
+    """Where each name is read."""
 
     def __post_init__(self) -> None:
         self.nodes.append(self.tree)
@@ -31,8 +35,11 @@ class Source:
             self.parents.update(dict.fromkeys(children, node))
         for node in self.nodes:
             for name in _names_bound(node):
-                self.bound.setdefault(self._scope_bound_in(node), {}).setdefault(name, node)
+                first = self.bound.setdefault(self._scope_bound_in(node), {}).setdefault(name, node)
+                if first is not node:
+                    self.again.add(first)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                self.uses.setdefault(node.id, []).append(node)
                 for scope in self.scopes(node):
                     self.read.setdefault(scope, set()).add(node.id)
 

@@ -1,0 +1,174 @@
+"""What scripts can cost, counted without running them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workflows.plan.programs.quote import Quote, quote_of
+
+TOOLS = {name: {"effect": "read"} for name in ("search", "read")} | {"save": {"effect": "write"}}
+PRICES = {"worker": (1_000_000, 5_000_000), "critic": (1_000_000, 5_000_000), "openai:big": (2_000_000, 9_000_000)}
+EXAMPLE = Path(__file__).parents[4] / "examples/programs/topic.py"
+FUNCTIONS = """
+async def one(x):
+    return await search(query=x)
+
+
+async def two(n: int):
+    return [await read(path=i) for i in range(n)]
+
+
+async def deep(goal):
+    await llm("Split.", goal)
+    return await parallel([task(deep, goal=part) for part in await read(path=goal)])
+
+
+async def left(x):
+    return await right(x)
+
+
+async def right(x):
+    await search(query=x)
+    return await left(x)
+
+
+class Desk:
+    async def look(self):
+        return await search(query="a")
+
+
+WAYS = ("a", "b", "c")
+"""
+
+
+def quote(body: str, head: str = "goal: str, k: int = 3, names: list = None", **inputs: Any) -> Quote:
+    lines = "".join(f"    {line}\n" for line in body.strip("\n").splitlines())
+    return quote_of(f"{FUNCTIONS}\n\nasync def main({head}):\n{lines}", TOOLS, PRICES, inputs)
+
+
+@pytest.mark.parametrize(
+    ("body", "calls"),
+    [
+        ("return 1", "0"),
+        ("await search(query='a')\nawait llm('b')\nawait ask('c')\nawait agent('d')", "4"),
+        ("if goal:\n    await search(query='a')\n    await llm('b')\nelse:\n    await read(path='a')", "1 to 2"),
+        ("if goal:\n    return await llm('a')\nawait search(query='a')\nreturn await llm('b')", "1 to 2"),
+        ("x = await llm('a') if goal else await read(path='b')", "1"),
+        ("x = goal and await llm('a')", "0 to 1"),
+        ("for _ in range(3):\n    await llm('a')", "3"),
+        ("for _ in range(1, k + 1):\n    await llm('a')", "3"),
+        ("for _ in ('a', 'b'):\n    for _ in WAYS:\n        await llm('a')", "6"),
+        ("for x in range(3):\n    if await llm('a'):\n        return x\n    await llm('b')\nawait ask('c')", "1 to 7"),
+        ("for x in range(3):\n    if await llm('a'):\n        break\nelse:\n    await ask('b')", "1 to 4"),
+        ("for x in range(3):\n    if x:\n        continue\n    await llm('a')", "0 to 3"),
+        ("for x in range(3):\n    return await llm('a')", "1"),
+        ("for x in []:\n    await llm('a')", "0"),
+        ("for x in goal:\n    await llm('a')", "any number"),
+        ("await llm('a')\nfor x in goal:\n    await llm('a')\n    await llm('b')", "1 and more"),
+        ("while goal:\n    await llm('a')", "any number"),
+        ("while True:\n    if await llm('a'):\n        break", "1 and more"),
+        ("while True:\n    await llm('a')", "any number"),
+        ("while await llm('a'):\n    pass", "1 and more"),
+        ("x = [await llm('a') for w in WAYS for _ in range(2)]", "6"),
+        ("x = {w: await llm('a') for w in WAYS if w != goal}", "0 to 3"),
+        ("x = [await llm('a') for part in goal[:4]]", "0 to 4"),
+        ("await one('a')\nawait one('b')", "2"),
+        ("await two(2)\nawait two(n=k)", "5"),
+        ("await parallel([task(one, x=w) for w in WAYS])", "3"),
+        ("await settled([task(search, query=w) for w in WAYS])", "3"),
+        ("await pipeline(WAYS, one, search)", "6"),
+        ("await pipeline(goal, one)", "any number"),
+        ("await asyncio.gather(search(query='a'), read(path='b'))", "2"),
+        ("await deep(goal)", "2 and more"),
+        ("await left(goal)", "1 and more"),
+        ("await Desk().look()", "0 to 1"),
+        ("try:\n    await llm('a')\n    await llm('b')\nexcept ValueError:\n    await search(query='c')", "1 to 3"),
+        ("try:\n    return await llm('a')\nfinally:\n    await search(query='c')", "2"),
+        ("try:\n    x = await llm('a')\nexcept ValueError:\n    raise\nawait llm('b')", "2"),
+        ("if goal:\n    raise ValueError(await llm('a'))\nreturn 1", "0 to 1"),
+        ("match goal:\n    case 'a':\n        await ask('a')\n    case _:\n        await one('b')\n        await one('c')", "1 to 2"),
+        ("match goal:\n    case 'a':\n        await llm('a')", "0 to 1"),
+        ("await llm('a', tools=['search'], max_turns=4)", "1 to 4 and more"),
+        ("for _ in range(200):\n    for _ in range(200):\n        await llm('a')", "10,000 and more"),
+        ("for x in range(10 ** 30):\n    await llm('a')", "any number"),
+        ("names = []\nfor x in goal:\n    names.append(x)\nfor x in names:\n    await llm('a')", "any number"),
+        ("k += 1\nfor _ in range(k):\n    await llm('a')", "any number"),
+        ("todo = [1]\ntodo.append(2)\nfor _ in todo:\n    await llm('a')", "any number"),
+    ],
+)  # fmt: skip
+def test_calls_are_counted_from_the_least_to_the_most(body: str, calls: str) -> None:
+    assert str(quote(body).calls) == calls
+
+
+@pytest.mark.parametrize(
+    ("body", "rounds"),
+    [
+        ("for x in goal:\n    await llm('a')", ["for each of `goal`: llm 1"]),
+        ("x = [await one(x) for x in goal]", ["for each of `goal`: search 1"]),
+        ("while goal:\n    await llm('a')\n    if k:\n        await one('a')", ["each round: llm 1, search 0 to 1"]),
+        ("await left(goal)", ["each further call of `left`: search 1"]),
+        ("for x in goal:\n    y = 1", []),
+    ],
+)
+def test_a_round_that_may_come_any_number_of_times_is_counted_for_itself(body: str, rounds: list[str]) -> None:
+    found = quote(body).rounds
+    assert [
+        f"{each.what}: {', '.join(f'{name} {count}' for name, count in each.functions.items())}" for each in found
+    ] == rounds
+
+
+@pytest.mark.parametrize(
+    ("body", "writes"),
+    [
+        ("await search(query='a')", ()),
+        ("await save(path='a')", ("save",)),
+        ("await parallel([task(save, path=w) for w in WAYS])", ("save",)),
+        ("await agent('a')", ("save",)),
+        ("await agent('a', tools=['search'])", ()),
+        ("await agent('a', tools=goal)", ("save",)),
+        ("await llm('a', tools=['search', 'save'])", ("save",)),
+        ("await llm('a')", ()),
+    ],
+)
+def test_a_quote_names_what_may_be_written(body: str, writes: tuple[str, ...]) -> None:
+    assert quote(body).writes == writes
+
+
+def test_tokens_and_dollars_are_a_range() -> None:
+    found = quote("await llm('a')\nif goal:\n    await llm('b', role='critic')")
+    assert (str(found.tokens), found.cost) == ("1,000 to 2,000", (0.001, 0.01))
+    assert quote("await llm('a', model='openai:big')").cost == (0.002, 0.009)
+    assert quote("await llm('a', model='openai:other')").cost is None
+    assert str(quote("await agent('a', budget={'tokens': 5000})").tokens) == "5,000"
+
+
+def test_inputs_bound_loops_by_what_is_given_or_by_default() -> None:
+    body = "for _ in range(k):\n    for name in names:\n        await llm(name)"
+    assert str(quote(body, names=[1, 2]).calls) == "6"
+    given = quote(body, names=[1, 2], k=5)
+    assert (str(given.calls), given.assumed) == ("10", {"k": 5})
+
+
+def test_the_quote_of_the_example_in_lines_and_as_json() -> None:
+    found = quote_of(EXAMPLE.read_text(), TOOLS, PRICES)
+    assert found.lines() == [
+        "calls: 3 to 9 and more (llm 3 to 8 and more, search any number, ask 0 to 1)",
+        "  for each of `questions` (line 17): search 1, llm 1",
+        "tasks: any number",
+        "tokens: about 3,026 to 8,046 and more; $0.0030 to $0.0402 and more",
+        "writes: none",
+    ]
+    data = json.loads(json.dumps(found.data()))
+    assert data["calls"] == {"least": 3, "most": 9, "more": True}
+    assert data["rounds"][0]["functions"]["search"] == {"least": 1, "most": 1, "more": False}
+
+
+def test_a_script_that_calls_itself_in_too_many_ways_has_no_bound() -> None:
+    calls = "".join(f"async def f{n}(k):\n    await f{n + 1}(k + 1)\n    await f{n + 1}(k * 2)\n\n" for n in range(40))
+    script = f"{calls}async def f40(k):\n    await save(path=k)\n\nasync def main():\n    await f0(1)\n"
+    found = quote_of(script, TOOLS, PRICES)
+    assert (str(found.calls), found.writes) == ("any number", ("save",))
+    nested = quote_of(f"async def main():\n    return {'+'.join(['1'] * 800)}\n", TOOLS, PRICES)
+    assert str(nested.calls) == "any number"
