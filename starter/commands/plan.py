@@ -39,14 +39,18 @@ async def _check(path: str, file: PlanFile, terminal: Terminal) -> Exit:
     try:
         if not file.script:  # a program's problems are told at once, those with tools among them
             file.check(None)
-        plan = file.check(await read_catalogue())
+        catalogue = await read_catalogue()
+        plan = file.check(catalogue)
         file.refuse(await read_type_problems(path) if file.script else ())
     except BadPlan as bad:
         if as_data:
             terminal.answer_json({"plan": file.name, "problems": str(bad).splitlines()})
         raise
+    quote = file.quote(catalogue) if file.script else None
     if as_data:
-        terminal.answer_json({"plan": file.name, "nodes": len(plan.nodes), "problems": []})
+        quoted = {"quote": quote.data()} if quote else {}
+        terminal.answer_json({"plan": file.name, "nodes": len(plan.nodes), "problems": [], **quoted})
     else:
-        terminal.answer(f"{file.name}: {len(plan.nodes)} node{'s' * (len(plan.nodes) != 1)}, no problems")
+        about = f"{file.name}: {len(plan.nodes)} node{'s' * (len(plan.nodes) != 1)}, no problems"
+        terminal.answer("\n".join([about, *(quote.lines() if quote else ())]))
     return Exit.ANSWER

@@ -20,12 +20,13 @@ PATIENCE = 60.0
 
 
 class Catalogue(BaseModel):
-    """The tools with their argument schemas and effects, and the providers of models."""
+    """The tools with their argument schemas and effects, the providers of models, and prices by model and role."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     tools: list[dict[str, Any]]
     models: tuple[str, ...] | None = None
+    prices: dict[str, tuple[int, int]] = {}
 
 
 async def read_catalogue(command: tuple[str, ...] = COMMAND) -> Catalogue:

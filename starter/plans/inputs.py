@@ -17,8 +17,10 @@ _KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
 }
 
 
-def read_inputs(words: Iterable[str], declared: Mapping[str, InputSpec]) -> dict[str, Any]:
-    """Return the inputs in `words`; raises Refused for an unknown, repeated, missing or mistyped one."""
+def read_inputs(words: Iterable[str], declared: Mapping[str, InputSpec], *, may_lack: bool = False) -> dict[str, Any]:
+    """Return the inputs in `words`; raises Refused for an unknown, repeated, mistyped or, unless it `may_lack` some,
+    missing one.
+    """
     found: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
@@ -33,7 +35,7 @@ def read_inputs(words: Iterable[str], declared: Mapping[str, InputSpec]) -> dict
             raise Refused(f"--input {name}: given twice")
         found[name] = read_value(name, text, declared[name].type)
     missing = [name for name, spec in declared.items() if name not in found and "default" not in spec.model_fields_set]
-    if missing:
+    if missing and not may_lack:
         hints = " ".join(f"--input {name}={declared[name].type.upper()}" for name in missing)
         raise Refused(f"the plan needs {', '.join(missing)}: add {hints}")
     return found

@@ -6,20 +6,21 @@ Size, depth and the number of values are bounded, so that a file which expands t
 import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from starter.client.errors import Refused
 from starter.plans.catalogue import Catalogue
 from starter.plans.yaml_text import MAX_DEPTH, BadSyntax, YamlText
 from workflows.plan.checking.validation import parse_plan, problems_of
-from workflows.plan.language.nodes import Plan
+from workflows.plan.language.nodes import Plan, Role
 from workflows.plan.language.problems import InvalidPlan, Problem, Where
 from workflows.plan.language.text import one_line
 from workflows.plan.programs.program_plan import program_plan, program_problems, script_problems, title_of
+from workflows.plan.programs.quote import Quote, quote_of
 
 MAX_BYTES = 5 * 1024 * 1024
 PROGRAM = ".py"
@@ -58,6 +59,14 @@ class PlanFile:
         problems = problems_of(plan, catalogue.tools, models=catalogue.models) if catalogue else problems_of(plan)
         self.refuse([*problems, *program_problems(plan, tools)])
         return plan
+
+    def quote(self, catalogue: Catalogue, inputs: Mapping[str, Any] | None = None, model: str = "") -> Quote:
+        """Return what a program without problems can cost; `model` serves every role."""
+        prices = dict(catalogue.prices)
+        for role in get_args(Role) if model else ():
+            price = prices.get(model.partition(",")[0].strip())
+            prices = {name: each for name, each in prices.items() if name != role} | ({role: price} if price else {})
+        return quote_of(self.script, {tool["name"]: tool for tool in catalogue.tools}, prices, inputs)
 
     def refuse(self, problems: Iterable[Problem]) -> None:
         """Raise BadPlan if there are problems."""

@@ -1,6 +1,7 @@
 """The command as a whole: exit codes and streams where no server is needed."""
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -76,6 +77,22 @@ def test_a_plan_is_drawn_on_stdout(capsys: pytest.CaptureFixture[str], tmp_path:
     captured = capsys.readouterr()
     assert 'a  tool  calculate "1 + 1"' in captured.out
     assert captured.err == ""
+
+
+def test_a_program_is_quoted_and_nothing_starts(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text(
+        "async def main(goal: str, k: int = 2):\n    return [await ask(goal) for _ in range(k)]\n"
+    )
+    assert main(["plan", "check", "p.py"]) == 0
+    checked = capsys.readouterr().out.splitlines()
+    assert checked[:2] == ["p.py: 1 node, no problems", "calls: 2 (ask 2)"]
+    assert main(["run", "p.py", "--quote", "--input", "k=3", "--output", "json"]) == 0
+    quoted = json.loads(capsys.readouterr().out)
+    assert quoted["functions"] == {"ask": {"least": 3, "most": 3, "more": False}}
+    assert not (tmp_path / "state").exists()
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    assert main(["run", "plan.yaml", "--quote"]) == Exit.USAGE
+    assert "plan.yaml is no program" in capsys.readouterr().err
 
 
 def test_a_plan_is_read_from_standard_input(

@@ -53,6 +53,7 @@ def test_the_catalogue_is_one_json_object_with_the_users_tools_and_nothing_they_
     assert not {"python", "shell"} & names
     assert catalogue["roles"] == ["all", "workflow", "llm", "tools", "sandbox"]
     assert catalogue["models"] == ["offline", "openai", "anthropic"]
+    assert catalogue["prices"]["worker"] == [0, 0]
 
 
 def test_the_types_of_a_program_are_checked_against_the_tools(tmp_path: Path) -> None:

@@ -71,3 +71,10 @@ def test_wrong_inputs_are_refused_before_the_run(words: list[str], message: str)
 def test_a_plan_without_inputs_says_so() -> None:
     with pytest.raises(Refused, match="the plan declares no inputs"):
         read_inputs(["a=b"], {})
+
+
+def test_a_quote_needs_no_inputs_but_refuses_wrong_ones() -> None:
+    declared = {"k": InputSpec(type="integer"), "goal": InputSpec(type="string")}
+    assert read_inputs(["k=3"], declared, may_lack=True) == {"k": 3}
+    with pytest.raises(Refused, match="no such input"):
+        read_inputs(["n=3"], declared, may_lack=True)

@@ -210,6 +210,15 @@ def test_what_is_wrong_with_a_program_has_the_line(
     assert all(line.startswith(start) for line, start in zip(lines, expected, strict=True)), lines
 
 
+def test_the_model_that_serves_every_role_has_the_price_of_a_quote(plan_of: Any) -> None:
+    file = plan_of("async def main():\n    return await llm('a', role='critic')\n", "ask.py")
+    prices = {"worker": (0, 0), "critic": (0, 0), "openai:big": (1_000_000, 2_000_000)}
+    catalogue = CATALOGUE.model_copy(update={"prices": prices})
+    assert file.quote(catalogue).cost == (0, 0)
+    assert file.quote(catalogue, model="openai:big").cost == (0.001, 0.002)
+    assert file.quote(catalogue, model="openai:other").cost is None
+
+
 def test_a_problem_of_a_script_in_a_plan_has_its_line_in_the_file(plan_of: Any) -> None:
     plan = "nodes:\n- id: a\n  kind: program\n  script: |\n    async def main():\n        return open('x')\n"
     assert problem_of(plan_of, plan).startswith("plan.yaml:6: there is no `open`")

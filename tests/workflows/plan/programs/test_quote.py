@@ -88,7 +88,7 @@ def quote(body: str, head: str = "goal: str, k: int = 3, names: list = None", **
         ("try:\n    return await llm('a')\nfinally:\n    await search(query='c')", "2"),
         ("try:\n    x = await llm('a')\nexcept ValueError:\n    raise\nawait llm('b')", "2"),
         ("if goal:\n    raise ValueError(await llm('a'))\nreturn 1", "0 to 1"),
-        ("match goal:\n    case 'a':\n        await ask('a')\n    case _:\n        await one('b')\n        await one('c')", "1 to 2"),
+        ("match k:\n    case 1:\n        await ask('a')\n    case _:\n        await two(2)", "1 to 2"),
         ("match goal:\n    case 'a':\n        await llm('a')", "0 to 1"),
         ("await llm('a', tools=['search'], max_turns=4)", "1 to 4 and more"),
         ("for _ in range(200):\n    for _ in range(200):\n        await llm('a')", "10,000 and more"),
