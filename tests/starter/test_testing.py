@@ -28,7 +28,7 @@ def main(*lines: str) -> str:
 async def search(query: str) -> str:
     if query == "lost":
         raise LookupError("no such thing")
-    await asyncio.sleep(0.02 if query == "slow" else 0)
+    await asyncio.sleep(0.4 if query == "slow" else 0)
     return f"found {query}"
 
 
