@@ -36,6 +36,8 @@ async def page_of(
     known = dict.fromkeys(name for node in nodes for name in dependencies.inputs_of(node) if name not in own)
     places = {name: place for place, name in enumerate((*known, *own))}
     specs = _specs(nodes, labels, places, lambda plan: compiler(plan, run_context, _no_fallback))
+    for spec in specs:
+        spec.key = words.marks.get(spec.id, "")
     packed = ExecutionPlan(specs, []).pack()
     if len(packed) > PAGE_BYTES:
         raise ProgramFailed(f"{len(nodes):,} calls at once are too many; give a part of them to tasks")

@@ -35,6 +35,7 @@ from workflows.plan.programs.vocabulary import ROLES
 
 QUESTION_CHARACTERS = 2_000
 _MATERIAL = "material_"
+_MARK = 12
 
 
 class _Refused(Exception):
@@ -60,9 +61,9 @@ class Surroundings:
 class Words:
     """Takes the calls that a session makes in one advance. `session` counts them; the rest is what is new.
 
-    `nodes` are the new nodes, `labels` what people read of each, `keys` what a call is known by whatever its id,
-    `materials` the digests of what a node refers to, `bodies` what is to be stored. Values that were `recorded` are
-    given again instead of new ones.
+    `nodes` are the new nodes, `labels` what people read of each, `keys` what a call is known by whatever its id, and
+    `marks` what the scheduler knows it by. `materials` are the digests of what a node refers to, `bodies` what is to be
+    stored. Values that were `recorded` are given again instead of new ones.
     """
 
     def __init__(self, session: Session, counts: Counts, around: Surroundings, recorded: Sequence[Any] = ()) -> None:
@@ -70,6 +71,7 @@ class Words:
         self.nodes: list[Node] = []
         self.labels: dict[str, str] = {}
         self.keys: dict[str, str] = {}
+        self.marks: dict[str, str] = {}
         self.materials: dict[str, dict[str, str]] = {}
         self.bodies: dict[str, bytes] = {}
         self.counts = counts
@@ -173,6 +175,7 @@ class Words:
         )
         begun = self._stored(child.model_dump(mode="json", exclude_defaults=True))
         node = ProgramNode(id=self._next, kind="program", step=Step(number=1, session=begun))
+        self.marks[node.id] = f"{key[:_MARK]}.{session.script[:_MARK]}"
         self._enter(node, f"{path}:{call.line} {arguments_text(arguments)}")
         return node.id
 
@@ -245,6 +248,8 @@ class Words:
         key = self._key(name, what)
         if isinstance(node, ToolNode | LlmNode):
             self.keys[node.id] = key
+        if not isinstance(node, JoinNode):
+            self.marks[node.id] = key[:_MARK]
         place = "/".join(filter(None, (self.session.path, self.session.phase, name)))
         self._enter(node, f"{place}:{call.line} {shown}")
         return OpenCall(node.id, key, shape)

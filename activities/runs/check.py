@@ -19,6 +19,7 @@ from workflows.plan.checking.inputs import bind_inputs, input_problems
 from workflows.plan.checking.validation import parse_plan, problems_of
 from workflows.plan.compile import forecast
 from workflows.plan.compile.compiler import Keep, PlanCompiler
+from workflows.plan.compile.graph import ExecutionPlan
 from workflows.plan.edits.merge import Delta, merge, same_plan
 from workflows.plan.edits.prefix import PlanPrefix, continued
 from workflows.plan.edits.summaries import with_summaries
@@ -73,6 +74,8 @@ class PlanChecker:
 
     async def _check(self, run_prefix: str, call: CheckCall) -> CheckResult:
         run = await self._run(run_prefix, call.run_context)
+        if call.adds == "script":
+            return await self._edited(run, await self.library.plan(run_prefix, call.base), call)
         draft = await self.library.value(run_prefix, call.draft)
         base = await self.library.plan(run_prefix, call.base) if call.base else None
         if base is None:
@@ -131,6 +134,19 @@ class PlanChecker:
             return CheckResult(problems=tuple(with_line_numbers(problem, names) for problem in checked.problems))
         more = forecast.tokens(merged.nodes) - forecast.tokens(base.nodes)
         return checked.model_copy(update={"why": delta.why[:WHY_CHARACTERS], "tokens": more})
+
+    async def _edited(self, run: Run, base: StoredPlan, call: CheckCall) -> CheckResult:
+        """Check another script for a program, and keep the program with it as a plan of its own."""
+        node = base.node(call.node).model_copy(update={"script": call.script})
+        plan, catalogue = base.plan.model_copy(update={"nodes": (node,)}), run.context.catalogue
+        problems = list(program_problems(plan, {tool["name"]: tool for tool in catalogue}))
+        problems = problems or [found async for found in self._type_problems(plan, catalogue)]
+        if problems:
+            return refused(tuple(_of_script(problem) for problem in problems))
+        packed = ExecutionPlan([base.spec(call.node)], []).pack()
+        fields = {name: getattr(base, name) for name in StoredPlan.model_fields}  # a copy would keep what is cached
+        edited = StoredPlan.model_construct(**fields | {"plan": plan, "execution_plan": packed})
+        return CheckResult(plan=await self.library.keep(run.prefix, edited))
 
     async def _checked(
         self, run: Run, plan: Plan, progress: Progress | None = None, *, continues: bool = True
@@ -239,6 +255,12 @@ def _with_calls(base: StoredPlan, run_context: RunContext, call: CheckCall, body
     return expand_tool_calls(
         base.plan, address.id, address.generation, body["calls"], call.draft, run_context.tools, outputs
     )
+
+
+def _of_script(problem: Problem) -> Problem:
+    """Return a problem of the only node of a plan as one of its script: without the node's place."""
+    _, _, field, *rest = problem.where
+    return Problem(problem.code, tuple(rest) if field == "script" else (field, *rest), problem.message)
 
 
 def _real(docs: str | None) -> str | None:

@@ -22,6 +22,7 @@ COMMANDS = {
     "update": ("update", "send an update to a run"),
     "retry": ("update", "run a failed or finished node again"),
     "skip": ("update", "give up a node; joins go on without it"),
+    "edit": ("update", "give a program another script; what it calls again is taken over"),
     "answer": ("update", "answer a gate"),
     "approve": ("update", "approve a waiting write or large replan"),
     "reject": ("update", "reject a waiting write or large replan"),

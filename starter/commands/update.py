@@ -1,4 +1,4 @@
-"""`sennit update` and its short forms `retry`, `skip`, `answer`, `approve`, `reject`, `finish`."""
+"""`sennit update` and its short forms `retry`, `skip`, `edit`, `answer`, `approve`, `reject`, `finish`."""
 
 import argparse
 import json
@@ -8,6 +8,7 @@ from starter.client.errors import Exit, NoAnswer, Refused
 from starter.client.run import Run, checked_update
 from starter.commands.command_line import Parser, add_run_argument
 from starter.commands.launch import connect
+from starter.plans.plan_file import read_script
 from starter.terminal.console import Terminal
 from starter.terminal.prompt import value_of
 from workflows.messages.updates import NOT_BUILT, UPDATES
@@ -16,6 +17,7 @@ from workflows.plan.language.text import clean
 SHORT_FORMS = {
     "retry": ("retry_node", "sennit retry nightly-1\nsennit retry nightly-1 n7 --repeat-effect"),
     "skip": ("skip_node", "sennit skip nightly-1 n7\nsennit skip nightly-1 'pages[17]'"),
+    "edit": ("edit_program", "sennit edit nightly-1 research.py\nsennit edit nightly-1 look.py --node look"),
     "answer": ("answer", 'sennit answer nightly-1 n7 yes\nsennit answer nightly-1 n7 \'{"city": "Rome"}\''),
     "approve": (
         "approve",
@@ -24,7 +26,7 @@ SHORT_FORMS = {
     "reject": ("reject", 'sennit reject nightly-1 n7\nsennit reject nightly-1 n7 "wrong file"'),
     "finish": ("finish", "sennit finish nightly-1\nsennit finish nightly-1 --output none"),
 }
-_PLACES = {"finish": "", "retry": "[NODE]", "answer": "NODE VALUE", "reject": "NODE [REASON]"}
+_PLACES = {"finish": "", "retry": "[NODE]", "answer": "NODE VALUE", "edit": "FILE.py", "reject": "NODE [REASON]"}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -41,6 +43,9 @@ def add_arguments(parser: Parser) -> None:
     parser.set_defaults(name=name)
     if command == "retry":
         parser.add_argument("node", nargs="?", metavar="NODE", help="without it, what blocks the run")
+    elif command == "edit":
+        parser.add_argument("script", metavar="FILE.py", help="the whole script, - for standard input")
+        parser.add_argument("--node", metavar="NODE", help="the program's id in a plan of yours (default: main)")
     elif command != "finish":
         parser.add_argument("node", metavar="NODE", help="the node's id, or map[17] for one item")
     if command == "answer":
@@ -86,6 +91,8 @@ def fields_of(args: argparse.Namespace) -> dict[str, Any]:
     given = {name: value for name, value in fields.items() if value}
     if changed := getattr(args, "set", None):
         given["args"] = changed_arguments(changed)
+    if args.command == "edit":
+        given["script"] = read_script(args.script)
     return {**given, "value": value_of(args.value)} if args.command == "answer" else given
 
 

@@ -109,6 +109,16 @@ def read_plan(path: str) -> PlanFile:
     return file
 
 
+def read_script(path: str) -> str:
+    """Return the script at `path`, `-` for standard input; raises BadPlan if it cannot be read, or is no program. Any
+    name that it calls may be a tool.
+    """
+    name = "stdin" if path == "-" else path
+    text = _decode(name, _read(path))
+    PlanFile(name, {}, script=text).refuse(script_problems(text, None))
+    return text
+
+
 def _read(path: str) -> bytes:
     if path == "-":
         body = sys.stdin.buffer.read(MAX_BYTES + 1)

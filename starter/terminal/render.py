@@ -56,14 +56,15 @@ def budget_text(ledger: Mapping[str, Mapping[str, float | None]]) -> str:
 
 def label(node: NodeLine) -> str:
     """Return what a node does, without its id; why it failed, or needed its fallback; its progress first while
-    it runs.
+    it runs, or that a program took it over.
     """
     if node.status in ("failed", "succeeded") and node.error:
         return one_line(node.error)
     what = one_line(node.summary).removeprefix(node.id.partition("[")[0]).strip() or node.kind
     preview = node.preview if isinstance(node, NodeView) and node.status in ("running", "waiting") else ""
     progress = one_line(preview, PROGRESS_CHARACTERS)
-    return f"{progress} · {what}" if progress else what
+    first = progress or ("taken over" if node.taken_over else "")
+    return f"{first} · {what}" if first else what
 
 
 def node_line(node: NodeLine, width: int, id_width: int = 8) -> str:

@@ -12,6 +12,7 @@ from doubles.model_rules import Call, Reply
 from doubles.models import ModelServer
 from doubles.runs import call, insist, until
 from doubles.tools import calls
+from temporalio.client import WorkflowUpdateFailedError
 
 from workflows.run import drain, engine
 
@@ -183,3 +184,47 @@ async def test_who_loses_a_race_is_cancelled_with_all_that_it_called(start: Star
     assert (report["status"], report["answer"]) == ("done", [0.0, [1, 2]])
     ended = Counter(line["status"] for line in report["nodes"])
     assert ended == {"succeeded": 1 + 1 + 2 + 1 + 2 + 1, "cancelled": 2 * 2 + 1}, report["nodes"]
+
+
+EDITED = """
+async def look(number: int):
+    return (await nap(value=number))["value"]
+
+async def main(mark: str):
+    found = await parallel([task(look, number=number) for number in range(2)])
+    written = await note(text=mark)
+    greeting = await llm("Greet them.")
+    asked = await ask("Go on?")
+    last = await WRONG
+    return [found, greeting, asked, (await nap(value=last))["value"]]
+"""
+
+
+@remembered_or_not
+async def test_an_edited_script_runs_only_what_changed(begin: Start, model_server: ModelServer, cache: Path) -> None:
+    model_server.on("Greet them", "Hello.")
+    mark = uuid.uuid4().hex
+    handle = await begin(plan=program(EDITED.replace("WRONG", 'fail(message="no")'), mark=mark), approval="never")
+    view = await until(handle, blocked)
+    while view["blocked"][0]["update"] != "retry_node":
+        [asked] = view["blocked"]
+        await insist(handle, "answer", {"node": asked["node"], "value": "yes"})
+        view = await until(handle, lambda view: blocked(view) and view["blocked"][0]["update"] == "retry_node")
+    before = called(cache, handle)
+    with pytest.raises(WorkflowUpdateFailedError) as refused:
+        await insist(handle, "edit_program", {"script": "async def main(mark: str):\n    return await knap()\n"})
+    assert "line 2" in str(refused.value.cause)
+    repaired = EDITED.replace("WRONG", "nap(value=6 * 7)").replace('["value"]\n\n', '["value"] * 2\n\n')
+    await insist(handle, "edit_program", {"script": repaired})
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", [[0, 2], "Hello.", "yes", {"value": 42}]), report
+    assert len(called(cache, handle) - before) == 2
+    assert sorted(node["kind"] for node in report["nodes"] if node.get("taken_over")) == [
+        "gate",
+        "llm",
+        "tool",
+        "tool",
+        "tool",
+    ]
+    assert model_server.asked[1:] == []
+    assert (cache / "notes.txt").read_text().count(mark) == 1

@@ -146,14 +146,16 @@ class PlanResult(Message):
 class CheckCall(Message):
     """Checks a draft. With `base`, the plan that has run so far, the draft is a whole plan to go on with, or an
     addition: a replan, or the tool calls that the model of `node` asks for, which come as a page if `paged` says so.
-    `refs` maps nodes that have ended to their outputs.
+    `refs` maps nodes that have ended to their outputs. Or another `script` is checked for the program `node`, which
+    comes back as a plan that has only that.
     """
 
     run: str
     run_context: Digest
-    draft: Digest
+    draft: Digest = ""
     base: Digest = ""
-    adds: Literal["", "replan", "calls"] = ""
+    adds: Literal["", "replan", "calls", "script"] = ""
+    script: str = ""
     node: str = ""
     refs: dict[str, Digest] = Field(default_factory=dict)
     paged: bool = False

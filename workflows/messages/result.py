@@ -23,7 +23,8 @@ class ApprovedWrite(Message):
 
 class NodeLine(Message):
     """One node: how it ended, after how many attempts and milliseconds from start to end, and why it failed,
-    or needed its fallback.
+    or needed its fallback. `taken_over` says that a program was edited, or ran again, and did not have to make this
+    call again.
 
     `summary` says what it does, id first, as the timeline does. In a report of many nodes it is short, or absent, and a
     map's items leave it to their map.
@@ -37,6 +38,7 @@ class NodeLine(Message):
     error: str | None = None
     summary: str = ""
     approved: ApprovedWrite | None = None
+    taken_over: bool = False
 
 
 class BlockedOn(Message):

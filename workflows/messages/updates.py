@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, Va
 
 from workflows.messages.request import flaw_in, shape_of
 from workflows.plan.language.limits import Limits
+from workflows.plan.language.nodes import SCRIPT_CHARACTERS
 from workflows.plan.language.text import format_value
 from workflows.plan.language.validation_messages import describe_errors
 
@@ -101,6 +102,16 @@ class Reject(NodeUpdate):
     by: str = Field(default="", max_length=100, description="who decides")
 
 
+class EditProgram(NodeUpdate):
+    """Gives a program another script. It runs again from its start; calls that it makes again keep their results."""
+
+    name = "edit_program"
+    about = 'Give a program another script: {"node": "main", "script": "async def main(): ..."}'
+    example = '{"node": "main", "script": "async def main():\\n    return 1"}'
+    node: Annotated[str, AfterValidator(_unit)] = Field(default="main", min_length=1, description="id of the program")
+    script: str = Field(max_length=SCRIPT_CHARACTERS, description="the whole script")
+
+
 class RaiseBudget(Update, Limits):
     """Sets new limits for the run's budget; limits that are absent stay. Not for the time limit, which ends the run."""
 
@@ -121,7 +132,7 @@ class Finish(Update):
 
 U = TypeVar("U", bound=Update)
 
-UPDATES: tuple[type[Update], ...] = (RetryNode, SkipNode, Answer, Approve, Reject, RaiseBudget, Finish)
+UPDATES: tuple[type[Update], ...] = (RetryNode, SkipNode, Answer, Approve, Reject, EditProgram, RaiseBudget, Finish)
 
 
 def parse_update(model: type[U], request: Any, *more: Any) -> U:

@@ -33,6 +33,7 @@ from workflows.plan.scheduling.events import (
     NodesAppended,
     Outcome,
     PlanExtended,
+    ProgramEdited,
     RunStarted,
     Start,
     StopRequested,
@@ -52,8 +53,8 @@ from workflows.run.timer import DeadlineTimer, milliseconds
 from workflows.run.update_rules import Verdict, judge
 
 KEPT_REPLIES = 2_000
-MOST_NODES = 25_000
-"""Nodes of a run to which programs still add some. What it hands on when it continues as new grows by 53 bytes a node,
+MOST_NODES = 24_000
+"""Nodes of a run to which programs still add some. What it hands on when it continues as new grows by 60 bytes a node,
 and 1.5 MB are the most.
 """
 FULL = Outcome(error=("TooManyCalls", f"the run has {MOST_NODES:,} nodes; give a part of the work to another run"))
@@ -92,6 +93,7 @@ class Engine:
     def post(self, event: Event) -> None:
         """Take an event from outside at once, so that the next update is checked against the changed state."""
         self.state.now = milliseconds()
+        self._is_paged |= isinstance(event, ProgramEdited)
         self._carry_out(step(self.state, event))
         self._dispatcher.start_waiting()
         self.wake()
@@ -131,7 +133,7 @@ class Engine:
 
     @property
     def is_paged(self) -> bool:
-        """Whether a program has added nodes to the plan."""
+        """Whether a program has added nodes to the plan, or has another script than the plan says."""
         return self._is_paged
 
     @property
@@ -236,8 +238,10 @@ class Engine:
         Returns what gives each unit its new number.
         """
         self.state.now = milliseconds()
-        specs = _specs_of(self.state.graph, page)
-        old, added = len(self.state.graph.specs), len(specs)
+        old = len(self.state.graph.specs)
+        delegated = replace(ended, outcome=replace(ended.outcome, delegated=True))
+        decisions = step(self.state, NodesAppended(_specs_of(self.state.graph, page), delegated))
+        added = len(self.state.graph.specs) - old
 
         def move(unit: int) -> int:
             return renumbered(unit, old, added)
@@ -245,8 +249,7 @@ class Engine:
         if self.state.owner:
             self._dispatcher.renumber(move, self.plan)
             self.replies = {move(unit): reply for unit, reply in self.replies.items()}
-        delegated = replace(ended, outcome=replace(ended.outcome, delegated=True))
-        self._carry_out(step(self.state, NodesAppended(specs, delegated)))
+        self._carry_out(decisions)
         self._is_paged = True
         return move
 

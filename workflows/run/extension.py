@@ -110,6 +110,12 @@ class PlanExtender:
             if not overtaken and not any(state.status[node] in (RUNNING, SUCCEEDED) for node in asked):
                 return checked
 
+    async def edit(self, unit: int, script: str) -> CheckResult:
+        """Check another script for a program. Who edits at the same time comes after this has been taken over."""
+        async with self._turn:
+            spec = self._engine.state.graph.specs[unit]
+            return await self._setup.check_script(script, spec.page or self._engine.plan, spec.id)
+
     async def _ends(self, nodes: list[int], *, lets_on: bool) -> bool:
         """Wait until none of the nodes runs; return whether other additions may have come meanwhile."""
         ended = partial(self._none_run, nodes)

@@ -120,6 +120,11 @@ class RunSetup:
             )
         return await self._do(CHECK_PLAN, call, "check the plan")
 
+    async def check_script(self, script: str, base: str, node: str) -> CheckResult:
+        """Return the verdict on another script for a program of the plan `base`."""
+        call = CheckCall(run=self.run_prefix, run_context=self.run_context, base=base, node=node, script=script)
+        return await self._do(CHECK_PLAN, call.model_copy(update={"adds": "script"}), "check the script")
+
     async def conclude(self, state: RunState, plan: str, inline: tuple[Any, str] | None) -> Conclusion:
         """Return the answer: the last node's reply if that is the whole answer, else bound from the store.
 

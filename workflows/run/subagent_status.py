@@ -79,8 +79,10 @@ class SubagentStatus:
         """Return the running sub-agents by node, in plan order, each by its name: `sub`, then `sub~2`."""
         found = {}
         for name in self._runs:
-            unit = state.find(name.partition("~")[0])
-            if unit is not None and state.status[unit] == RUNNING and state.address(unit) == name:
+            path, _, generation = name.partition("~")
+            unit = state.find(path)  # a program that ran again may call it otherwise by now
+            is_running = unit is not None and state.status[unit] == RUNNING
+            if unit is not None and is_running and state.generation[unit] == int(generation or 1):
                 found[unit] = name
         return dict(sorted(found.items()))
 

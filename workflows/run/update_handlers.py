@@ -8,9 +8,20 @@ from temporalio import workflow
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
-from workflows.messages.updates import NOT_BUILT, UPDATES, Finish, InvalidUpdate, RetryNode, Update, parse_update
+from workflows.messages.updates import (
+    NOT_BUILT,
+    UPDATES,
+    EditProgram,
+    Finish,
+    InvalidUpdate,
+    RetryNode,
+    Update,
+    parse_update,
+)
+from workflows.plan.scheduling.events import ProgramEdited
 from workflows.run.engine import Engine
 from workflows.run.setup import RunSetup
+from workflows.run.update_rules import Verdict
 
 
 class UpdateHandlers:
@@ -60,6 +71,13 @@ class UpdateHandlers:
             raise ApplicationError(early, type="InvalidUpdate", non_retryable=True)
         engine.updates += 1
         verdict = engine.judge(update)
+        if isinstance(verdict.event, ProgramEdited) and isinstance(update, EditProgram):
+            checked = await engine.extender.edit(verdict.event.unit, update.script)
+            verdict = engine.judge(update)  # much may have happened meanwhile
+            if isinstance(verdict.event, ProgramEdited):
+                verdict.event.page = checked.plan
+            if checked.problems:
+                verdict = Verdict(rejection="\n".join(checked.problems))
         if verdict.event is None:
             engine.wake()  # the run may have waited for this update to continue as new
             raise ApplicationError(verdict.rejection, type="InvalidUpdate", non_retryable=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from workflows.messages.updates import (
     Answer,
     Approve,
+    EditProgram,
     Finish,
     NodeUpdate,
     RaiseBudget,
@@ -23,6 +24,7 @@ from workflows.plan.scheduling.events import (
     BudgetRaised,
     Event,
     GateAnswered,
+    ProgramEdited,
     RetryRequested,
     SkipRequested,
     StopRequested,
@@ -109,6 +111,8 @@ def _misfit(spec: NodeSpec, update: NodeUpdate) -> str | None:
     name, gate = update.node, spec.kind == "gate"
     if isinstance(update, RetryNode) and spec.is_fallback:
         return f"`{name}` stands in for another node; retry that one"
+    if isinstance(update, EditProgram) and (spec.kind != "program" or spec.maker >= 0):
+        return f"`{name}` has no script of its own; name the program, as the plan calls it"
     if isinstance(update, Answer):
         return _answer(spec, update) if gate else f"`{name}` is no gate; approve or reject decide on what else waits"
     return f"`{name}` is a gate: use answer" if gate and isinstance(update, Approve | Reject) else None
@@ -117,10 +121,14 @@ def _misfit(spec: NodeSpec, update: NodeUpdate) -> str | None:
 def _too_early(state: RunState, unit: int, update: NodeUpdate) -> str | None:
     """Return why an update does not fit a unit now, or None."""
     status = state.status[unit]
-    if state.streaming and isinstance(update, RetryNode | SkipNode):  # the whole plan may replace this beginning
+    if state.streaming and isinstance(
+        update, RetryNode | SkipNode | EditProgram
+    ):  # the whole plan may replace this beginning
         return "the plan is still being written; try again in a moment"
     if isinstance(update, RetryNode):
         return _retry(state, unit, update)
+    if isinstance(update, EditProgram):
+        return f"`{update.node}` is {STATUS_NAMES[status]}" if status in (SKIPPED, CANCELLED) else None
     if isinstance(update, SkipNode):
         over = status in (SUCCEEDED, SKIPPED, CANCELLED)
         return f"`{state.path(unit)}` is already {STATUS_NAMES[status]}" if over else None
@@ -175,6 +183,10 @@ def _event(state: RunState, unit: int, update: NodeUpdate) -> tuple[Event, str]:
         return RetryRequested(unit), f"{name} runs again"
     if isinstance(update, SkipNode):
         return SkipRequested(unit), f"{name} is skipped"
+    if isinstance(update, EditProgram):
+        return ProgramEdited(
+            unit, ""
+        ), f"{name} runs again with the new script; calls that it makes again are taken over"
     if isinstance(update, Answer):
         return GateAnswered(unit, update.value), f"{name} is answered"
     approved, reason = isinstance(update, Approve), update.reason if isinstance(update, Reject) else ""

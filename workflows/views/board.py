@@ -280,7 +280,8 @@ def _what(summary: str) -> str:
 def _time(state: RunState, unit: int) -> str:
     attempts = state.attempts[unit]
     tries = f", {attempts} tries" if attempts > 1 else ""
-    return duration_text(state.millis[unit]) + tries if attempts else ""
+    again = ", taken over" if unit in state.taken_over else ""
+    return duration_text(state.millis[unit]) + tries + again if attempts else again.removeprefix(", ")
 
 
 def _table(

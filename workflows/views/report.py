@@ -65,6 +65,7 @@ def _fields(state: RunState, unit: int) -> dict[str, object]:
         "attempts": state.attempts[unit],
         "duration_ms": state.millis[unit] if state.attempts[unit] else None,
         "error": error_of(state, unit),
+        **({"taken_over": True} if unit in state.taken_over else {}),
         **_approved(state, unit),
     }
 

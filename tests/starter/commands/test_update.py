@@ -1,5 +1,6 @@
 """Fields of an update from the command line."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,6 +47,16 @@ def test_fields_of_another_form_are_refused(words: list[str], message: str) -> N
 )
 def test_a_short_form_has_the_fields_of_its_update(words: str, fields: dict[str, Any]) -> None:
     assert fields_of(parse(words.split())) == fields
+
+
+def test_a_script_is_read_and_looked_through_before_it_is_sent(tmp_path: Path) -> None:
+    script = tmp_path / "one.py"
+    script.write_text("async def main():\n    return 1\n")
+    given = fields_of(parse(["edit", "r", str(script), "--node", "p"]))
+    assert given == {"node": "p", "script": script.read_text()}
+    script.write_text("async def main():\n    return open('x')\n")
+    with pytest.raises(Refused, match=r"one\.py:2: "):
+        fields_of(parse(["edit", "r", str(script)]))
 
 
 def test_a_changed_argument_has_a_name() -> None:

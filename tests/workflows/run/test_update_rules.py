@@ -3,7 +3,8 @@
 import pytest
 from doubles.plan.play import Play, each, node
 
-from workflows.messages.updates import Approve, RetryNode, SkipNode, Update
+from workflows.messages.updates import Approve, EditProgram, RetryNode, SkipNode, Update
+from workflows.plan.scheduling.state import SKIPPED
 from workflows.run.update_rules import judge
 
 
@@ -41,6 +42,26 @@ def test_nobody_approves_what_was_not_shown(update: Approve, rejection: str) -> 
     run.ok("a", length=2)
     run.expansion_request("j")
     verdict = judge(run.state, update)
+    assert verdict.rejection.startswith(rejection)
+    assert (verdict.event is None) == bool(rejection)
+
+
+@pytest.mark.parametrize(
+    ("name", "rejection"),
+    [
+        ("main", ""),
+        ("a", "`a` has no script of its own"),
+        ("task", "`task` has no script of its own"),
+        ("none", "there is no node `none`"),
+        ("gone", "`gone` is skipped"),
+    ],
+)
+def test_a_script_is_edited_where_the_plan_has_it(name: str, rejection: str) -> None:
+    run = Play(node("a"), *(node(each, kind="program") for each in ("main", "task", "gone")), answer="main")
+    run.begin()
+    run.state.graph.specs[run.state.graph.by_id["task"]].maker = 1
+    run.state.status[run.state.graph.by_id["gone"]] = SKIPPED
+    verdict = judge(run.state, EditProgram(node=name, script=""))
     assert verdict.rejection.startswith(rejection)
     assert (verdict.event is None) == bool(rejection)
 

@@ -40,7 +40,8 @@ class NodeSpec:
     of another. `attempts`, `timeout`, `locks`, `tokens` and `item_*` of a map are those of its items. `tokens` is
     the plan's estimate. `fills` says that a gate's `question` has references for an activity to fill in. `page` is
     the plan, by its digest, where an activity finds a node that a program has added; "" for the run's own plan;
-    `maker` is the step of the program that has added it.
+    `maker` is the step of the program that has added it. `key` is what a program's call is known by when the program
+    runs again; of a task, a `.` and the mark of its script follow.
     """
 
     id: str
@@ -80,6 +81,7 @@ class NodeSpec:
     price: int = 0
     page: str = ""
     maker: int = -1
+    key: str = ""
 
     def limit(self, *, item: bool) -> int:
         """Return how long one attempt may take. A map's timeout is that of its items; gathering them is the map's."""
@@ -89,6 +91,11 @@ class NodeSpec:
     def is_step(self) -> bool:
         """Whether the node is a further step of a program, which people see as one node with its first."""
         return self.kind == "program" and self.is_fallback
+
+    @property
+    def call(self) -> str:
+        """What a program's call is known by, whatever script a task runs."""
+        return self.key.partition(".")[0]
 
     @property
     def calls_model(self) -> bool:
@@ -147,12 +154,14 @@ class Graph:
     """An execution plan with its derived edges: who consumes whom, who joins whom, who belongs together.
 
     `order` puts each node behind all that it waits for, and `place` is a node's place in it. Nodes that are appended
-    have places behind all others until `sort` is called, which whoever follows edges backwards does first.
+    have places behind all others until `sort` is called, which whoever follows edges backwards does first. `by_key` has
+    the latest node of each call of a program.
     """
 
     __slots__ = (
         "answers",
         "by_id",
+        "by_key",
         "consumers",
         "deps",
         "execution_plan",
@@ -178,6 +187,7 @@ class Graph:
         self.specs = specs
         self.sketch: Any = None  # how it is drawn, once it has been
         self.by_id = {spec.id: index for index, spec in enumerate(specs)}
+        self.by_key = {spec.call: index for index, spec in enumerate(specs) if spec.key}
         self.deps = [spec.needs + spec.watches for spec in specs]
         self.consumers: list[list[int]] = [[] for _ in range(count)]
         self.joins: list[list[int]] = [[] for _ in range(count)]
@@ -214,6 +224,8 @@ class Graph:
         for index, spec in enumerate(specs, first):
             spec.maker = after
             self.by_id[spec.id] = index
+            if spec.key:
+                self.by_key[spec.call] = index
             self.deps.append(spec.needs + spec.watches)
             self.consumers.append([])
             self.joins.append([])
@@ -229,13 +241,28 @@ class Graph:
         self.sketch, self.is_sorted = None, False
         return before
 
-    def cut_off(self, steps: Sequence[int]) -> None:
-        """Take steps of a program, which ran again otherwise, out of the graph: they wait for nothing any more."""
-        for step in steps:
-            for dep in self.specs[step].inputs:
-                self.joins[dep].remove(step)
-            self.fallback_for.pop(step, None)
-            self.specs[step].inputs, self.specs[step].instead = [], -1
+    def rename(self, index: int, spec: NodeSpec, after: int) -> None:
+        """Have a call of a program be the one that the program made when it ran again: with the id of that, and on its
+        page. The old id still names it.
+        """
+        old = self.specs[index]
+        spec.instead, spec.maker = old.instead, after
+        self.specs[index] = spec
+        self.by_id[spec.id] = index
+        self.sketch = None
+
+    def put_behind(self, step: int, later: int) -> None:
+        """Keep the steps of an earlier run, `step` and those behind it, behind a step that has none yet."""
+        self.specs[later].instead = step
+        self.fallback_for[step] = later
+
+    def cut_off(self, gone: Sequence[int]) -> None:
+        """Take steps and joins of a program that ran again out of the graph: they wait for nothing any more."""
+        for node in gone:
+            for dep in self.specs[node].inputs:
+                self.joins[dep].remove(node)
+            self.fallback_for.pop(node, None)
+            self.specs[node].inputs, self.specs[node].instead = [], -1
 
     def _link(self, index: int, spec: NodeSpec) -> None:
         for dep in self.deps[index]:

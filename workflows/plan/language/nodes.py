@@ -43,6 +43,7 @@ ApprovalPolicy = Literal["writes", "never"]
 Priority = Annotated[int, Field(strict=True, ge=1, le=5)]
 
 MOST_ATTEMPTS = 20
+SCRIPT_CHARACTERS = 1_048_576
 
 
 class Frozen(BaseModel):
@@ -222,7 +223,7 @@ class ProgramCall(Work):
     """A script whose calls become nodes. `arguments` are those of its function `main`, and may hold references."""
 
     kind: Literal["program"]
-    script: str = Field(default="", max_length=1_048_576)
+    script: str = Field(default="", max_length=SCRIPT_CHARACTERS)
     arguments: dict[str, JsonValue] = Field(default_factory=dict)
     step: Step | None = None
 

@@ -8,6 +8,7 @@ from workflows.plan.scheduling.state import AWAITING_FALLBACK, BLOCKED, CANCELLE
 
 _DECIDED = ("NotNeeded", "the join it feeds is already decided")
 _LATE = ("NotNeeded", "the join it feeds waits no longer: its deadline has passed")
+_NOT_MADE = ("NotNeeded", "its program ran again, and did not call it")
 _CONSUMER_SKIPPED = ("NotNeeded", "the node that needed it was skipped")
 
 
@@ -24,6 +25,13 @@ def cancel_calls(state: RunState, skipped: list[int]) -> None:
     fallbacks = [node for node in skipped if node in graph.fallback_for]
     needed = [other for node in fallbacks for other in (*graph.deps[node], *graph.specs[node].inputs)]
     _cancel(state, dict.fromkeys(skipped, True), needed, _CONSUMER_SKIPPED)
+
+
+def cancel_inputs(state: RunState, gone: list[int]) -> None:
+    """Cancel what only these steps and joins of a program needed: the program has run again without it."""
+    graph = state.graph
+    needed = [other for node in gone for other in (*graph.deps[node], *graph.specs[node].inputs)]
+    _cancel(state, dict.fromkeys(gone, True), needed, _NOT_MADE)
 
 
 def _cancel(state: RunState, off: dict[int, bool], nodes: Iterable[int], note: tuple[str, str]) -> None:

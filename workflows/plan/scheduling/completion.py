@@ -4,6 +4,7 @@ The effects on other units go through the work list (`propagation.py`) and never
 of skips costs no stack, and the order is explicit: first in, first out.
 """
 
+from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.scheduling import ready
 from workflows.plan.scheduling.events import Cancel, ExpansionRequest, Outcome, Question
 from workflows.plan.scheduling.state import (
@@ -109,13 +110,18 @@ def fail(state: RunState, unit: int, kind: str, message: str, *, derived: bool =
         succeed(state, unit, Outcome(digest, size, dict(facts)))
     elif spec.item_skip if item else spec.skip_on_error:
         end_without_value(state, unit, SKIPPED, (kind, message))
-    elif spec.instead >= 0 and not item and state.status[spec.instead] == PENDING:
+    elif spec.instead >= 0 and not item and state.status[spec.instead] == PENDING and not _continues(state, spec):
         state.status[unit] = AWAITING_FALLBACK
         state.mark(spec.instead)
     else:
         if derived:
             state.inherited_failure[unit] = True
         end_without_value(state, unit, FAILED, (kind, message))
+
+
+def _continues(state: RunState, spec: NodeSpec) -> bool:
+    """Whether what is to run in a node's place is no fallback, but how it went on the last time that it ran."""
+    return state.graph.specs[spec.instead].maker >= 0
 
 
 def end_without_value(state: RunState, unit: int, status: int, note: tuple[str, str] | None = None) -> None:

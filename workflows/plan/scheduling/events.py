@@ -163,6 +163,14 @@ class NodesAppended:
 
 
 @dataclass(slots=True)
+class ProgramEdited:
+    """A program has another script, which is on a page of its own, and runs again from its start."""
+
+    unit: int
+    page: str
+
+
+@dataclass(slots=True)
 class BudgetRaised:
     """New limits of the budget by name; the others stay."""
 
@@ -193,6 +201,7 @@ Event = (
     | SkipRequested
     | PlanExtended
     | NodesAppended
+    | ProgramEdited
     | BudgetRaised
     | CostCharged
     | StopRequested

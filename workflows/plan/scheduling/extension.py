@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from workflows.plan.compile.graph import Graph, NodeSpec
 from workflows.plan.language.summary import clipped
 from workflows.plan.scheduling.budget import Rate
-from workflows.plan.scheduling.cancellation import cancel_calls
+from workflows.plan.scheduling.cancellation import cancel_inputs
 from workflows.plan.scheduling.completion import cancel, end_without_value, live, no_longer_wait, put_back
 from workflows.plan.scheduling.events import ExpansionRequest, NodesAppended, PlanExtended
+from workflows.plan.scheduling.joins import is_open
 from workflows.plan.scheduling.ready import queue, take
-from workflows.plan.scheduling.state import OVERTIME, PENDING, RUNNING, SKIPPED, RunState
+from workflows.plan.scheduling.reset import reset
+from workflows.plan.scheduling.state import CANCELLED, FAILED, OVERTIME, PENDING, RUNNING, SKIPPED, RunState
 from workflows.plan.scheduling.termination import unpark
 
 _RAN_AGAIN = ("Replaced", "its node ran again")
@@ -72,31 +74,80 @@ def append(state: RunState, event: NodesAppended) -> None:
     """Take over the nodes that a step of a program has added, in time that does not depend on how many there were
     before, unless there are items of maps, which get higher numbers.
 
-    If the step ran before, what it added then is given up, unless others need it.
+    If the program ran before, calls that it makes again are those that it made then, with how they ended or go on. What
+    it called then and has not called again is given up when it has to wait for something.
     """
-    old, added = len(state.graph.specs), len(event.specs)
-    step = state.graph.append(event.specs, event.step.unit)
+    graph, after = state.graph, event.step.unit
+    fresh = _taken_over(state, event.specs, after)
+    inherited = [state.generation[graph.by_key[spec.call]] if spec.call in graph.by_key else 1 for spec in fresh]
+    old, added = len(graph.specs), len(fresh)
+    earlier = graph.append(fresh, after)
     _open_columns(state, old, old + added)
+    state.generation[old : old + added] = inherited
     if state.owner:
         _move_items(state, old, added)
         _queue_again(state)
-    if step >= 0:
-        _replace(state, step)
+    last = old + added - 1
+    if earlier >= 0 and all(is_open(state.status[node]) for node in graph.specs[last].inputs):
+        _replace(state, earlier)
+    elif earlier >= 0:
+        graph.put_behind(earlier, last)
     for node in range(old, old + added):
         state.mark(node)
 
 
+def _taken_over(state: RunState, specs: list[NodeSpec], after: int) -> list[NodeSpec]:
+    """Take over those calls that the program made before, and return the others, with the indices they will have.
+
+    What has failed is made again, in the same generation, so that the ledger of effects knows it, and a task with
+    another script runs again. A call that was cancelled, but may not have stopped, is made again by a node of its own.
+    """
+    graph, first = state.graph, len(state.graph.specs)
+    places, fresh = list[int](), list[NodeSpec]()
+    for spec in specs:
+        found = graph.by_key.get(spec.call, -1) if spec.key else -1
+        if found < 0 or state.status[found] == CANCELLED or state.notes.get(found) == _RAN_AGAIN:
+            places.append(first + len(fresh))
+            fresh.append(spec)
+            continue
+        places.append(found)
+        is_other, generation = graph.specs[found].key != spec.key, state.generation[found]
+        graph.rename(found, spec, after)
+        if is_other or state.status[found] == FAILED:
+            reset(state, found)
+            state.generation[found] = generation + (spec.kind == "program")
+        else:
+            state.taken_over[found] = True
+    for spec in fresh:
+        for name in ("needs", "inputs", "reads"):
+            setattr(spec, name, [node if node < first else places[node - first] for node in getattr(spec, name)])
+    return fresh
+
+
+def give_up_rest(state: RunState, step: int) -> None:
+    """Give up what a step of a program that has ended with a value led to when it ran before."""
+    later = state.graph.specs[step].instead
+    if later >= 0 and state.graph.specs[later].maker >= 0:
+        _replace(state, later)
+        state.graph.specs[step].instead = -1
+
+
 def _replace(state: RunState, step: int) -> None:
-    """Give up a step and all that followed from it. Nothing wakes them any more."""
-    gone = [step]
-    while state.graph.specs[gone[-1]].instead >= 0:
-        gone.append(state.graph.specs[gone[-1]].instead)
+    """Give up a step and all that followed from it, and the joins that only it waited for. Nothing wakes them any
+    more.
+    """
+    graph, gone = state.graph, [step]
+    while graph.specs[gone[-1]].instead >= 0:
+        gone.append(graph.specs[gone[-1]].instead)
+    off = dict.fromkeys(gone)
+    joins = dict.fromkeys(dep for node in gone for dep in graph.specs[node].inputs if graph.specs[dep].kind == "join")
+    gone += [join for join in joins if all(node in off for node in graph.joins[join])]
     for node in gone:
         if live(state.status[node]):
             cancel(state, node, SKIPPED, _RAN_AGAIN)
         state.status[node], state.notes[node] = SKIPPED, _RAN_AGAIN
-    cancel_calls(state, gone)
-    state.graph.cut_off(gone)
+    cancel_inputs(state, gone)
+    graph.cut_off(gone)
 
 
 def _open_columns(state: RunState, old: int, new: int) -> None:

@@ -112,7 +112,7 @@ def forget(state: RunState, node: int) -> None:
     state.generation[node] += 1
     state.digest[node] = None
     state.queued[node] = False
-    for column in (state.facts, state.notes, state.inherited_failure, state.objections):
+    for column in (state.facts, state.notes, state.inherited_failure, state.objections, state.taken_over):
         column.pop(node, None)
 
 

@@ -45,6 +45,8 @@ def dump(state: RunState) -> str:
     body["owner"] = _runs(state.owner)
     body["items"] = [[node, items.start, len(items)] for node, items in state.items.items()]
     body["held"] = state.held
+    if state.taken_over:
+        body["taken_over"] = list(state.taken_over)
     if state.pause:
         body["again"] = [state.park_until, state.pause]
     if state.budget is not None:
@@ -67,6 +69,7 @@ def load(graph: Graph, text: str) -> RunState:
     state.notes = {unit: (kind, message) for unit, (kind, message) in body["notes"]}
     state.approved = {unit: Approval(*fields) for unit, fields in body["approved"]}
     state.questions = {unit: Question(*fields) for unit, fields in body["questions"]}
+    state.taken_over = dict.fromkeys(body.get("taken_over", ()), True)
     state.chosen = {join: tuple(nodes) for join, nodes in body["chosen"]}
     state.owner = [(node, item) for node, count in body["owner"] for item in range(count)]
     state.items = {node: range(first, first + count) for node, first, count in body["items"]}

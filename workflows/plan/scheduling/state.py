@@ -85,6 +85,7 @@ _SLOTS = {
     "past_deadline": "of a join whose deadline has passed: true until that has closed it",
     "expansion_requests": "requests for more nodes that a person decides on, until the nodes are added",
     "objections": "what was wrong with a node's last request",
+    "taken_over": "whether a program that runs again has taken it over as it was",
     # queues
     "heap": "ready units as (priority, rank, unit)",
     "held": "by lock, its holders: a count of shared ones, or -1",
@@ -154,6 +155,7 @@ class RunState:
         self.past_deadline: dict[int, bool] = {}
         self.expansion_requests: dict[int, ExpansionRequest] = {}
         self.objections: dict[int, tuple[str, ...]] = {}
+        self.taken_over: dict[int, bool] = {}
 
     def _init_queues(self) -> None:
         self.heap: list[tuple[int, int, int]] = []

@@ -34,6 +34,7 @@ from workflows.plan.scheduling.events import (
     NodesAppended,
     Outcome,
     PlanExtended,
+    ProgramEdited,
     RetryRequested,
     RunStarted,
     SkipRequested,
@@ -50,6 +51,7 @@ from workflows.plan.scheduling.state import (
     PARK,
     PENDING,
     RUNNING,
+    SUCCEEDED,
     WAITING,
     RunState,
 )
@@ -122,6 +124,8 @@ def _end_node(state: RunState, event: NodeEnded) -> None:
     state.attempts[unit] += outcome.attempts
     state.millis[unit] = state.now - state.started[unit]
     completion.complete(state, unit, outcome)
+    if state.status[unit] == SUCCEEDED and state.spec_of(unit).kind == "program":
+        extension.give_up_rest(state, unit)
 
 
 def _used(budget: Budget, unit: int, outcome: Outcome) -> Amounts:
@@ -226,6 +230,12 @@ def _append(state: RunState, event: NodesAppended) -> None:
     _end_node(state, event.step)
 
 
+def _edit(state: RunState, event: ProgramEdited) -> None:
+    state.park_until = state.pause = 0
+    state.graph.specs[event.unit].page = event.page
+    retry.retry(state, event.unit)
+
+
 def _stop(state: RunState, event: StopRequested) -> None:
     termination.end(state, event.status)
 
@@ -296,6 +306,7 @@ _HANDLERS: dict[type[Any], Callable[[RunState, Any], None]] = {
     SkipRequested: _skip,
     PlanExtended: extension.extend,
     NodesAppended: _append,
+    ProgramEdited: _edit,
     BudgetRaised: _raise_budget,
     CostCharged: _charge,
     StopRequested: _stop,

@@ -16,6 +16,7 @@ from workflows.plan.scheduling.events import (
     NodeEnded,
     NodesAppended,
     Outcome,
+    ProgramEdited,
     RetryRequested,
     RunStarted,
     SkipRequested,
@@ -23,7 +24,7 @@ from workflows.plan.scheduling.events import (
 )
 from workflows.plan.scheduling.joins import take_ended
 from workflows.plan.scheduling.snapshot import dump, load
-from workflows.plan.scheduling.state import FAILED, RUNNING, STATUS_NAMES, SUCCEEDED, RunState
+from workflows.plan.scheduling.state import CANCELLED, FAILED, RUNNING, STATUS_NAMES, SUCCEEDED, RunState
 from workflows.plan.scheduling.step import step
 from workflows.plan.scheduling.termination import CALL_FAILED, blocking_failures
 
@@ -100,11 +101,18 @@ class World:
             elif isinstance(decision, End):
                 self.end = decision.status
 
-    def run(self) -> "World":
-        """Run until the run ends, or waits for a person."""
+    def edit(self, script: Script) -> "World":
+        """Give the program another script."""
+        self.script = script
+        self.act(ProgramEdited(0, "p"))
+        return self
+
+    def run(self, most: int = 10_000) -> "World":
+        """Run until the run ends, or waits for a person, or so many activities have ended."""
         if not self.state.begun:
             self.act(RunStarted())
-        while self.flying:
+        most += self.activities
+        while self.flying and self.activities < most:
             flight = self.flying.pop(self.random.randrange(len(self.flying)))
             self.activities += 1
             ended = self.tell(*flight[0])
@@ -146,7 +154,7 @@ class World:
             return Outcome(value)
         mark = f"{spec.id}g{state.generation[unit]}"
         new = [
-            NodeSpec(f"c{mark}_{number}", "tool", summary=name, page="p")
+            NodeSpec(f"c{mark}_{number}", "tool", summary=name, page="p", key=name)
             for number, name in enumerate(calls[len(session.calls) :], len(session.calls))
         ]
         told = [number for number, *_ in session.ends]
@@ -276,3 +284,73 @@ def test_nodes_are_appended_in_time_that_does_not_depend_on_the_others(monkeypat
     assert world.activities == 1 + 400, "each call's activity takes the step behind it along"
     assert len(sorts) < 5
     assert RUNNING not in world.state.status
+
+
+def edited(wrong: str, right: str) -> Script:
+    """A script of six calls, three at once and three in sequence; of those only the last but one may be wrong."""
+
+    def script() -> Generator[Any, Any, Any]:
+        found, calls = [], []
+        for number in range(3):
+            calls += [(yield f"b{number}")]
+        for call in calls:
+            found += [(yield call)]
+        for name in ("first", wrong or right, "last"):
+            found += [(yield (yield name))]
+        return found
+
+    return script
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_an_edited_program_makes_only_the_calls_that_changed(seed: int) -> None:
+    world = World(edited("wrong", ""), seed, {"wrong": 99}).run()
+    assert world.state.parked
+    before = len(world.state.graph.specs)
+    world.edit(edited("", "right")).run()
+    assert world.end == "done"
+    assert world.state.digest[0] == World(edited("", "right")).run().state.digest[0]
+    assert set(world.tried.values()) == {1}
+    calls = [spec.summary for spec in world.state.graph.specs if spec.kind == "tool"]
+    assert sorted(calls) == ["b0", "b1", "b2", "first", "last", "right", "wrong"], "each call is one node"
+    world.state = load(world.state.graph, dump(world.state))
+    taken = [world.state.graph.specs[node].summary for node in world.state.taken_over]
+    assert sorted(taken) == ["b0", "b1", "b2", "first"]
+    assert len(world.state.graph.specs) > before
+
+
+@pytest.mark.parametrize("edits", [1, 2])
+@pytest.mark.parametrize("moment", range(6))
+@pytest.mark.parametrize("seed", range(6))
+def test_a_program_is_edited_at_any_moment(seed: int, moment: int, edits: int) -> None:
+    """Nothing that both scripts call is called twice, also if it is under way; what only the old one calls is not
+    waited for.
+    """
+    world = World(edited("", "old"), seed).run(moment)
+    for _ in range(edits):
+        world.edit(edited("", "new"))
+    assert world.run().end == "done"
+    assert world.state.digest[0] == World(edited("", "new")).run().state.digest[0]
+    assert set(world.tried.values()) == {1}
+    assert RUNNING not in world.state.status
+
+
+def test_a_call_in_flight_that_an_edit_removes_is_cancelled() -> None:
+    world = World(edited("", "old")).run(1)
+    while "old" not in [world.state.graph.specs[flight[0][0]].summary for flight in world.flying]:
+        world.run(1)
+    [[(old, _), *_]] = world.flying
+    world.flying.clear()  # it takes for ever
+    assert world.edit(edited("", "new")).run().end == "done"
+    assert world.state.status[old] == CANCELLED
+
+
+def test_an_edit_that_fails_can_be_edited_again() -> None:
+    def broken() -> Generator[Any, Any, Any]:
+        yield (yield "b0")
+        raise Failed("by itself")
+
+    world = World(edited("", "old")).run(5)
+    assert world.edit(broken).run().state.parked
+    assert world.edit(edited("", "new")).run().end == "done"
+    assert world.tried["b0"] == 1
