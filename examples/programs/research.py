@@ -28,7 +28,7 @@ async def main(topic: str, rounds: int = 3, most: int = 8) -> str:
         if wide < 1:
             break
         prompt = f"At most {wide} questions still open on the topic that can be looked up, or enough."
-        plan = await llm(prompt, topic, notes, schema=PLAN, role="planner")
+        plan = await llm(prompt, topic, notes, schema=PLAN)
         if plan["enough"]:
             break
         ends = await settled([task(look, question=question) for question in plan["questions"][:wide]])

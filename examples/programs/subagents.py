@@ -14,7 +14,7 @@ TOOLS = ["search", "read", "list_files", "calculate"]
 async def solve(goal: str, depth: int) -> str:
     if depth < 1:
         return await agent(goal, tools=TOOLS, budget={"tokens": 20000})
-    plan = await llm("Has this parts that others can do at once? At most four.", goal, schema=SPLIT, role="planner")
+    plan = await llm("Has this parts that others can do at once? At most four.", goal, schema=SPLIT)
     parts = plan["parts"][:4] if plan["split"] else []
     if len(parts) < 2:
         return await agent(goal, tools=TOOLS, budget={"tokens": 20000})

@@ -19,7 +19,7 @@ async def main(goal: str, rounds: int = 5) -> str:
     for number in range(1, rounds + 1):
         phase(f"round {number}")
         prompt = f"You lead {', '.join(MEMBERS)}. Give orders for what is missing, or say done and answer."
-        plan = await llm(prompt, goal, ledger, schema=ORDERS, role="planner")
+        plan = await llm(prompt, goal, ledger, schema=ORDERS)
         if plan["done"]:
             return plan["answer"]
         orders = [order for order in plan["orders"] if order["member"] in MEMBERS]

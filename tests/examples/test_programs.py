@@ -138,7 +138,7 @@ def test_a_team_goes_on_after_a_member_fails_until_the_lead_is_done() -> None:
         "orders": [{"member": name, "goal": name} for name in ("reader", "analyst", "nobody")],
     }
 
-    def llm(prompt: str, goal: str, ledger: list[dict[str, str]], *, schema: Any, role: str) -> Any:
+    def llm(prompt: str, goal: str, ledger: list[dict[str, str]], *, schema: Any) -> Any:
         ledgers.append(ledger)
         return {"done": True, "answer": "42", "orders": []} if ledger else plan
 
@@ -210,9 +210,9 @@ def test_research_is_as_wide_as_the_budget_allows(calls: int | None, widths: lis
     left = [calls]
     asked: list[int] = []
 
-    def llm(prompt: str, *material: Any, schema: Any = None, role: str = "worker") -> Any:
+    def llm(prompt: str, *material: Any, schema: Any = None) -> Any:
         left[0] = None if left[0] is None else left[0] - 1
-        if role == "planner":
+        if schema:
             return {"enough": False, "questions": [f"question {number}" for number in range(20)]}
         if prompt.startswith("Write"):
             asked.append(len(material[1]))
@@ -230,7 +230,7 @@ def test_research_is_as_wide_as_the_budget_allows(calls: int | None, widths: lis
 def test_research_ends_when_the_planner_has_enough() -> None:
     plans = iter([{"enough": False, "questions": ["a", "b"]}, {"enough": True, "questions": []}])
     fakes = {
-        "llm": lambda *_, schema=None, role="": next(plans) if schema else "so",
+        "llm": lambda *_, schema=None: next(plans) if schema else "so",
         "search": lambda query, k: {"a": PASSAGES}[query],
     }
     assert played("research", fakes, topic="x") == "so", "a look-up that fails is left out"
@@ -254,10 +254,10 @@ def test_a_right_guess_is_used_and_a_wrong_one_is_dropped() -> None:
     searched: list[str] = []
     planned = iter(["tides", "power", "cost"])
 
-    def llm(prompt: str, *_: Any, schema: Any = None, role: str = "") -> Any:
+    def llm(prompt: str, *_: Any, schema: Any = None) -> Any:
         if schema is None:
             return "so"
-        if role == "summariser":
+        if "enough" not in schema:
             return {"query": "tides"}
         query = next(planned, "")
         return {"enough": not query, "query": query}
@@ -273,10 +273,11 @@ def test_a_right_guess_is_used_and_a_wrong_one_is_dropped() -> None:
 def test_the_guess_is_carried_out_while_the_planner_thinks() -> None:
     searched = asyncio.Event()
 
-    async def llm(prompt: str, *_: Any, schema: Any = None, role: str = "") -> Any:
-        if role == "planner":
+    async def llm(prompt: str, *_: Any, schema: Any = None) -> Any:
+        if schema and "enough" in schema:
             await searched.wait()
-        return {"query": "tides", "enough": False} if role == "planner" else {"query": "tides"} if schema else "so"
+            return {"query": "tides", "enough": False}
+        return {"query": "tides"} if schema else "so"
 
     def search(query: str, k: int) -> Any:
         searched.set()
@@ -288,7 +289,7 @@ def test_the_guess_is_carried_out_while_the_planner_thinks() -> None:
 def test_sub_agents_split_as_deep_as_they_may_and_name_what_failed() -> None:
     goals: list[str] = []
 
-    def llm(prompt: str, goal: str, *material: Any, schema: Any = None, role: str = "") -> Any:
+    def llm(prompt: str, goal: str, *material: Any, schema: Any = None) -> Any:
         if schema is not None:
             return {"split": goal != "x1", "parts": [f"{goal}{number}" for number in range(1, 6)]}
         return f"{goal}({' '.join(part['brought'] for part in material[0])})"
