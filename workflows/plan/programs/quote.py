@@ -91,6 +91,7 @@ def quote_of(
     except (TooLong, RecursionError):
         counts = dict.fromkeys((_CALLS, _TASKS, _TOKENS, "llm", "agent", "ask", *tools), _ANY)
         reader.may_use(tools)
+        reader.unknown.clear()
     least, most, _ = counts.get(_COST, NONE)
     return Quote(
         calls=_capped(counts.get(_CALLS, NONE)),
@@ -118,6 +119,10 @@ class _Reader:
         self._counted: dict[Any, Counts] = {}
         self._within: list[ast.AST] = []
         self._recursive: set[ast.AST] = set()
+        self._methods: dict[str, list[Function]] = {}
+        for node in source.nodes:
+            if isinstance(node, Function) and isinstance(source.parents[node], ast.ClassDef):
+                self._methods.setdefault(node.name, []).append(node)
 
     def main(self, given: Mapping[str, Any]) -> Counts:
         """Return what the program calls with these arguments."""
@@ -139,6 +144,7 @@ class _Reader:
         self.writes.update(name for name in names if self.tools[name].get("effect") == "write")
 
     def _function(self, node: Function, values: Values) -> Counts:
+        self.rounds.spend()
         key = node, tuple(values.get(arg) for arg in _parameters(node))
         if key in self._counted:
             return self._counted[key]
@@ -272,9 +278,7 @@ class _Reader:
         named = {each.arg: each.value for each in node.keywords if each.arg}
         match node.func:
             case ast.Attribute(attr=name):
-                owners = [bound for scope, bound in self.source.bound.items() if isinstance(scope, ast.ClassDef)]
-                methods = [bound[name] for bound in owners if name in bound]
-                return perhaps(either(*(self._function(each, {}) for each in methods if isinstance(each, Function))))
+                return perhaps(either(*(self._function(each, {}) for each in self._methods.get(name, ()))))
             case ast.Name(id=word) if word in self.tools or not self.rounds.is_free(node.func):
                 return self._given(node.func, node.args, named, values)
             case ast.Name(id="llm"):

@@ -169,6 +169,6 @@ def test_a_script_that_calls_itself_in_too_many_ways_has_no_bound() -> None:
     calls = "".join(f"async def f{n}(k):\n    await f{n + 1}(k + 1)\n    await f{n + 1}(k * 2)\n\n" for n in range(40))
     script = f"{calls}async def f40(k):\n    await save(path=k)\n\nasync def main():\n    await f0(1)\n"
     found = quote_of(script, TOOLS, PRICES)
-    assert (str(found.calls), found.writes) == ("any number", ("save",))
+    assert (str(found.calls), found.rounds, found.writes) == ("any number", (), ("save",))
     nested = quote_of(f"async def main():\n    return {'+'.join(['1'] * 800)}\n", TOOLS, PRICES)
     assert str(nested.calls) == "any number"
