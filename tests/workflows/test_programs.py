@@ -1,5 +1,6 @@
 """Programs on a real server: every call is a node, and what has a result is never called again."""
 
+import asyncio
 import json
 import uuid
 from collections import Counter
@@ -228,3 +229,25 @@ async def test_an_edited_script_runs_only_what_changed(begin: Start, model_serve
     ]
     assert model_server.asked[1:] == []
     assert (cache / "notes.txt").read_text().count(mark) == 1
+
+
+FLYING = """
+async def look(number: int):
+    await note(text=str(number))
+    return (await nap(value=number, seconds=1.5))["value"]
+
+async def main():
+    found = await parallel([task(look, number=number) for number in range(3)])
+    return ["old", found]
+"""
+
+
+async def test_two_edits_at_once_leave_in_flight_what_they_call_again(start: Start, cache: Path) -> None:
+    handle = await start(plan=program(FLYING), approval="never")
+    await until(handle, lambda view: sum(line["kind"] == "tool" for line in view["nodes"]) == 6)
+    edits = [insist(handle, "edit_program", {"script": FLYING.replace("old", word)}) for word in ("one", "two")]
+    await asyncio.gather(*edits)
+    report = await handle.result()
+    assert (report["status"], report["answer"][1]) == ("done", [0, 1, 2])
+    assert report["answer"][0] in ("one", "two")
+    assert list(called(cache, handle).values()) == [1] * 6
