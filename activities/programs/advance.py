@@ -12,7 +12,7 @@ from activities.programs.session import READ_BYTES, VALUE_BYTES, Counts, Fed, Se
 from activities.programs.words import Surroundings, Words
 from activities.storage.artifacts import digest_of, encode
 from activities.storage.run_context import ArtifactReader
-from workflows.plan.language.nodes import ProgramNode, Step
+from workflows.plan.language.nodes import ProgramNode, Step, ToolNode
 from workflows.plan.language.text import one_line
 
 MESSAGE_CHARACTERS, SOURCE_CHARACTERS = 360, 80
@@ -46,6 +46,7 @@ class Programs:
         if came.error is not None:
             raise failure_of(came.error, session, script)
         if not came.snapshot:
+            _nothing_unwritten(words)
             return NodeOutput(came.value)
         session.open = {number: session.open[number] for number in came.waits if number in session.open}
         if not session.open:
@@ -147,6 +148,15 @@ class Programs:
             step=Step(number=session.number + 1, node=context.address.id, session=digest_of(state)),
             inputs=tuple(call.node for call in session.open.values()),
         )
+
+
+def _nothing_unwritten(words: Words) -> None:
+    """Raise ProgramFailed if the script has ended with writes that it began since it last waited: they never start."""
+    tools = words.around.tools
+    lost = [node for node in words.nodes if isinstance(node, ToolNode) and tools[node.tool].get("effect") == "write"]
+    if lost:
+        places = ", ".join(words.labels[node.id].partition(" ")[0] for node in lost[:3])
+        raise ProgramFailed(f"the script ended and never awaited {places}: nothing was written. Await every write")
 
 
 def _end_of(context: NodeContext, node: str, key: str) -> Fed | None:

@@ -27,6 +27,7 @@ SCRIPT_BYTES = 16 << 20
 TURNS = 100_000
 PROBLEMS = 50
 _FRAMES = 10
+_INTERNAL = "Internal error in monty: "
 _DEFINITIONS_KEPT = 64
 
 _TAKES_FUNCTIONS = {"task": slice(0, 1), "pipeline": slice(1, None)}
@@ -305,6 +306,8 @@ class _Run:
         kind, _, message = error.display("type-msg").partition(": ")
         if kind == "TimeoutError" and "time limit exceeded" in message:
             message = f"the script ran {TURN_SECONDS:.0f} s without a call"
+        if message.startswith(_INTERNAL) and "zero or one string argument" in message:
+            kind, message = "TypeError", "an exception takes one text: write KeyError(str(key)), ValueError(f'...')"
         return self._error(kind, message, frames[-1].line if frames else 0, _traceback(frames, kind, message))
 
     def _error(self, kind: str, message: str, line: int = 0, traceback: str = "") -> Advance:

@@ -132,6 +132,7 @@ async def test_keys_do_not_depend_on_lines_and_ids(play: Make) -> None:
     [
         ('await search(query="fails")', CallFailed, "Broken: disk (line 3: await search(query=\"fails\"))"),
         ('t = search("fails")\n    await search("b")\n    await t', CallFailed, "Broken: disk (line 5: await t)"),
+        ("late = note('a')\n    if not late: await late", ProgramFailed, "never awaited note:3"),
         ("return 1 / 0", ProgramFailed, "ZeroDivisionError: division by zero (line 3: return 1 / 0)"),
         ('await serch("a")', ProgramFailed, "NameError: serch: name 'serch' is not defined; did you mean `search`?"),
         ("await parallel(['ticket:1'])", ProgramFailed, "ValueError: parallel: takes tickets"),

@@ -144,6 +144,7 @@ async def test_types_in_lists_of_a_schema_are_texts(interpreter: Interpreter) ->
 
 
 BAD = [
+    ("raise KeyError(5)", "TypeError", "an exception takes one text", 0),
     ("return 1 / 0", "ZeroDivisionError", "division by zero", 3),
     ("try:\n    return 1 / 0\nfinally:\n    raise ValueError('in finally')", "ValueError", "in finally", 6),
     ("def deeper():\n    deeper()\ndeeper()", "RecursionError", "maximum recursion depth", 4),
