@@ -117,7 +117,16 @@ class Writer:
                 bad = self.dice.choice(["await search(query='x')", "await parallel([task(leaf, a='x')])"])
                 self.lines += [f"{indent}try:", f"{indent}    {bad}", f"{indent}except Exception:"]
                 self.lines += [f"{indent}    trace.append('caught')"]
-            elif form < 0.6:
+            elif depth and form < 0.55:
+                self.lines.append(f"{indent}try:")
+                self.write(f"{indent}    ", depth - 1)
+                self.lines += [f"{indent}finally:", f"{indent}    trace.append(await {self.call()})"]
+            elif depth and form < 0.6:
+                name = f"inner{len(self.lines)}"
+                self.lines.append(f"{indent}async def {name}():")
+                self.write(f"{indent}    ", depth - 1)
+                self.lines += [f"{indent}    return len(trace)", f"{indent}trace.append(await {name}())"]
+            elif form < 0.65:
                 self.lines += [f"{indent}begun = {self.call()}", f"{indent}trace.append({self.value()})"]
                 self.lines += [f"{indent}trace.append(await begun)"]
             else:
