@@ -9,6 +9,7 @@ from workflows.plan.scheduling.state import AWAITING_FALLBACK, BLOCKED, CANCELLE
 _DECIDED = ("NotNeeded", "the join it feeds is already decided")
 _LATE = ("NotNeeded", "the join it feeds waits no longer: its deadline has passed")
 _NOT_MADE = ("NotNeeded", "its program ran again, and did not call it")
+_UNREAD = ("NotNeeded", "the program has ended without it")
 _CONSUMER_SKIPPED = ("NotNeeded", "the node that needed it was skipped")
 
 
@@ -17,6 +18,14 @@ def cancel_unneeded(state: RunState, join: int, *, late: bool) -> None:
     was its deadline that decided.
     """
     _cancel(state, {join: True}, state.graph.specs[join].inputs, _LATE if late else _DECIDED)
+
+
+def cancel_unread(state: RunState, step: int) -> None:
+    """Cancel the calls that a program had open when it ended with this step, but let writes end."""
+    specs = state.graph.specs
+    unread = [node for node in specs[step].inputs if _open(state, node) and specs[node].effect != "write"]
+    if unread:
+        _cancel(state, {step: True}, unread, _UNREAD)
 
 
 def cancel_calls(state: RunState, skipped: list[int]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from workflows.plan.scheduling import (
     admission,
+    cancellation,
     completion,
     extension,
     propagation,
@@ -124,6 +125,8 @@ def _end_node(state: RunState, event: NodeEnded) -> None:
     state.attempts[unit] += outcome.attempts
     state.millis[unit] = state.now - state.started[unit]
     completion.complete(state, unit, outcome)
+    if outcome.digest is not None and state.spec_of(unit).kind == "program":
+        cancellation.cancel_unread(state, unit)
     if state.status[unit] == SUCCEEDED and state.spec_of(unit).kind == "program":
         extension.give_up_rest(state, unit)
 

@@ -72,11 +72,13 @@ def advance(script: Script, session: Session) -> tuple[tuple[str, ...], str | No
 
 @dataclass
 class World:
-    """One run of a program. `fails` says how often each call fails before it succeeds."""
+    """One run of a program. `fails` says how often each call fails before it succeeds; the call `holds` never ends."""
 
     script: Script
     seed: int = 0
     fails: Mapping[str, int] = field(default_factory=dict)
+    holds: str = ""
+    effect: str = "pure"
 
     def __post_init__(self) -> None:
         main = NodeSpec("main", "program", policy="any", keeps=True)
@@ -112,13 +114,20 @@ class World:
         if not self.state.begun:
             self.act(RunStarted())
         most += self.activities
-        while self.flying and self.activities < most:
-            flight = self.flying.pop(self.random.randrange(len(self.flying)))
+        while self.activities < most:
+            flights = [each for each in self.flying if not self.holds or self.name(each) != self.holds]
+            if not flights:
+                break
+            flight = flights[self.random.randrange(len(flights))]
+            self.flying.remove(flight)
             self.activities += 1
             ended = self.tell(*flight[0])
             if len(flight) > 1:  # the step goes on in the same activity, unless the call has failed
                 self.tell(*flight[1], again=not ended)
         return self
+
+    def name(self, flight: list[tuple[int, int]]) -> str:
+        return self.state.graph.specs[flight[0][0]].summary
 
     def tell(self, unit: int, generation: int, *, again: bool = False) -> bool:
         """Have the scheduler take how a unit ended; return whether it has a value."""
@@ -154,7 +163,7 @@ class World:
             return Outcome(value)
         mark = f"{spec.id}g{state.generation[unit]}"
         new = [
-            NodeSpec(f"c{mark}_{number}", "tool", summary=name, page="p", key=name)
+            NodeSpec(f"c{mark}_{number}", "tool", effect=self.effect, summary=name, page="p", key=name)
             for number, name in enumerate(calls[len(session.calls) :], len(session.calls))
         ]
         told = [number for number, *_ in session.ends]
@@ -228,6 +237,18 @@ def test_a_failure_that_nobody_catches_parks_the_run_and_its_retry_goes_on(seed:
 def test_a_failure_that_is_caught_is_no_failure_of_the_run() -> None:
     world = World(caught, fails={"x": 1}).run()
     assert (world.end, world.state.digest[0]) == ("done", "['of instead', 'of y']")
+
+
+@pytest.mark.parametrize(("effect", "status"), [("read", "cancelled"), ("write", "running")])
+def test_a_call_that_a_program_does_not_wait_for_is_cancelled_unless_it_writes(effect: str, status: str) -> None:
+    def script() -> Generator[Any, Any, Any]:
+        yield "slow"
+        return (yield (yield "fast"))
+
+    world = World(script, holds="slow", effect=effect).run()
+    slow = next(unit for unit, spec in enumerate(world.state.graph.specs) if spec.summary == "slow")
+    assert STATUS_NAMES[world.state.status[slow]] == status
+    assert world.end == ("done" if effect == "read" else "")
 
 
 def test_a_person_skips_a_call_and_the_program_goes_on() -> None:
