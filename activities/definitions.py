@@ -213,7 +213,9 @@ class Activities:
         if then is None or reply.ref is None or reply.more or reply.question is not None:
             return ()
         refs = {parse_address(call.nodes[0]).path: reply.ref}
-        then = then.model_copy(update={"refs": refs})
+        used = {"tokens": reply.usage.tokens, "cost": reply.usage.cost, "calls": reply.usage.calls}
+        left = {name: max(0, rest - used.get(name, 0)) for name, rest in then.left.items()}
+        then = then.model_copy(update={"refs": refs, "left": left})
         try:
             return (await self._nodes.run(then, then.nodes[0], refs, run_prefix=run_prefix, attempts=Attempts(1, 0)),)
         except Exception:  # noqa: BLE001  the call has its result, whatever becomes of the step

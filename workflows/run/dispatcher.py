@@ -187,7 +187,8 @@ class Dispatcher:
         handle: Handle
         if kind == "agent":
             given = {**self.child_defaults, "budget": self._part(first)}
-            handle = asyncio.create_task(run_subagent(call, name, ident, options, given, self._subagent_status))
+            own = name.replace(spec.id, spec.formerly[0], 1) if spec.formerly else name  # its writes are known by that
+            handle = asyncio.create_task(run_subagent(call, own, ident, options, given, self._subagent_status))
         else:
             handle = workflow.start_activity(
                 contract.name, call, activity_id=ident, result_type=contract.gives, **as_keywords(options)
@@ -284,8 +285,8 @@ class Dispatcher:
         while self._ended:
             flight = self._ended.popleft()
             ends = ends_of(flight.handle, 1 if flight.steps else len(flight.units))
-            if flight.steps and len(ends) < 2:
-                ends.append((AGAIN, None))
+            if flight.steps and (len(ends) < 2 or not self._still_wanted(*flight.keys[0])):
+                ends[1:] = [(AGAIN, None)]  # it may have read what a person has skipped meanwhile
             if flight.is_suspended:
                 spec = self._state.spec_of(flight.units[0])
                 ends = [(_again(spec, outcome), None) if outcome.error else (outcome, reply) for outcome, reply in ends]

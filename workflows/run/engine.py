@@ -190,13 +190,11 @@ class Engine:
             event, reply = settled.popleft()
             if reply is not None and self.state.generation[event.unit] == event.generation:
                 self._note(event.unit, reply)
-                if reply.page is not None and len(self.state.graph.specs) >= MOST_NODES:
-                    event = replace(event, outcome=FULL)
-                elif reply.page is not None and self.expects(event):
+                if reply.page is not None and self.expects(event):
                     move = self.append(reply.page, event)
                     settled = deque((replace(other, unit=move(other.unit)), later) for other, later in settled)
                     continue
-                elif reply.more and self.expects(event):
+                if reply.more and self.expects(event):
                     self.extender.take(event, reply)
                     continue
             self._carry_out(step(self.state, event))
@@ -238,9 +236,12 @@ class Engine:
         Returns what gives each unit its new number.
         """
         self.state.now = milliseconds()
-        old = len(self.state.graph.specs)
+        old, specs = len(self.state.graph.specs), _specs_of(self.state.graph, page)
+        if old + len(specs) > MOST_NODES:
+            self._carry_out(step(self.state, replace(ended, outcome=FULL)))
+            return lambda unit: unit
         delegated = replace(ended, outcome=replace(ended.outcome, delegated=True))
-        decisions = step(self.state, NodesAppended(_specs_of(self.state.graph, page), delegated))
+        decisions = step(self.state, NodesAppended(specs, delegated))
         added = len(self.state.graph.specs) - old
 
         def move(unit: int) -> int:

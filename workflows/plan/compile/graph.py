@@ -41,7 +41,7 @@ class NodeSpec:
     the plan's estimate. `fills` says that a gate's `question` has references for an activity to fill in. `page` is
     the plan, by its digest, where an activity finds a node that a program has added; "" for the run's own plan;
     `maker` is the step of the program that has added it. `key` is what a program's call is known by when the program
-    runs again; of a task, a `.` and the mark of its script follow.
+    runs again; of a task, a `.` and the mark of its script follow. `formerly` are the ids that it had before that.
     """
 
     id: str
@@ -81,6 +81,7 @@ class NodeSpec:
     price: int = 0
     page: str = ""
     maker: int = -1
+    formerly: list[str] = field(default_factory=list)
     key: str = ""
 
     def limit(self, *, item: bool) -> int:
@@ -173,6 +174,7 @@ class Graph:
         "joins",
         "keys",
         "locks",
+        "made",
         "order",
         "place",
         "sketch",
@@ -186,7 +188,8 @@ class Graph:
         self.execution_plan = execution_plan
         self.specs = specs
         self.sketch: Any = None  # how it is drawn, once it has been
-        self.by_id = {spec.id: index for index, spec in enumerate(specs)}
+        self.by_id = {name: index for index, spec in enumerate(specs) for name in (*spec.formerly, spec.id)}
+        self.made: dict[int, list[int]] = {}
         self.by_key = {spec.call: index for index, spec in enumerate(specs) if spec.key}
         self.deps = [spec.needs + spec.watches for spec in specs]
         self.consumers: list[list[int]] = [[] for _ in range(count)]
@@ -246,9 +249,10 @@ class Graph:
         page. The old id still names it.
         """
         old = self.specs[index]
-        spec.instead, spec.maker = old.instead, after
+        spec.instead, spec.maker, spec.formerly = old.instead, after, [*old.formerly, old.id]
         self.specs[index] = spec
         self.by_id[spec.id] = index
+        self.made.setdefault(after, []).append(index)
         self.sketch = None
 
     def put_behind(self, step: int, later: int) -> None:
@@ -265,6 +269,8 @@ class Graph:
             self.specs[node].inputs, self.specs[node].instead = [], -1
 
     def _link(self, index: int, spec: NodeSpec) -> None:
+        if spec.maker >= 0:
+            self.made.setdefault(spec.maker, []).append(index)
         for dep in self.deps[index]:
             self.consumers[dep].append(index)
         for dep in spec.inputs:

@@ -65,7 +65,8 @@ def _cancel(state: RunState, off: dict[int, bool], nodes: Iterable[int], note: t
             cancel(state, node, CANCELLED, note)
         for here in gone:
             spec = graph.specs[here]
-            for other in (*graph.deps[here], *spec.inputs, *([spec.instead] if spec.instead >= 0 else [])):
+            tasks = [other for other in graph.made.get(here, ()) if graph.specs[other].maker == here]
+            for other in (*graph.deps[here], *spec.inputs, *([spec.instead] if spec.instead >= 0 else []), *tasks):
                 if _open(state, other):
                     heappush(heap, (-graph.place[other], other))
 

@@ -375,3 +375,43 @@ def test_an_edit_that_fails_can_be_edited_again() -> None:
     assert world.edit(broken).run().state.parked
     assert world.edit(edited("", "new")).run().end == "done"
     assert world.tried["b0"] == 1
+
+
+def begun() -> RunState:
+    state = RunState(Graph(ExecutionPlan([NodeSpec("main", "program", policy="any")], [0], "park", [], True)))
+    step(state, RunStarted())
+    return state
+
+
+def added(state: RunState, maker: int, *specs: NodeSpec) -> None:
+    ended = NodeEnded(maker, state.generation[maker], Outcome("s", delegated=True))
+    step(state, NodesAppended(list(specs), ended))
+
+
+def paged(name: str, kind: Any = "tool", **fields: Any) -> NodeSpec:
+    return NodeSpec(name, kind, page="p", **fields)
+
+
+def test_a_call_that_was_taken_over_has_its_old_name_also_after_continuing_as_new() -> None:
+    """Pages of its tool loop name it so, and a sub-agent is known by it to its writes."""
+    state = begun()
+    added(state, 0, paged("main_1", "llm", key="k"), paged("main_s2", "program", inputs=[1], policy="any"))
+    step(state, ProgramEdited(0, "p"))
+    count = len(state.graph.specs)
+    added(state, 0, paged("main_g_1", "llm", key="k"), paged("main_g_s2", "program", inputs=[count], policy="any"))
+    graph = Graph(ExecutionPlan.unpack(state.graph.execution_plan.pack()))
+    assert graph.by_id["main_1"] == graph.by_id["main_g_1"] == 1
+    assert graph.specs[1].formerly == ["main_1"]
+
+
+def test_a_cancelled_task_takes_the_tasks_along_that_it_has_begun() -> None:
+    state = begun()
+    tasks = [paged("t1", "program", key="a"), paged("t2", "program", key="b")]
+    race = paged("race", "join", inputs=[1, 2], policy="first")
+    added(state, 0, *tasks, race, paged("main_s2", "program", inputs=[3], policy="any"))
+    asks, calls = paged("t1_1", "gate", question="?", key="c"), paged("t1_2", key="d")
+    added(state, 1, asks, calls, paged("t1_s2", "program", inputs=[6], policy="any"))
+    for node in (2, 3, 4):
+        step(state, NodeEnded(node, 1, Outcome("v")))
+    assert [STATUS_NAMES[state.status[node]] for node in (1, 5, 6)] == ["cancelled"] * 3
+    assert state.ended
