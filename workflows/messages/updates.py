@@ -106,7 +106,7 @@ class EditProgram(NodeUpdate):
     """Gives a program another script. It runs again from its start; calls that it makes again keep their results."""
 
     name = "edit_program"
-    about = 'Give a program another script: {"node": "main", "script": "async def main(): ..."}'
+    about = 'Give a program another script: {"node": "main", "script": "async def main():\\n    return 1"}'
     example = '{"node": "main", "script": "async def main():\\n    return 1"}'
     node: Annotated[str, AfterValidator(_unit)] = Field(default="main", min_length=1, description="id of the program")
     script: str = Field(max_length=SCRIPT_CHARACTERS, description="the whole script")

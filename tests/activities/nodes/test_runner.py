@@ -125,6 +125,7 @@ async def test_a_write_that_is_cut_off_while_it_waits_for_a_thread_has_not_begun
 async def test_a_node_that_blocks_its_event_loop_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "TICK", 0.02)
     monkeypatch.setattr(threads, "GRACE", 0.1)
+    monkeypatch.setattr(threads.tool_threads, "_loop", None)  # that of other tests may be watched from a closed loop
     go = threading.Event()
 
     async def blocks(args: Nothing) -> str:

@@ -62,15 +62,16 @@ async def waiting(start: Start) -> WorkflowHandle[Any, Any]:
 
 async def test_an_update_of_a_wrong_shape_is_refused_with_an_example(waiting: WorkflowHandle[Any, Any]) -> None:
     for name in OF_NODE:
-        example = 'for example {"node": "n7"'
+        example = f'for example {{"node": "{"main" if name == "edit_program" else "n7"}"'
         shapes: dict[str, Any] = {"nothing": None, "a list": [], "text": "x", "a number": 7, "true or false": True}
         for shape, wrong in shapes.items():
             message = await refusal(waiting, name, wrong)
             assert message.startswith(f"{name} takes one JSON object, not {shape}; {example}")
         assert (await refusal(waiting, name)).startswith(f"{name} takes one JSON object, not nothing; {example}")
-        missing = "" if name == "retry_node" else "; `node` is missing"  # it may retry all that blocks the run
+        needed = {"retry_node": "", "edit_program": "; `script` is missing"}  # what blocks the run, and `main`
         typo = await refusal(waiting, name, {"nod": "n7"})
-        assert typo.startswith(f"{name}: unknown field `nod`{missing}")
+        assert typo.startswith(f"{name}: unknown field `nod`")
+        assert needed.get(name, "; `node` is missing") in typo
         assert example in typo
         assert f"{name}: `node`: " in await refusal(waiting, name, {"node": 7})
         assert "unknown field `colour`" in await refusal(waiting, name, {"node": "ok", "colour": "red"})
@@ -136,7 +137,9 @@ async def test_an_answer_that_is_too_big_is_refused_with_its_size(start: Start) 
 async def test_an_unknown_update_is_refused_with_the_names_there_are(waiting: WorkflowHandle[Any, Any]) -> None:
     for name in (*NOT_BUILT, "retry", "Retry_node", "__init__", "x" * 500):
         message = await refusal(waiting, name, {"node": "ok"})
-        assert message.endswith("there are retry_node, skip_node, answer, approve, reject, raise_budget, finish")
+        assert message.endswith(
+            "there are retry_node, skip_node, answer, approve, reject, edit_program, raise_budget, finish"
+        )
         assert ("is not built yet" in message) is (name in NOT_BUILT)
     with pytest.raises(RPCError):
         await waiting.execute_update("", {"node": "ok"})

@@ -12,7 +12,7 @@ from workflows.plan.programs.syntax import parameters_of
 
 PROGRAM = "main"
 """The id of a planned program's node."""
-_FENCED = re.compile(r"^[ \t]*(```+|~~~+)[^\n`]*\n(.*?)(^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"[ \t]*(```+|~~~+)[^`]*\Z")
 _FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def\b", re.MULTILINE)
 _MAIN = re.compile(r"^[ \t]*async[ \t]+def[ \t]+main\b", re.MULTILINE)
 
@@ -27,16 +27,30 @@ def script_in(reply: str) -> str:
     Raises UnreadableProgram.
     """
     text = clean(without_thoughts(reply))
-    fenced = {dedent(found[2]): found[3] for found in _FENCED.finditer(text)}
-    if "" in fenced.values():
+    fenced, rest, is_open = _fenced(text)
+    if is_open:
         raise UnreadableProgram("the code fence is never closed; write the whole script again, and close it")
-    scripts = [*fenced, *([text] if _MAIN.search(_FENCED.sub("", text)) or not fenced else [])]
+    scripts = [*fenced, *([text] if _MAIN.search(rest) or not fenced else [])]
     mains = [node for node in _tree(scripts[0]).body if getattr(node, "name", "") == "main"]
     if len(scripts) > 1 or len(mains) > 1:
         raise UnreadableProgram("the reply holds several scripts; write one, in one code fence")
     if not _FUNCTION.search(scripts[0]):
         raise UnreadableProgram("the reply holds no script; write one with `async def main(goal: str)`")
     return scripts[0].strip() + "\n"
+
+
+def _fenced(text: str) -> tuple[list[str], str, bool]:
+    """Return what stands in code fences, each text once, what stands around them, and whether one is never closed."""
+    found, rest, inside, fence = dict[str, None](), list[str](), list[str](), ""
+    for line in text.split("\n"):
+        begins = _FENCE.match(line) if not fence else None
+        if begins:
+            fence, inside = begins[1], []
+        elif fence and line.strip(" \t") == fence:
+            found[dedent("".join(inside))], fence = None, ""
+        else:
+            (inside if fence else rest).append(f"{line}\n")
+    return list(found), "".join(rest), bool(fence)
 
 
 def program_plan_of(script: str, goal: str = "$goal") -> dict[str, Any]:
