@@ -32,6 +32,7 @@ _CONTAINERS = (
     ast.GeneratorExp, ast.keyword,
 )  # fmt: skip
 """What hands a value on to what is around it."""
+_ASSIGNING = (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign)
 _CHANGING = (
     "append", "appendleft", "add", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse",
     "setdefault", "sort", "update",
@@ -232,6 +233,8 @@ class _Check:
         word = self._word(node.func)
         if word == "task":
             yield from self._given(node, node.args[:1] or [node])
+            if self._is_dropped(self._user(node)[0]):
+                yield "await", node, "nothing waits for this task: write `await parallel([task(...), ...])`"
             for extra in node.args[1:]:
                 yield "argument", extra, "`task` takes arguments by name: task(function, name=value)"
         elif word == "pipeline":
@@ -279,10 +282,10 @@ class _Check:
         user, via = self._user(call)
         if isinstance(user, ast.Await):
             return
-        if isinstance(user, ast.Expr):
+        if self._is_dropped(user):
             yield "await", call, f"the call of `{name.id}` is never awaited: write `await {name.id}(...)`"
-        elif isinstance(user, ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.AugAssign) and not (is_own and via):
-            yield from self._assigned(user, name)
+        elif isinstance(user, _ASSIGNING) and not (is_own and via):
+            return
         elif isinstance(user, ast.Call) and (self._word(user.func) in JOINS or (self._is_gather(user.func) and is_own)):
             yield "await", call, f"write `await parallel([task({name.id}, ...), ...])`: it waits for tickets"
         elif isinstance(user, ast.Call) and not is_own and self._takes_calls(user):
@@ -303,12 +306,14 @@ class _Check:
             via = True
         return self.source.tree, via
 
-    def _assigned(self, user: ast.AST, name: ast.Name) -> Found:
+    def _is_dropped(self, user: ast.AST) -> bool:
+        """Whether a statement does nothing with a value, or gives it a name that is never read."""
         targets = user.targets if isinstance(user, ast.Assign) else [getattr(user, "target", None)]
         names = [target.id for target in targets if isinstance(target, ast.Name)]
+        if not isinstance(user, _ASSIGNING) or not names or len(names) < len(targets):
+            return isinstance(user, ast.Expr)
         read = self.source.read.get(self.source.function(user), ())
-        if names and len(names) == len(targets) and not any(target in read for target in names):
-            yield "await", name, f"the call of `{name.id}` is never awaited: write `await {name.id}(...)`"
+        return not any(target in read for target in names)
 
     def _takes_calls(self, user: ast.Call) -> bool:
         """Whether a call may take calls that are not awaited: gather, methods such as append, the script's own."""

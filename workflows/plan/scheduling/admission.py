@@ -122,12 +122,12 @@ def consider(state: RunState, join: int) -> None:
         state.chosen[join] = joins.winners(state, join)
         ready.queue(state, join)
         if state.open_inputs[join] and spec.policy != "any":
-            cancellation.cancel_unneeded(state, join, late=late is True)
+            cancellation.cancel_inputs(state, [join], cancellation.LATE if late else cancellation.DECIDED)
     elif ruling == joins.FAIL:
         fail(state, join, "JoinFailed", joins.reason(state, join), derived=True)
     else:
         fail(state, join, "JoinDeadline", f"{state.ok_inputs[join]} of {len(spec.inputs)} inputs were there in time")
-        cancellation.cancel_unneeded(state, join, late=True)
+        cancellation.cancel_inputs(state, [join], cancellation.LATE)
 
 
 def _open(state: RunState, node: int) -> None:

@@ -1,50 +1,77 @@
 """Cancels nodes whose output nobody needs any more, and then the nodes that only they needed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
 from workflows.plan.scheduling.completion import cancel, live
-from workflows.plan.scheduling.state import AWAITING_FALLBACK, BLOCKED, CANCELLED, FAILED, PENDING, SKIPPED, RunState
+from workflows.plan.scheduling.state import (
+    AWAITING_FALLBACK,
+    BLOCKED,
+    CANCELLED,
+    FAILED,
+    PENDING,
+    RUNNING,
+    SKIPPED,
+    RunState,
+)
 
-_DECIDED = ("NotNeeded", "the join it feeds is already decided")
-_LATE = ("NotNeeded", "the join it feeds waits no longer: its deadline has passed")
-_NOT_MADE = ("NotNeeded", "its program ran again, and did not call it")
+DECIDED = ("NotNeeded", "the join it feeds is already decided")
+LATE = ("NotNeeded", "the join it feeds waits no longer: its deadline has passed")
+NOT_MADE = ("NotNeeded", "its program ran again, and did not call it")
+CONSUMER_SKIPPED = ("NotNeeded", "the node that needed it was skipped")
 _UNREAD = ("NotNeeded", "the program has ended without it")
-_CONSUMER_SKIPPED = ("NotNeeded", "the node that needed it was skipped")
 
 
-def cancel_unneeded(state: RunState, join: int, *, late: bool) -> None:
-    """Cancel the live inputs of a decided join that nobody else needs, and what only they needed. `late` says that it
-    was its deadline that decided.
+def cancel_inputs(state: RunState, of: Sequence[int], note: tuple[str, str], off: Iterable[int] = ()) -> None:
+    """Cancel what only these nodes needed or have begun, and then what only that needed. Those in `off` need nothing
+    any more either.
     """
-    _cancel(state, {join: True}, state.graph.specs[join].inputs, _LATE if late else _DECIDED)
+    fed = [other for node in of for other in _fed(state, node)]
+    _cancel(state, dict.fromkeys((*of, *off), True), fed, note)
 
 
 def cancel_unread(state: RunState, step: int) -> None:
-    """Cancel the calls that a program had open when it ended with this step, but let writes end."""
-    specs = state.graph.specs
-    unread = [node for node in specs[step].inputs if _open(state, node) and specs[node].effect != "write"]
-    if unread:
-        _cancel(state, {step: True}, unread, _UNREAD)
+    """Cancel what a program has begun and not waited for when it ends with this step: calls, joins, and tasks with all
+    that these have begun. Writes that it has called itself go on to their end, and of others those that run.
+    """
+    specs, made = state.graph.specs, state.graph.made
+    steps = {step: True}
+    while specs[step].is_step and specs[step].maker >= 0:
+        step = specs[step].maker
+        steps[step] = True
+
+    def ends(node: int) -> bool:
+        runs = specs[node].kind == "tool" and state.status[node] == RUNNING
+        return specs[node].effect == "write" and (runs or specs[node].maker in steps)
+
+    begun, makers = list[int](), list(steps)
+    while makers:
+        maker = makers.pop()
+        calls = [node for node in made.get(maker, ()) if specs[node].maker == maker and node not in steps]
+        makers += [node for node in calls if specs[node].kind == "program" and state.status[node] == FAILED]
+        begun += [node for node in calls if _open(state, node)]
+    if begun:
+        _cancel(state, dict(steps), begun, _UNREAD, ends)
 
 
-def cancel_calls(state: RunState, skipped: list[int]) -> None:
-    """Cancel what only the fallback nodes among `skipped` needed, such as the calls of a tool loop."""
-    graph = state.graph
-    fallbacks = [node for node in skipped if node in graph.fallback_for]
-    needed = [other for node in fallbacks for other in (*graph.deps[node], *graph.specs[node].inputs)]
-    _cancel(state, dict.fromkeys(skipped, True), needed, _CONSUMER_SKIPPED)
+def _fed(state: RunState, node: int) -> Iterator[int]:
+    """Yield what a node waits for, what runs in its place, and what it has begun as a step of a program."""
+    spec, graph = state.graph.specs[node], state.graph
+    yield from graph.deps[node]
+    yield from spec.inputs
+    if spec.instead >= 0:
+        yield spec.instead
+    yield from (other for other in graph.made.get(node, ()) if graph.specs[other].maker == node)
 
 
-def cancel_inputs(state: RunState, gone: list[int]) -> None:
-    """Cancel what only these steps and joins of a program needed: the program has run again without it."""
-    graph = state.graph
-    needed = [other for node in gone for other in (*graph.deps[node], *graph.specs[node].inputs)]
-    _cancel(state, dict.fromkeys(gone, True), needed, _NOT_MADE)
-
-
-def _cancel(state: RunState, off: dict[int, bool], nodes: Iterable[int], note: tuple[str, str]) -> None:
-    """Cancel those of `nodes` that nothing outside `off` needs, and then what only they needed.
+def _cancel(
+    state: RunState,
+    off: dict[int, bool],
+    nodes: Iterable[int],
+    note: tuple[str, str],
+    spared: Callable[[int], bool] = lambda _: False,
+) -> None:
+    """Cancel those of `nodes` that nothing outside `off` needs, and then what only they needed, but not the `spared`.
 
     Consumers come before what they consume, so each node is visited once, when all its consumers are decided. A blocked
     node has nothing to cancel, but no longer needs anything either.
@@ -57,16 +84,14 @@ def _cancel(state: RunState, off: dict[int, bool], nodes: Iterable[int], note: t
             heappush(heap, (-graph.place[node], node))
     while heap:
         node = heappop(heap)[1]
-        if node in off or not _open(state, node) or wanted(state, node, off):
+        if node in off or not _open(state, node) or spared(node) or wanted(state, node, off):
             continue
         gone = with_fallbacks(state, node)
         off |= dict.fromkeys(gone, True)
         if state.status[node] != BLOCKED:
             cancel(state, node, CANCELLED, note)
         for here in gone:
-            spec = graph.specs[here]
-            tasks = [other for other in graph.made.get(here, ()) if graph.specs[other].maker == here]
-            for other in (*graph.deps[here], *spec.inputs, *([spec.instead] if spec.instead >= 0 else []), *tasks):
+            for other in _fed(state, here):
                 if _open(state, other):
                     heappush(heap, (-graph.place[other], other))
 

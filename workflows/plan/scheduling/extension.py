@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from workflows.plan.compile.graph import Graph, NodeSpec
 from workflows.plan.language.summary import clipped
 from workflows.plan.scheduling.budget import Rate
-from workflows.plan.scheduling.cancellation import cancel_inputs
+from workflows.plan.scheduling.cancellation import NOT_MADE, cancel_inputs
 from workflows.plan.scheduling.completion import cancel, end_without_value, live, no_longer_wait, put_back
 from workflows.plan.scheduling.events import ExpansionRequest, NodesAppended, PlanExtended
 from workflows.plan.scheduling.joins import is_open
@@ -146,7 +146,7 @@ def _replace(state: RunState, step: int) -> None:
         if live(state.status[node]):
             cancel(state, node, SKIPPED, _RAN_AGAIN)
         state.status[node], state.notes[node] = SKIPPED, _RAN_AGAIN
-    cancel_inputs(state, gone)
+    cancel_inputs(state, gone, NOT_MADE)
     graph.cut_off(gone)
 
 

@@ -121,7 +121,8 @@ def skip(state: RunState, unit: int) -> None:
     if before not in (FAILED, BLOCKED):
         gone = cancellation.with_fallbacks(state, unit)
         completion.cancel(state, unit, SKIPPED, _GIVEN_UP)
-        cancellation.cancel_calls(state, gone)
+        fallbacks = [node for node in gone if node in state.graph.fallback_for]
+        cancellation.cancel_inputs(state, fallbacks, cancellation.CONSUMER_SKIPPED, off=gone)
     elif unit == node:
         state.inherited_failure.pop(unit, None)
         completion.skip_blocked(state, unit, _GIVEN_UP)

@@ -125,10 +125,9 @@ def _end_node(state: RunState, event: NodeEnded) -> None:
     state.attempts[unit] += outcome.attempts
     state.millis[unit] = state.now - state.started[unit]
     completion.complete(state, unit, outcome)
-    if outcome.digest is not None and state.spec_of(unit).kind == "program":
-        cancellation.cancel_unread(state, unit)
     if state.status[unit] == SUCCEEDED and state.spec_of(unit).kind == "program":
         extension.give_up_rest(state, unit)
+        cancellation.cancel_unread(state, unit)
 
 
 def _used(budget: Budget, unit: int, outcome: Outcome) -> Amounts:

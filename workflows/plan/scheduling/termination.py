@@ -94,14 +94,14 @@ def blocking_failures(state: RunState) -> tuple[int, ...]:
 
     A failure is excused if everything that depends on it has succeeded, or is itself blocked or failed by it and
     excused. A failed node that nothing consumes, or that the answer names, is not excused, except for a call that a
-    program does not read, or not any more.
+    program does not read, or not any more. Of writes, only those are that the program was told of.
     """
     graph, status = state.graph, state.status
     graph.sort()
     answer = dict.fromkeys(graph.execution_plan.answer)
     excused = [status[node] in (SUCCEEDED, SKIPPED, CANCELLED) for node in range(len(graph.specs))]
     for node in reversed(graph.order):
-        if not excused[node] and node not in answer:
+        if not excused[node] and node not in answer and not _is_unread(state, node):
             behind = graph.behind(node)
             excused[node] = bool(behind or graph.specs[node].page) and all(excused[other] for other in behind)
     hosts = graph.fallback_for
@@ -109,6 +109,23 @@ def blocking_failures(state: RunState) -> tuple[int, ...]:
     blamed = [node for node in failed if _is_blamed(state, node, hosts.get(node, -1))]
     roots = [node for node in blamed if not any(status[dep] in (FAILED, BLOCKED) for dep in _read(state, node))]
     return tuple(roots or blamed)
+
+
+def _is_unread(state: RunState, node: int) -> bool:
+    """Whether a program has called this write, and was never told that it has failed."""
+    spec, specs = state.graph.specs[node], state.graph.specs
+    if spec.maker < 0 or spec.effect != "write" or state.status[node] != FAILED:
+        return False
+    later = specs[spec.maker].instead
+    is_replaced = later < 0 or specs[later].page != spec.page  # its program ran again, and did not call it
+    return not is_replaced and not any(_is_told(state, other, node) for other in state.graph.joins[node])
+
+
+def _is_told(state: RunState, other: int, call: int) -> bool:
+    """Whether a join, or a step of a program, has taken notice of how a call ended."""
+    if state.graph.specs[other].kind == "program":
+        return call in state.chosen.get(other, ())
+    return state.status[other] != CANCELLED
 
 
 def _is_blamed(state: RunState, node: int, host: int) -> bool:

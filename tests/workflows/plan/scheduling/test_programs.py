@@ -415,3 +415,78 @@ def test_a_cancelled_task_takes_the_tasks_along_that_it_has_begun() -> None:
         step(state, NodeEnded(node, 1, Outcome("v")))
     assert [STATUS_NAMES[state.status[node]] for node in (1, 5, 6)] == ["cancelled"] * 3
     assert state.ended
+
+
+def writes(name: str, **fields: Any) -> NodeSpec:
+    return paged(name, effect="write", **fields)
+
+
+def statuses(state: RunState) -> dict[str, str]:
+    return {spec.id: STATUS_NAMES[state.status[unit]] for unit, spec in enumerate(state.graph.specs)}
+
+
+def ends(state: RunState, name: str, outcome: Outcome | None = None) -> None:
+    step(state, NodeEnded(state.graph.by_id[name], 1, outcome or Outcome("v")))
+
+
+@pytest.mark.parametrize("way", ["called", "a ticket"])
+def test_a_write_that_fails_after_the_end_of_its_program_waits_for_a_person(way: str) -> None:
+    state = begun()
+    waits = [1, 2] if way == "called" else [1]
+    added(state, 0, paged("read"), writes("note"), paged("main_s2", "program", inputs=waits, policy="any"))
+    ends(state, "read")
+    ends(state, "main_s2")
+    assert statuses(state)["note"] == "running"
+    ends(state, "note", Outcome(error=("Broken", "disk full")))
+    assert state.parked
+    assert blocking_failures(state) == (2,)
+    step(state, RetryRequested(2))
+    step(state, NodeEnded(2, 2, Outcome("v")))
+    assert set(statuses(state).values()) == {"succeeded"}
+    assert not state.parked
+
+
+@pytest.mark.parametrize("told", ["by a step", "by a join"])
+def test_a_write_whose_failure_the_program_was_told_is_handled(told: str) -> None:
+    state = begun()
+    joined = [paged("join", "join", inputs=[1], policy="settled")] if told == "by a join" else []
+    waits = [2] if joined else [1]
+    added(state, 0, writes("note"), *joined, paged("main_s2", "program", inputs=waits, policy="any"))
+    ends(state, "note", Outcome(error=("Broken", "disk full")))
+    for name in ("join", "main_s2") if joined else ("main_s2",):
+        take_ended(state, state.graph.by_id[name])
+        ends(state, name)
+    assert state.ended
+
+
+def test_what_a_program_began_and_did_not_wait_for_is_cancelled_when_it_ends() -> None:
+    """Its own writes go on to their end, and those of its tasks that are under way."""
+    state = begun()
+    own = [paged("read"), paged("task", "program"), writes("ticket")]
+    added(state, 0, *own, paged("main_s2", "program", inputs=[1], policy="any"))
+    inner = [writes("inner"), paged("asks", "gate", question="?"), paged("sub", "agent", effect="write")]
+    added(state, 2, *inner, paged("task_s2", "program", inputs=[5, 6, 7], policy="any"))
+    ends(state, "read")
+    assert statuses(state)["asks"] == "waiting"
+    ends(state, "main_s2")
+    expected = {
+        "main": "succeeded", "read": "succeeded", "task": "cancelled", "ticket": "running", "main_s2": "succeeded",
+        "inner": "running", "asks": "cancelled", "sub": "cancelled", "task_s2": "cancelled",
+    }  # fmt: skip
+    assert statuses(state) == expected
+    ends(state, "ticket")
+    ends(state, "inner")
+    assert state.ended
+
+
+def test_what_a_failed_task_has_left_is_cancelled_when_its_program_ends() -> None:
+    state = begun()
+    task = paged("task", "program")
+    added(state, 0, task, paged("main_s2", "program", inputs=[1], policy="any"))
+    added(state, 1, paged("read"), paged("slow"), paged("task_s2", "program", inputs=[3, 4], policy="any"))
+    ends(state, "read")
+    ends(state, "task_s2", Outcome(error=("ProgramFailed", "by itself")))
+    take_ended(state, state.graph.by_id["main_s2"])
+    ends(state, "main_s2")
+    assert statuses(state)["slow"] == "cancelled"
+    assert state.ended
