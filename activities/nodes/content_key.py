@@ -14,18 +14,20 @@ def content_key(checked: StoredPlan, address: Address, refs: dict[str, str], cal
     """Return the key of a node's outcome. Calls share one only if they read the same outputs in the same generation.
 
     A call that changes nothing is known by what the plan writes: its id does not matter, nor which plan it is in.
-    A program's call is known by the key that its page has for it. Everything else is known by its path: items of maps,
-    turns of tool loops, joiners. Writes are in the effect ledger.
+    A program's call is known by the key that its page has for it, and by what it has been told since. Everything else
+    is known by its path: items of maps, turns of a plan's tool loops, joiners. Writes are in the effect ledger.
+
+    Calls of another run have the same key only if that run has the same documents and models.
     """
-    node = checked.node(address.id)
-    if address.id in checked.keys:
-        return digest_of(encode([checked.keys[address.id], address.generation, version]))
+    node, work = checked.node(address.id), work_at(checked.node(address.id), address)
+    kind = [address.generation, version, _serves(checked, work)]
+    if address.id in checked.keys and isinstance(work, ToolCall | ModelCall):
+        return digest_of(encode([checked.keys[address.id], *kind, _bound(node, checked, refs), _told(work)]))
     run = [checked.goal, checked.given]  # after a reset of its parent, a sub-agent may have another goal
     if address.item is None and _is_shareable(node, checked):
         asked = run if isinstance(node, LlmNode) else []
         bound = _bound(node, checked, refs)
-        return digest_of(encode([checked.call_key(node.id), address.generation, version, bound, asked]))
-    work = work_at(node, address)
+        return digest_of(encode([checked.call_key(node.id), *kind, bound, asked]))
     read = {name: refs[name] for name in sorted(refs)}
     if isinstance(work, ToolCall | ModelCall):
         written: Any = work.model_dump(mode="json", by_alias=True)
@@ -34,7 +36,26 @@ def content_key(checked: StoredPlan, address: Address, refs: dict[str, str], cal
         written, extra = _written(node), [dict(sorted(call.lost.items())), call.items, call.answer]
     extra += [node.over, node.as_] if isinstance(node, MapNode) and address.item is not None else []
     extra += [call.replans, call.objections] if call.replans or call.objections else []
-    return digest_of(encode([address.path, address.generation, written, version, read, extra, run]))
+    return digest_of(encode([address.path, *kind, written, read, extra, run]))
+
+
+def host_key(key: str) -> str:
+    """Return the key of a program's call from that of a turn, or of a tool call, in its tool loop."""
+    return key.partition(".")[0]
+
+
+def _serves(checked: StoredPlan, work: object) -> Any:
+    """Return what serves a call, as far as it is the run's: its documents, or the models of the role."""
+    if isinstance(work, ModelCall):
+        return work.model or checked.models.get(work.role)
+    return checked.docs if isinstance(work, ToolCall) else None
+
+
+def _told(work: ToolCall | ModelCall) -> Any:
+    """Return what a call in a tool loop is known by beside its place in the loop."""
+    if isinstance(work, ToolCall):
+        return [work.tool, work.args]
+    return work.turn.model_dump(mode="json", include={"transcript", "refused"}) if work.turn is not None else None
 
 
 def _written(node: Node) -> Any:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from pydantic import JsonValue
 
+from activities.nodes.content_key import host_key
 from activities.nodes.context import NodeContext
 from activities.nodes.error_mapping import ProgramFailed
 from activities.programs.words import Words
@@ -13,7 +14,7 @@ from workflows.messages.contracts import PlanPage
 from workflows.plan.compile.compiler import READ_ATTEMPTS, STEP_SECONDS, Keep, PlanCompiler
 from workflows.plan.compile.graph import ExecutionPlan, NodeSpec
 from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import JoinNode, LlmNode, Node, Plan, ProgramNode, Quorum
+from workflows.plan.language.nodes import JoinNode, LlmNode, Node, Plan, ProgramNode, Quorum, ToolNode
 from workflows.plan.language.summary import summary_of
 
 Compiler = Callable[[Plan, RunContext, Keep], PlanCompiler]
@@ -71,9 +72,11 @@ async def page_after(
     new = longer.nodes[count:]
     turn = dependencies.turn_of(new[-1])
     assert turn is not None
-    materials = base.materials
+    materials, keys = base.materials, base.keys
     if turn.node in materials:
         materials = {**materials, new[-1].id: materials[turn.node]}
+    if turn.node in keys:
+        keys = {**keys, **_loop_keys(host_key(keys[turn.node]), turn.number, new)}
     nodes = [_without_material(node) if node.id in materials else node for node in longer.nodes]
     names = {node.id for node in nodes}
     old = [node for node in nodes[:count] if names.issuperset(dependencies.waits_for(node))]
@@ -82,10 +85,24 @@ async def page_after(
     specs = compiled.specs[len(old) :]
     packed = ExecutionPlan(specs, []).pack()
     fields = {name: getattr(base, name) for name in StoredPlan.model_fields}  # a copy would keep what is cached
-    fields |= {"plan": _plan(longer.nodes), "execution_plan": packed, "wanted": {}, "materials": materials}
+    fields |= {
+        "plan": _plan(longer.nodes),
+        "execution_plan": packed,
+        "wanted": {},
+        "materials": materials,
+        "keys": keys,
+    }
     page = StoredPlan.model_construct(**fields)
     digest = await library.keep(run_prefix, page)
     return PlanPage(plan=digest, known=tuple(node.id for node in old), specs=packed, after=turn.node)
+
+
+def _loop_keys(call: str, turn: int, nodes: Sequence[Node]) -> dict[str, str]:
+    """Return what the next `turn` of a call's tool loop is known by, and each tool call before it: by its place in the
+    loop, whatever its id. So the ledger of effects knows a write when the program calls the model once more.
+    """
+    calls = [node.id for node in nodes if isinstance(node, ToolNode)]
+    return {name: f"{call}.{turn - 1}.{name.rpartition('_')[2]}" for name in calls} | {nodes[-1].id: f"{call}.{turn}"}
 
 
 def _plan(nodes: Sequence[Node]) -> Plan:

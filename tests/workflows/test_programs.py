@@ -11,7 +11,7 @@ import pytest
 from doubles.local_workers import Handle, Start, remembered_or_not
 from doubles.model_rules import Call, Reply
 from doubles.models import ModelServer
-from doubles.runs import call, insist, until
+from doubles.runs import call, happens, insist, until
 from doubles.tools import calls
 from temporalio.client import WorkflowUpdateFailedError
 
@@ -251,3 +251,21 @@ async def test_two_edits_at_once_leave_in_flight_what_they_call_again(start: Sta
     assert (report["status"], report["answer"][1]) == ("done", [0, 1, 2])
     assert report["answer"][0] in ("one", "two")
     assert list(called(cache, handle).values()) == [1] * 6
+
+
+async def test_a_tool_loop_that_an_edit_takes_away_and_another_brings_back_writes_once(
+    begin: Start, model_server: ModelServer, cache: Path
+) -> None:
+    mark = uuid.uuid4().hex
+    model_server.on("Note it", Reply("", calls=(Call("note", {"text": mark}),)), results=0)
+    model_server.on("Note it", Reply("late", first_token=60), Reply("noted"), results=1)
+    loop = 'async def main():\n    return await llm("Note it.", tools=["note"])\n'
+    handle = await begin(plan=program(loop), approval="never")
+    await happens(lambda: len(model_server.asked) == 2)
+    await insist(handle, "edit_program", {"script": 'async def main():\n    return await ask("Go on?")\n'})
+    await until(handle, blocked)
+    await insist(handle, "edit_program", {"script": loop})
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", "noted"), report
+    assert (cache / "notes.txt").read_text().count(mark) == 1
+    assert len(model_server.asked) == 3, "only the turn that was cut off is asked again"

@@ -125,7 +125,7 @@ def _taken_over(state: RunState, specs: list[NodeSpec], after: int) -> list[Node
 
 
 def give_up_rest(state: RunState, step: int) -> None:
-    """Give up what a step of a program that has ended with a value led to when it ran before."""
+    """Give up what a step with which a program has ended led to when it ran before."""
     later = state.graph.specs[step].instead
     if later >= 0 and state.graph.specs[later].maker >= 0:
         _replace(state, later)

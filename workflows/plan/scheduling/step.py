@@ -125,9 +125,15 @@ def _end_node(state: RunState, event: NodeEnded) -> None:
     state.attempts[unit] += outcome.attempts
     state.millis[unit] = state.now - state.started[unit]
     completion.complete(state, unit, outcome)
-    if state.status[unit] == SUCCEEDED and state.spec_of(unit).kind == "program":
+    if state.spec_of(unit).kind == "program" and (state.status[unit] == SUCCEEDED or _failed_by_itself(outcome)):
         extension.give_up_rest(state, unit)
+    if state.spec_of(unit).kind == "program" and state.status[unit] == SUCCEEDED:
         cancellation.cancel_unread(state, unit)
+
+
+def _failed_by_itself(outcome: Outcome) -> bool:
+    """Whether a script has come to its end by an error of its own; after any other failure it may still go on."""
+    return outcome.error is not None and outcome.error[0] == termination.PROGRAM_FAILED
 
 
 def _used(budget: Budget, unit: int, outcome: Outcome) -> Amounts:

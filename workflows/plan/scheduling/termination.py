@@ -21,6 +21,8 @@ OUTAGES = ("RateLimited", "ServerFailed", "ServerUnreachable")
 """Failures of a model's server that cost nothing, and may be over later though nobody does anything."""
 CALL_FAILED = "CallFailed"
 """The failure of a program that does not catch the failure of one of its calls."""
+PROGRAM_FAILED = "ProgramFailed"
+"""The failure of a program by itself."""
 FIRST_PAUSE, LONGEST_PAUSE = 30_000, 600_000
 """Milliseconds until the first attempt after an outage, and at most between two."""
 

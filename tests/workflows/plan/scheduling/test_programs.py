@@ -26,7 +26,7 @@ from workflows.plan.scheduling.joins import take_ended
 from workflows.plan.scheduling.snapshot import dump, load
 from workflows.plan.scheduling.state import CANCELLED, FAILED, RUNNING, STATUS_NAMES, SUCCEEDED, RunState
 from workflows.plan.scheduling.step import step
-from workflows.plan.scheduling.termination import CALL_FAILED, blocking_failures
+from workflows.plan.scheduling.termination import CALL_FAILED, PROGRAM_FAILED, blocking_failures
 
 Script = Callable[[], Generator[Any, Any, Any]]
 """Yields a text to start a call of that name, and gets its number; yields a number to wait for that call's end."""
@@ -159,6 +159,8 @@ class World:
             calls, value = advance(self.script, session)
         except Failed as error:
             return Outcome(error=(CALL_FAILED, str(error)))
+        except LookupError as error:
+            return Outcome(error=(PROGRAM_FAILED, str(error)))
         if value is not None:
             return Outcome(value)
         mark = f"{spec.id}g{state.generation[unit]}"
@@ -375,6 +377,25 @@ def test_an_edit_that_fails_can_be_edited_again() -> None:
     assert world.edit(broken).run().state.parked
     assert world.edit(edited("", "new")).run().end == "done"
     assert world.tried["b0"] == 1
+
+
+@pytest.mark.parametrize("reads", [0, 1])
+def test_an_edit_that_fails_by_itself_gives_up_what_only_the_old_script_called(reads: int) -> None:
+    """Nobody is asked any more what no script waits for, and the next edit still takes over what has ended."""
+
+    def broken() -> Generator[Any, Any, Any]:
+        for number in range(reads):
+            yield (yield f"b{number}")
+        raise LookupError("by itself")
+
+    world = World(fan, holds="b5").run()
+    old = next(unit for unit, spec in enumerate(world.state.graph.specs) if spec.summary == "b5")
+    assert world.edit(broken).run().state.parked
+    assert STATUS_NAMES[world.state.status[old]] == "cancelled"
+    assert len(blocking_failures(world.state)) == 1
+    world.holds = ""
+    assert world.edit(fan).run().end == "done"
+    assert world.tried == Counter({f"b{number}": 1 for number in range(6)}) + Counter(["last"])
 
 
 def begun() -> RunState:
