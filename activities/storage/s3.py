@@ -13,7 +13,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import S3Store as Bucket
 
-from activities.storage.artifacts import BodyMissing, StoredObject, StoreUnavailable, digest_of
+from activities.storage.artifacts import MARKERS, BodyMissing, StoredObject, StoreUnavailable, digest_of
 
 _TRIES: Final = 3
 _AT_ONCE: Final = 16
@@ -101,7 +101,7 @@ class S3Store:
         return f"{self._url}/{run_prefix}/{digest}"
 
     async def mark(self, run_prefix: str, key: str, body: bytes) -> bytes:
-        path, failure = f"{run_prefix}/done/{key}", StoreUnavailable("another writer is taking it back")
+        path, failure = f"{run_prefix}/{MARKERS}{key}", StoreUnavailable("another writer is taking it back")
         async with self._asking():
             for _ in range(_TRIES):
                 try:
@@ -117,10 +117,10 @@ class S3Store:
         raise failure
 
     async def marked(self, run_prefix: str, key: str) -> bytes | None:
-        return await self._read(f"{run_prefix}/done/{key}")
+        return await self._read(f"{run_prefix}/{MARKERS}{key}")
 
     async def unmark(self, run_prefix: str, key: str) -> None:
-        await self._delete(f"{run_prefix}/done/{key}")
+        await self._delete(f"{run_prefix}/{MARKERS}{key}")
 
     async def list_objects(self, namespace: str) -> AsyncIterator[StoredObject]:
         """A listing may be late: it can have objects that are gone, and lack the newest."""

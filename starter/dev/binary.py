@@ -125,10 +125,8 @@ def _is_as_made(made: Path) -> bool:
         status = path.stat()
         if status.st_uid not in (0, os.getuid()) or status.st_mode & 0o022:
             raise _Unusable(f"made before: other users can change {path}; remove it, or set XDG_CACHE_HOME")
-    digest, recorded = _digest(made), _digest_file(made)
-    if not recorded.exists():  # made before digests were kept
-        recorded.write_text(digest)
-    return recorded.read_text() == digest
+    recorded = _digest_file(made)
+    return recorded.exists() and recorded.read_text() == _digest(made)
 
 
 def _digest_file(made: Path) -> Path:

@@ -21,8 +21,7 @@ from starter.dev.workers import Workers, settings_digest
 
 LOCK_PATIENCE = 5.0  # seconds: clients that ask whether a supervisor runs hold its lock for an instant
 LONGEST_IDLE_POLL = 15.0  # seconds
-COLLECTION_POLL = 1.0  # seconds
-DAY = 86_400.0
+HOUR, DAY = 3_600.0, 86_400.0  # seconds
 RUNS = "ExecutionStatus='Running'"
 
 
@@ -48,6 +47,7 @@ class Supervisor:
         headless = os.environ.get("SENNIT_UI") == "off"
         self._server = DevServer(binary, state.database, state.log("server"), headless=headless)
         self._workers = Workers(worker_command, state)
+        self._ready = asyncio.Event()
 
     async def run(self) -> None:
         """Run until SIGTERM, SIGINT, SIGHUP or the idle limit; a second signal ends the children at once.
@@ -122,12 +122,13 @@ class Supervisor:
 
     async def _collect_garbage(self) -> None:
         """Delete artifacts of runs that the server has forgotten, once a day; what fails waits a day."""
+        await self._ready.wait()
         while True:
-            if self._record.phase == "ready" and time.time() - self._state.last_collected() > DAY:
+            if time.time() - self._state.last_collected() > DAY:
                 with suppress(OSError):
                     self._state.collected.touch(mode=0o600)
                     await self._workers.collect_garbage()
-            await asyncio.sleep(COLLECTION_POLL)
+            await asyncio.sleep(HOUR)
 
     def _server_changed(self, ready: bool) -> None:
         if ready:
@@ -138,6 +139,7 @@ class Supervisor:
             self._update(phase="starting", detail="starting the workers", settings=settings_digest())
             return
         self._update(phase="ready", detail="", worker=self._workers.identity)
+        self._ready.set()
         if self._idle_stop is None:
             self._say(_welcome(self._record, self._state))
 

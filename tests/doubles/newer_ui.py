@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,10 +10,10 @@ from pathlib import Path
 
 import httpx
 
-from starter.dev.binary import cache_dir
+from starter.dev.binary import DEPLOY, cache_dir
 from starter.dev.server import HOST, free_port
 
-MODULES = Path(__file__).parents[2] / "deploy" / "web-ui"
+MODULES = DEPLOY / "web-ui"
 PACKAGE = "github.com/temporalio/ui-server/v2/cmd/server"
 CONFIG = """temporalGrpcAddress: {server}
 host: {host}
@@ -31,11 +30,8 @@ def built() -> Path:
     digest = sha256(b"".join((MODULES / name).read_bytes() for name in ("go.mod", "go.sum"))).hexdigest()[:16]
     binary = cache_dir() / f"web-ui-{digest}"
     if not binary.exists():
-        go = shutil.which("go")
-        assert go, "the web UI needs Go to be built"
         part = binary.with_suffix(f".{os.getpid()}")
-        command = [go, "build", "-mod=readonly", "-o", str(part), PACKAGE]
-        subprocess.run(command, cwd=MODULES, check=True)
+        subprocess.run(["sh", str(DEPLOY / "go-build.sh"), str(MODULES), PACKAGE, str(part)], check=True)
         part.replace(binary)
     return binary
 

@@ -4,7 +4,6 @@ import os
 import platform
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ import pytest
 from doubles.runs import happens
 
 from starter.dev.binary import cache_dir
+from starter.dev.server import free_port
 
 HERE = Path(__file__).parent
 LOCK = HERE / "requirements.lock"
@@ -63,9 +63,7 @@ class Llama:
         self._log = log
         self._context = context
         self._process: subprocess.Popen[bytes] | None = None
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
 
     @property
     def url(self) -> str:
