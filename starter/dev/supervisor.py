@@ -21,6 +21,7 @@ from starter.dev.workers import Workers, settings_digest
 
 LOCK_PATIENCE = 5.0  # seconds: clients that ask whether a supervisor runs hold its lock for an instant
 LONGEST_IDLE_POLL = 15.0  # seconds
+FIRST_COLLECTION = 60.0  # seconds after the workers are ready: a first run needs the machine for itself
 HOUR, DAY = 3_600.0, 86_400.0  # seconds
 RUNS = "ExecutionStatus='Running'"
 
@@ -123,6 +124,7 @@ class Supervisor:
     async def _collect_garbage(self) -> None:
         """Delete artifacts of runs that the server has forgotten, once a day; what fails waits a day."""
         await self._ready.wait()
+        await asyncio.sleep(FIRST_COLLECTION)
         while True:
             if time.time() - self._state.last_collected() > DAY:
                 with suppress(OSError):

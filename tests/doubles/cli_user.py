@@ -97,11 +97,11 @@ def cli_user(state: Path, **variables: str) -> Iterator[CliUser]:
 
 @contextmanager
 def cli_user_with_models(
-    place: Path, rules: Sequence[dict[str, Any]], key: str, provider: str = "openai", **variables: str
+    place: Path, rules: Sequence[dict[str, Any]], key: str, **variables: str
 ) -> Iterator[tuple[CliUser, ModelProcess]]:
-    """Somebody whose models are on a server of this provider's format that wants the key."""
+    """Somebody whose models are on a server that speaks both formats and wants the key."""
     with model_process(place, rules, "--key", key) as model:
-        where = {"openai": model.openai_url, "anthropic": model.anthropic_url}[provider]
-        name = provider.upper()
-        with cli_user(place / "state", **{f"{name}_BASE_URL": where, f"{name}_API_KEY": key}, **variables) as person:
+        openai = {"OPENAI_BASE_URL": model.openai_url, "OPENAI_API_KEY": key}
+        anthropic = {"ANTHROPIC_BASE_URL": model.anthropic_url, "ANTHROPIC_API_KEY": key}
+        with cli_user(place / "state", **openai | anthropic | variables) as person:
             yield person, model

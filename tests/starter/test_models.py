@@ -52,23 +52,9 @@ Found = tuple[CliUser, ModelProcess]
 
 
 @pytest.fixture(scope="module")
-def openai(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
-    with cli_user_with_models(tmp_path_factory.mktemp("openai"), RULES, KEY) as found:
+def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
+    with cli_user_with_models(tmp_path_factory.mktemp("models"), RULES, KEY) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def anthropic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
-    place = tmp_path_factory.mktemp("anthropic")
-    with cli_user_with_models(place, RULES, KEY, "anthropic", SENNIT_MODEL="anthropic:test-model") as found:
-        yield found
-
-
-@pytest.fixture(params=["openai", "anthropic"])
-def found(request: pytest.FixtureRequest) -> Found:
-    """Somebody with models in each of the two formats."""
-    there: Found = request.getfixturevalue(request.param)
-    return there
 
 
 def report(done: CompletedProcess[str]) -> dict[str, Any]:
@@ -87,10 +73,11 @@ def check_course(events: dict[str, int]) -> None:
     assert events["run:plan done"] < events["n4"] < events["n5"] < events["n6"]
 
 
-async def test_a_goal_is_answered_with_evidence_after_a_failure_and_a_replan(found: Found) -> None:
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+async def test_a_goal_is_answered_with_evidence_after_a_failure_and_a_replan(found: Found, provider: str) -> None:
     person, model = found
     before = len(model.asked(GOAL))
-    result = report(person.sennit("ask", GOAL, "--output", "json"))
+    result = report(person.sennit("ask", GOAL, "--model", f"{provider}:test-model", "--output", "json"))
     assert (result["status"], result["answer"]) == ("done", "The Nile [1], by 250 km [2].")
     assert [(piece["node"], piece["source"], piece["quote"]) for piece in result["evidence"]] == [
         ("n1", "rivers/nile.md", NILE),
@@ -104,8 +91,8 @@ async def test_a_goal_is_answered_with_evidence_after_a_failure_and_a_replan(fou
     assert person.leaks(KEY) == []
 
 
-def test_a_large_replan_waits_for_approval(openai: Found) -> None:
-    person, model = openai
+def test_a_large_replan_waits_for_approval(found: Found) -> None:
+    person, model = found
     done = person.sennit("ask", GOAL, "--id", "careful", "--approve-replans-above", "1")
     assert (done.returncode, done.stdout) == (4, "")
     question = (
@@ -119,8 +106,8 @@ def test_a_large_replan_waits_for_approval(openai: Found) -> None:
     assert len(model.asked(GOAL)) == asked + 1
 
 
-async def test_so_it_is_in_a_sub_agent(openai: Found, tmp_path: Path) -> None:
-    person, _ = openai
+async def test_so_it_is_in_a_sub_agent(found: Found, tmp_path: Path) -> None:
+    person, _ = found
     (tmp_path / "plan.json").write_text(json.dumps(AS_AGENT))
     result = report(person.sennit("run", str(tmp_path / "plan.json"), "--output", "json"))
     assert (result["status"], result["answer"]) == ("done", "The Nile [1], by 250 km [2].")
@@ -136,9 +123,9 @@ async def test_so_it_is_in_a_sub_agent(openai: Found, tmp_path: Path) -> None:
     assert person.leaks(KEY) == []
 
 
-def test_a_budget_stops_a_plan_and_a_higher_one_goes_on(openai: Found, tmp_path: Path) -> None:
+def test_a_budget_stops_a_plan_and_a_higher_one_goes_on(found: Found, tmp_path: Path) -> None:
     """Calls of 40 tokens each: the 25th reaches the limit, and no 26th begins."""
-    person, model = openai
+    person, model = found
     nodes = [{"id": f"n{number}", "kind": "llm", "prompt": f"Count {number}"} for number in range(50)]
     (tmp_path / "plan.json").write_text(json.dumps({"nodes": nodes, "answer": "$n49"}))
     done = person.sennit("run", str(tmp_path / "plan.json"), "--id", "spender", "--budget", "tokens=1000,time=10m")

@@ -61,9 +61,8 @@ async def a_run(address: str, name: str = "a-run", **more: Any) -> Any:
 
 
 async def test_clients_at_once_make_one_stack_whose_workers_get_no_other_server(
-    state: StateDir, local: LocalStack, lines: list[str], monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+    state: StateDir, local: LocalStack, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once a day it deletes artifacts of runs that the server has forgotten."""
     monkeypatch.setenv("TEMPORAL_API_KEY", "of another server")
     found = await asyncio.gather(*(local.join() for _ in range(3)))
 
@@ -75,8 +74,6 @@ async def test_clients_at_once_make_one_stack_whose_workers_get_no_other_server(
     (start,) = starts(state)
     assert start["environ"]["TEMPORAL_ADDRESS"] == found[0].address
     assert "TEMPORAL_API_KEY" not in start["environ"]
-    await eventually(lambda: "deleted: 0 runs, 0 objects" in state.log("worker").read_text())
-    assert state.last_collected()
 
 
 async def test_children_that_die_are_started_again_and_a_stop_leaves_no_process(
@@ -222,6 +219,8 @@ async def test_sennit_dev_replaces_the_background_shows_its_addresses_and_stops_
     state: StateDir, fake_worker: tuple[str, ...], local: LocalStack, lines: list[str], eventually: Eventually,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
+    """Once a day it deletes artifacts of runs that the server has forgotten."""
+    monkeypatch.setattr("starter.dev.supervisor.FIRST_COLLECTION", 0.0)
     background = await local.join()
     messages: list[str] = []
     foreground = LocalStack(state, say=messages.append, worker_command=fake_worker)
@@ -235,6 +234,8 @@ async def test_sennit_dev_replaces_the_background_shows_its_addresses_and_stops_
     joined = await local.join()
     assert joined.address == background.address
     assert lines[-1].startswith("warning: code or settings have changed since `sennit dev` started")
+    await eventually(lambda: "deleted: 0 runs, 0 objects" in state.log("worker").read_text())
+    assert state.last_collected()
     children = processes(state)[1:]
 
     os.kill(os.getpid(), signal.SIGTERM)
