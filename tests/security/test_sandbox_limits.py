@@ -47,12 +47,10 @@ async def stopped(sandbox: Sandbox, code: str, reason: str, seconds: int = 20) -
         await run(sandbox, PRELUDE + code, seconds)
 
 
-@pytest.fixture
-def bounded(sandbox: Sandbox) -> Sandbox:
-    """The sandboxes that differ in how they bound memory and disk."""
-    if sandbox.method == "landlock" and sandbox.namespaces and shutil.which("bwrap"):
-        pytest.skip("the same cgroup and tmpfs as with bwrap")
-    return sandbox
+# Landlock with namespaces bounds memory and disk by the same cgroup and tmpfs as bubblewrap.
+different_bounds = pytest.mark.parametrize(
+    "sandbox", ["bwrap" if shutil.which("bwrap") else "landlock", "pod"], indirect=True
+)
 
 
 async def failing(sandbox: Sandbox, code: str) -> Report:
@@ -117,12 +115,13 @@ time.sleep(60)
 }
 
 
+@different_bounds
 @pytest.mark.parametrize("way", MEMORY)
-async def test_memory_is_bounded(bounded: Sandbox, way: str) -> None:
+async def test_memory_is_bounded(sandbox: Sandbox, way: str) -> None:
     if way == "of one process":
-        assert "MemoryError" in (await failing(bounded, MEMORY[way])).stderr
+        assert "MemoryError" in (await failing(sandbox, MEMORY[way])).stderr
     else:
-        await stopped(bounded, MEMORY[way], "more than 1024 MB of memory")
+        await stopped(sandbox, MEMORY[way], "more than 1024 MB of memory")
 
 
 DISK = {
@@ -153,13 +152,14 @@ sys.exit('No space left on device')
 }
 
 
+@different_bounds
 @pytest.mark.parametrize("way", DISK)
-async def test_the_disk_is_bounded(bounded: Sandbox, way: str) -> None:
+async def test_the_disk_is_bounded(sandbox: Sandbox, way: str) -> None:
     """A file system of limited size may also answer that it is full, before the code is stopped."""
     code = PRELUDE + DISK[way] + "\nheld()"
-    fields = await bounded.supervise([bounded.python, "-I", "-B", "-c", code], {}, 20)
+    fields = await sandbox.supervise([sandbox.python, "-I", "-B", "-c", code], {}, 20)
     assert "HELD" not in fields["stdout"]
-    full = bounded.namespaces and "No space left on device" in fields["stderr"]
+    full = sandbox.namespaces and "No space left on device" in fields["stderr"]
     assert fields["stopped"] == "disk" or full, fields
 
 

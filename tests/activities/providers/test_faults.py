@@ -11,16 +11,14 @@ from doubles.model_rules import Reply
 from activities.providers import ProviderError
 from workflows.plan.language.limits import CALL_SECONDS
 
+# How long a call may take is no matter of a format.
+any_format = pytest.mark.parametrize("bench", ["openai"], indirect=True)
 WORDS = "one two three four five six seven eight nine ten"
 
 
 @pytest.mark.parametrize(
     ("fault", "kind", "retryable"),
     [
-        ("hang", "ModelTimeout", True),
-        ("slow head", "ModelTimeout", True),
-        ("hang in stream", "ModelTimeout", True),
-        ("slow loris", "ModelTimeout", True),
         ("cut", "ReplyCut", True),
         ("reset", "ReplyCut", True),
         ("huge", "ReplyTooLarge", False),
@@ -34,6 +32,16 @@ WORDS = "one two three four five six seven eight nine ten"
     ],
 )
 async def test_a_fault_is_a_short_typed_error(bench: Bench, fault: str, kind: str, retryable: bool) -> None:
+    await check_fault(bench, fault, kind, retryable)
+
+
+@any_format
+@pytest.mark.parametrize("fault", ["hang", "slow head", "hang in stream", "slow loris"])
+async def test_a_server_that_takes_too_long_is_one_too(bench: Bench, fault: str) -> None:
+    await check_fault(bench, fault, "ModelTimeout", True)
+
+
+async def check_fault(bench: Bench, fault: str, kind: str, retryable: bool) -> None:
     bench.server.on("", Reply(text=WORDS, fault=fault))  # type: ignore[arg-type]
     with pytest.raises(ProviderError) as caught:
         await bench.ask(seconds=3.0 if kind == "ModelTimeout" else 20.0)
@@ -60,6 +68,7 @@ async def test_a_complete_reply_without_an_end_is_taken(bench: Bench) -> None:
     assert (await bench.ask(seconds=20)).output == WORDS
 
 
+@any_format
 async def test_a_stream_that_goes_on_for_ever_ends_with_the_call(bench: Bench) -> None:
     bench.server.on("", Reply(text="word " * 1000, rate=10))
     with pytest.raises(ProviderError, match="the reply took too long"):
@@ -73,12 +82,14 @@ async def test_a_model_that_rambles_is_stopped_where_its_server_does_not(bench: 
     assert len(reply.text) < 70_000
 
 
+@any_format
 async def test_a_slow_reply_is_read_to_its_end_as_long_as_it_goes_on(bench: Bench) -> None:
     """Longer than any silence that is borne."""
     bench.server.on("", Reply(text="word " * 20, rate=8))
     assert (await bench.ask(seconds=CALL_SECONDS)).text == "word " * 20
 
 
+@any_format
 async def test_silence_is_borne_longer_before_a_long_prompt_is_read(bench: Bench) -> None:
     bench.server.on("", Reply(text=WORDS, first_token=3.5))
     with pytest.raises(ProviderError, match="in time"):
@@ -86,6 +97,7 @@ async def test_silence_is_borne_longer_before_a_long_prompt_is_read(bench: Bench
     assert (await bench.ask("long " * 200, seconds=60)).text == WORDS
 
 
+@any_format
 async def test_a_cancelled_call_closes_its_connection(bench: Bench) -> None:
     bench.server.on("", Reply(text="word " * 1000, rate=10))
     call = asyncio.create_task(bench.ask(seconds=60))

@@ -346,10 +346,9 @@ async def test_connections_are_kept(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("index", [0, None])
+@pytest.mark.parametrize("bench", ["openai"], indirect=True)
 async def test_calls_without_an_index_are_kept_apart(bench: Bench, index: int | None) -> None:
     """Ollama gives every call the index 0, others give none."""
-    if bench.format == "anthropic":
-        pytest.skip("only OpenAI's format has such servers")
     calls = [
         {"index": index, "id": f"call_{name}", "type": "function", "function": {"name": name, "arguments": "{}"}}
         for name in ("first", "second")

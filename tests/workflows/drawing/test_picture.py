@@ -33,7 +33,7 @@ def counted(marks: list[Mark]) -> dict[str, int]:
     return {status: n for status in STATUSES if (n := sum(mark.status == status for mark in marks))}
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(drawings(), st.booleans(), st.booleans())
 def test_nothing_overlaps_or_is_cut(drawn: tuple[Diagram, list[Mark]], whole: bool, alone: bool) -> None:
     sketch, marks = drawn
@@ -42,6 +42,7 @@ def test_nothing_overlaps_or_is_cut(drawn: tuple[Diagram, list[Mark]], whole: bo
     assert len(drawing.boxes) == len(marks) or not whole
 
 
+@settings(max_examples=40)
 @given(drawings(most=60))
 def test_the_picture_stands_still(drawn: tuple[Diagram, list[Mark]]) -> None:
     sketch, marks = drawn
@@ -50,6 +51,7 @@ def test_the_picture_stands_still(drawn: tuple[Diagram, list[Mark]]) -> None:
     assert found[0] == found[1]
 
 
+@settings(max_examples=20)
 @given(drawings())
 def test_the_same_run_gives_the_same_picture(drawn: tuple[Diagram, list[Mark]]) -> None:
     sketch, marks = drawn
