@@ -35,6 +35,7 @@ from workflows.plan.language.nodes import (
 from workflows.plan.language.references import bind
 
 PREFIX = "space/run"
+TOPIC = (Path(__file__).parents[2] / "examples" / "programs" / "topic.py").read_text()
 Fake = Callable[..., Any]
 
 

@@ -68,9 +68,10 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+async def desk(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Desk]:
+    """A planner; the parameter is the format it is held to."""
     async with model_server() as server:
-        found = Desk(tmp_path, server)
+        found = Desk(tmp_path, server, plan_format=getattr(request, "param", "auto"))
         yield found
         await found.models.close()
 
@@ -212,6 +213,8 @@ async def test_nodes_come_while_the_planner_writes(desk: Desk) -> None:
     assert batches[0][0], "the server is still writing"
 
 
+in_json = pytest.mark.parametrize("desk", ["json"], indirect=True)
+in_program = pytest.mark.parametrize("desk", ["program"], indirect=True)
 IN_JSON = json.dumps(
     {
         "calls": [
@@ -223,46 +226,41 @@ IN_JSON = json.dumps(
 )
 
 
-@pytest.fixture
-async def json_desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with model_server() as server:
-        found = Desk(tmp_path, server, plan_format="json")
-        yield found
-        await found.models.close()
-
-
-async def test_a_planner_may_be_held_to_json_whose_calls_begin_as_they_come(json_desk: Desk) -> None:
-    json_desk.server.on("", Reply(text=IN_JSON + " " * 3 + "\n" * 40, rate=60, characters=4))
+@in_json
+async def test_a_planner_may_be_held_to_json_whose_calls_begin_as_they_come(desk: Desk) -> None:
+    desk.server.on("", Reply(text=IN_JSON + " " * 3 + "\n" * 40, rate=60, characters=4))
     batches: list[tuple[bool, Nodes]] = []
 
     async def on_nodes(nodes: Nodes) -> None:
-        batches.append((bool(json_desk.server.busy), nodes))
+        batches.append((bool(desk.server.busy), nodes))
 
-    planned = await json_desk.ask(on_nodes=on_nodes)
-    asked = json_desk.server.asked[0]
+    planned = await desk.ask(on_nodes=on_nodes)
+    asked = desk.server.asked[0]
     assert asked.schema is not None
     assert "Write a plan as one JSON object" in asked.system
     assert "numbered lines" not in asked.system
     assert (planned.problems, planned.warnings) == ((), ())
     assert [node["id"] for _, nodes in batches for node in nodes] == ["n1", "n2"]
     assert batches[0][0], "the server is still writing"
-    assert json_desk.attempts.status.startswith('{"n": 2, "tool": "search"')
-    assert [node["id"] for node in (await json_desk.plan(planned))["nodes"]] == ["n1", "n2", "n3"]
+    assert desk.attempts.status.startswith('{"n": 2, "tool": "search"')
+    assert [node["id"] for node in (await desk.plan(planned))["nodes"]] == ["n1", "n2", "n3"]
 
 
+@in_json
 @pytest.mark.parametrize("cut", [100, 150, -1])
-async def test_json_that_was_cut_is_no_plan(json_desk: Desk, cut: int) -> None:
-    json_desk.server.on("", IN_JSON[:cut], Reply(text=IN_JSON[:cut], stop="length"))
-    assert "the reply is no plan: the JSON breaks" in (await json_desk.ask()).problems[0]
-    assert "the plan was cut off" in (await json_desk.ask()).problems[0]
+async def test_json_that_was_cut_is_no_plan(desk: Desk, cut: int) -> None:
+    desk.server.on("", IN_JSON[:cut], Reply(text=IN_JSON[:cut], stop="length"))
+    assert "the reply is no plan: the JSON breaks" in (await desk.ask()).problems[0]
+    assert "the plan was cut off" in (await desk.ask()).problems[0]
 
 
-async def test_a_server_that_takes_no_schema_cannot_hold_to_json(json_desk: Desk) -> None:
-    json_desk.server.refuse["response_format"] = "response_format json_schema is not supported"
+@in_json
+async def test_a_server_that_takes_no_schema_cannot_hold_to_json(desk: Desk) -> None:
+    desk.server.refuse["response_format"] = "response_format json_schema is not supported"
     for _ in range(2):
         with pytest.raises(CallRefused, match=r"test-model takes no schema .* set SENNIT_PLAN_FORMAT to auto or lines"):
-            await json_desk.ask()
-    assert len(json_desk.server.asked) == 1
+            await desk.ask()
+    assert len(desk.server.asked) == 1
 
 
 SCRIPT = """\
@@ -272,27 +270,20 @@ async def main(goal: str):
 """
 
 
-@pytest.fixture
-async def program_desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with model_server() as server:
-        found = Desk(tmp_path, server, plan_format="program")
-        yield found
-        await found.models.close()
-
-
-async def test_a_planner_may_write_a_program_of_which_nothing_runs_before_it_is_whole(program_desk: Desk) -> None:
+@in_program
+async def test_a_planner_may_write_a_program_of_which_nothing_runs_before_it_is_whole(desk: Desk) -> None:
     fenced = f"```python\n{SCRIPT}```"
-    program_desk.server.on("", Reply(f"<think>\n1. search('a')\n</think>\n{fenced}", rate=200))
+    desk.server.on("", Reply(f"<think>\n1. search('a')\n</think>\n{fenced}", rate=200))
 
     async def on_nodes(nodes: Nodes) -> None:
         raise AssertionError(nodes)
 
-    planned = await program_desk.ask(on_nodes=on_nodes)
+    planned = await desk.ask(on_nodes=on_nodes)
     assert (planned.problems, planned.warnings) == ((), ())
-    [node] = (await program_desk.plan(planned))["nodes"]
+    [node] = (await desk.plan(planned))["nodes"]
     assert (node["kind"], node["script"], node["arguments"]) == ("program", SCRIPT, {"goal": "$goal"})
-    assert str(await program_desk.library.value(HOME, planned.text)).strip() == fenced
-    asked = program_desk.server.asked[0]
+    assert str(await desk.library.value(HOME, planned.text)).strip() == fenced
+    asked = desk.server.asked[0]
     assert "async def search(query: str, k: int = 3)" in asked.system
     assert "http_get" not in asked.system
     assert "numbered lines" not in asked.system
@@ -312,20 +303,22 @@ async def test_a_planner_may_write_a_program_of_which_nothing_runs_before_it_is_
     ],
     ids=["too long", "cut", "prose", "model"],
 )
-async def test_a_reply_that_is_no_whole_program_says_why(program_desk: Desk, reply: Any, problem: str) -> None:
-    program_desk.server.on("", reply)
-    planned = await program_desk.ask()
+@in_program
+async def test_a_reply_that_is_no_whole_program_says_why(desk: Desk, reply: Any, problem: str) -> None:
+    desk.server.on("", reply)
+    planned = await desk.ask()
     assert planned.problems[0].startswith(problem)
     assert planned.text
 
 
-async def test_what_the_goal_of_a_sub_agent_names_is_in_the_goal_of_main(program_desk: Desk) -> None:
-    program_desk.server.on("", SCRIPT)
-    material = await program_desk.store.put(HOME, json.dumps({"rivers": "the Nile costs $5"}).encode())
-    planned = await program_desk.ask(goal="Sum up [rivers].", given=material)
-    [node] = (await program_desk.plan(planned))["nodes"]
+@in_program
+async def test_what_the_goal_of_a_sub_agent_names_is_in_the_goal_of_main(desk: Desk) -> None:
+    desk.server.on("", SCRIPT)
+    material = await desk.store.put(HOME, json.dumps({"rivers": "the Nile costs $5"}).encode())
+    planned = await desk.ask(goal="Sum up [rivers].", given=material)
+    [node] = (await desk.plan(planned))["nodes"]
     assert node["arguments"] == {"goal": "Sum up the Nile costs $$5."}
-    assert "`main` gets the goal with the" in program_desk.server.asked[0].turns[-1][1]
+    assert "`main` gets the goal with the" in desk.server.asked[0].turns[-1][1]
 
 
 async def test_nothing_is_streamed_after_a_line_that_is_wrong_or_beyond_the_bound(desk: Desk) -> None:

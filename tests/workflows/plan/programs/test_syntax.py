@@ -1,25 +1,9 @@
 import pytest
+from doubles.programs import TOPIC
 
 from workflows.plan.programs.syntax import MAX_PROBLEMS, Parameter, parameters_of, problems_in
 
 TOOLS = dict.fromkeys(("search", "write"), 0)
-RESEARCH = '''
-"""Research a topic."""
-async def look(question: str) -> str:
-    hits = await search(query=question, k=5)
-    return await llm("Answer from the passages, with the source.", question, hits)
-
-async def main(topic: str):
-    questions = await llm("Five questions that together cover the topic.", topic, schema=list[str])
-    answers = await parallel([task(look, question=q) for q in questions])    # no barrier
-    draft = await llm("Write a page.", answers)
-    for _ in range(3):
-        review = await llm("What is wrong with it?", draft, schema={"good": bool, "faults": list[str]}, role="critic")
-        if review["good"]:
-            return draft
-        draft = await llm("Mend it.", draft, review["faults"])
-    return await ask("Three rounds did not do. Publish anyway, or say how to go on.", draft)
-'''
 MUCH = """
 from __future__ import annotations
 import asyncio
@@ -90,7 +74,7 @@ async def main(topic: str, depth: int = 2, filters: dict[str, Any] | None = None
 """
 
 
-@pytest.mark.parametrize("script", [RESEARCH, MUCH, "async def main(): return 1"])
+@pytest.mark.parametrize("script", [TOPIC, MUCH, "async def main(): return 1"])
 def test_a_script_that_runs_has_no_problems(script: str) -> None:
     assert problems_in(script, TOOLS) == []
 
