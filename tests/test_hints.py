@@ -7,10 +7,15 @@ from doubles.hints import refusals
 from doubles.plan.play import Play, each, gate, node
 from simulation.simulator import Habits, Simulation
 
+from workflows.messages.updates import UPDATES, parse_update
 from workflows.plan.language.limits import Usage
 from workflows.plan.scheduling.budget import Budget
 from workflows.plan.scheduling.events import Event, Outcome
+from workflows.run.update_rules import judge
+from workflows.views.board import board
 from workflows.views.report import blocked_on
+
+_UPDATES = {update.name: update for update in UPDATES}
 
 SCHEMAS: list[Any] = [
     None,
@@ -126,6 +131,26 @@ def test_what_is_suggested_is_taken_in_any_state(seed: int) -> None:
     run = Advised(seed, Habits(edits=10, failing=25, expansion_requests=20 * (seed % 2)))
     run.run()
     assert run.refused == ()
+
+
+@pytest.mark.parametrize(
+    ("play", "also"),
+    [
+        (failed("Boom"), ("skip_node", "answer")),
+        (failed("Boom", kind="llm"), ("skip_node", "answer")),
+        (failed("Boom", kind="program", policy="any"), ("skip_node",)),
+        (failed_map("read"), ("skip_node",)),
+        (one_node(approval=True, effect="write"), ("reject",)),
+        (out_of_budget(), ()),
+    ],
+)
+def test_a_hint_names_what_else_fits(play: Play, also: tuple[str, ...]) -> None:
+    [item] = blocked_on(play.state, "run-1", {})
+    assert item.also == also
+    for name in also:
+        fields = {"value": 1} if name == "answer" else {}
+        assert judge(play.state, parse_update(_UPDATES[name], {"node": item.node, **fields})).event is not None
+    assert [f"`{name}` with" in board(play.state, run="run-1", title="t") for name in also] == [True] * len(also)
 
 
 def test_what_may_write_twice_says_so() -> None:

@@ -75,10 +75,13 @@ class NodeRunner:
 
         An output is stored before its marker is set, and the marker before the reply is sent: a successor of a
         killed worker finds the marker and calls nothing again. A call cut off before its marker runs again.
-        A call that `asks` only returns the node's question. A tool whose last worker was lost runs in a process of its
-        own. Raises whatever went wrong; what that means is said in `activities.nodes.error_mapping`.
+        A call that `asks` only returns the node's question, and one that is `answered` the answer. A tool whose last
+        worker was lost runs in a process of its own. Raises whatever went wrong; what that means is said in
+        `activities.nodes.error_mapping`.
         """
         context = await self._context(call, path, refs, run_prefix, attempts)
+        if call.answered:  # without a marker, or an equal call would take the answer for its own
+            return (await self._keep(context, NodeOutput(call.answer))).model_copy(update={"attempt": 0})
         work = context.work
         if call.asks and work is None:
             return NodeReply(question=await question_of(context, self.store))
@@ -222,9 +225,7 @@ class NodeRunner:
             return await self.programs.advance(context)
         if isinstance(node, JoinNode):
             return NodeOutput(await _joined(context, node))
-        if node.kind == "map":
-            return NodeOutput([await self.library.value(context.run_prefix, item) for item in call.items if item])
-        return NodeOutput(call.answer)
+        return NodeOutput([await self.library.value(context.run_prefix, item) for item in call.items if item])
 
     async def _call(self, context: NodeContext, tool: Tool, work: ToolCall, limit: asyncio.Timeout) -> NodeOutput:
         tool_context = ToolContext(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from activities.llm.models import Models
-from activities.nodes.binding import parse_address
+from activities.nodes.binding import parse_address, work_at
 from activities.programs.interpreter import Interpreter
 from activities.programs.pages import page_after
 from activities.prompts.planner import with_line_numbers
@@ -26,8 +26,9 @@ from workflows.plan.edits.summaries import with_summaries
 from workflows.plan.edits.tool_loop import expand_tool_calls
 from workflows.plan.language import dependencies
 from workflows.plan.language.facts import FactTooLarge, facts_of
-from workflows.plan.language.nodes import Excerpt, Plan, ProgramNode
-from workflows.plan.language.problems import InvalidPlan, Problem
+from workflows.plan.language.json_schema import violations
+from workflows.plan.language.nodes import Excerpt, ModelCall, Plan, ProgramNode
+from workflows.plan.language.problems import InvalidPlan, Problem, place_of
 from workflows.plan.programs.program_plan import program_problems
 from workflows.plan.programs.stubs import stubs_of
 
@@ -76,6 +77,8 @@ class PlanChecker:
         run = await self._run(run_prefix, call.run_context)
         if call.adds == "script":
             return await self._edited(run, await self.library.plan(run_prefix, call.base), call)
+        if call.adds == "answer":
+            return _answered(await self.library.plan(run_prefix, call.base), call)
         draft = await self.library.value(run_prefix, call.draft)
         base = await self.library.plan(run_prefix, call.base) if call.base else None
         if base is None:
@@ -255,6 +258,15 @@ def _with_calls(base: StoredPlan, run_context: RunContext, call: CheckCall, body
     return expand_tool_calls(
         base.plan, address.id, address.generation, body["calls"], call.draft, run_context.tools, outputs
     )
+
+
+def _answered(base: StoredPlan, call: CheckCall) -> CheckResult:
+    """Check what a person gives as the result of a model call."""
+    address = parse_address(call.node)
+    work = work_at(base.node(address.id), address)
+    schema = work.output_schema if isinstance(work, ModelCall) else None
+    wrong = violations(call.answer, schema, ("value",)) if schema else ()
+    return CheckResult(problems=tuple(f"{place_of(where)}: {sentence}" for where, sentence in wrong)[:MAX_PROBLEMS])
 
 
 def _of_script(problem: Problem) -> Problem:

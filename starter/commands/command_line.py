@@ -23,7 +23,7 @@ COMMANDS = {
     "retry": ("update", "run a failed or finished node again"),
     "skip": ("update", "give up a node; joins go on without it"),
     "edit": ("update", "give a program another script; what it calls again is taken over"),
-    "answer": ("update", "answer a gate"),
+    "answer": ("update", "answer a gate, or give the result of a call that failed"),
     "approve": ("update", "approve a waiting write or large replan"),
     "reject": ("update", "reject a waiting write or large replan"),
     "finish": ("update", "end a run now with what it has"),

@@ -18,7 +18,7 @@ SHORT_FORMS = {
     "retry": ("retry_node", "sennit retry nightly-1\nsennit retry nightly-1 n7 --repeat-effect"),
     "skip": ("skip_node", "sennit skip nightly-1 n7\nsennit skip nightly-1 'pages[17]'"),
     "edit": ("edit_program", "sennit edit nightly-1 research.py\nsennit edit nightly-1 look.py --node look"),
-    "answer": ("answer", 'sennit answer nightly-1 n7 yes\nsennit answer nightly-1 n7 \'{"city": "Rome"}\''),
+    "answer": ("answer", "sennit answer nightly-1 n7 yes\nsennit answer nightly-1 main_3_1 '{\"found\": true}'"),
     "approve": (
         "approve",
         "sennit approve note n7 --digest 3f2a9c01b4d7\nsennit approve note n7 --digest 3f2a9c01b4d7 --set to=ann",
@@ -55,7 +55,7 @@ def add_arguments(parser: Parser) -> None:
     if command == "approve":
         parser.add_argument("--digest", metavar="DIGEST", help="refuse if it would write something else by now")
         parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="change an argument")
-    if command == "retry":
+    if command in ("retry", "answer"):
         parser.add_argument("--repeat-effect", action="store_true", help="repeat a write that succeeded")
 
 

@@ -56,14 +56,14 @@ def budget_text(ledger: Mapping[str, Mapping[str, float | None]]) -> str:
 
 def label(node: NodeLine) -> str:
     """Return what a node does, without its id; why it failed, or needed its fallback; its progress first while
-    it runs, or that a program took it over.
+    it runs, or that a program took it over, or a person gave its result.
     """
     if node.status in ("failed", "succeeded") and node.error:
         return one_line(node.error)
     what = one_line(node.summary).removeprefix(node.id.partition("[")[0]).strip() or node.kind
     preview = node.preview if isinstance(node, NodeView) and node.status in ("running", "waiting") else ""
     progress = one_line(preview, PROGRESS_CHARACTERS)
-    first = progress or ("taken over" if node.taken_over else "")
+    first = progress or ", ".join(["taken over"] * node.taken_over + ["answered"] * node.answered)
     return f"{first} · {what}" if first else what
 
 
@@ -91,7 +91,8 @@ def blocked_lines(item: BlockedOn, flags: str = "") -> list[str]:
     """Return what a run waits for, the values that it shows, and the command that answers it."""
     why, question = one_line(item.why), one_line(item.question)
     parts = [one_line(item.node), why if why != question else "", question]
-    return [": ".join(filter(None, parts)), *shown_lines(item), f"    {one_line(item.command)}{flags}"]
+    also = f"  # or {', '.join(update.removesuffix('_node') for update in item.also)}" if item.also else ""
+    return [": ".join(filter(None, parts)), *shown_lines(item), f"    {one_line(item.command)}{flags}{also}"]
 
 
 def shown_lines(item: BlockedOn) -> list[str]:

@@ -17,11 +17,11 @@ from simulation.world import Activity, World, chance
 from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
 from workflows.plan.scheduling.budget import Rate
 from workflows.plan.scheduling.events import (
+    Answered,
     ApprovalDecided,
     Decision,
     End,
     Event,
-    GateAnswered,
     NodeEnded,
     Outcome,
     PlanExtended,
@@ -162,7 +162,7 @@ class Simulation:
 
     def _word(self, unit: int, number: int) -> Event:
         if self.state.spec_of(unit).kind == "gate":
-            return GateAnswered(unit, number % 3)
+            return Answered(unit, number % 3)
         return ApprovalDecided(unit, number >= 15)
 
     def _edit(self) -> None:

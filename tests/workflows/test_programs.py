@@ -187,6 +187,44 @@ async def test_who_loses_a_race_is_cancelled_with_all_that_it_called(start: Star
     assert ended == {"succeeded": 1 + 1 + 2 + 1 + 2 + 1, "cancelled": 2 * 2 + 1}, report["nodes"]
 
 
+BY_HAND = """
+async def look(number: int):
+    try:
+        return await fail(message=f"no {number}")
+    except RuntimeError:
+        return (await nap(value=number))["value"]
+
+async def main(file: str):
+    caught = await parallel([task(look, number=7)])
+    fact = await llm("Find it.", schema={"found": bool})
+    posted = await post(text=file, after="crash")
+    last = await fail(message="last")
+    return [caught, fact["found"], posted["posted"], last]
+"""
+
+
+async def test_a_person_gives_the_results_of_calls_that_failed(
+    begin: Start, model_server: ModelServer, cache: Path
+) -> None:
+    model_server.on("Find it", Reply("no key", status=401))
+    handle = await begin(plan=program(BY_HAND, file=uuid.uuid4().hex), approval="never")
+    values: list[Any] = [{"found": True}, {"posted": "by hand"}, None]
+    for value in values:
+        view = await until(handle, blocked)
+        item = view["blocked"][-1]
+        assert item["also"] == ["skip_node", "answer"]
+        if value == {"found": True}:
+            with pytest.raises(WorkflowUpdateFailedError) as refused:
+                await insist(handle, "answer", {"node": item["node"], "value": {"found": "yes"}})
+            assert "value.found" in str(refused.value.cause)
+        assert (await insist(handle, "answer", {"node": item["node"], "value": value})) == f"{item['node']} is answered"
+    before = called(cache, handle)
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", [[7], True, "by hand", None]), report
+    assert called(cache, handle) == before
+    assert len(before) == 4, "each tool was called once"
+
+
 EDITED = """
 async def look(number: int):
     return (await nap(value=number))["value"]

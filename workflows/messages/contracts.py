@@ -147,15 +147,16 @@ class CheckCall(Message):
     """Checks a draft. With `base`, the plan that has run so far, the draft is a whole plan to go on with, or an
     addition: a replan, or the tool calls that the model of `node` asks for, which come as a page if `paged` says so.
     `refs` maps nodes that have ended to their outputs. Or another `script` is checked for the program `node`, which
-    comes back as a plan that has only that.
+    comes back as a plan that has only that; or an `answer` in the place of the call `node`.
     """
 
     run: str
     run_context: Digest
     draft: Digest = ""
     base: Digest = ""
-    adds: Literal["", "replan", "calls", "script"] = ""
+    adds: Literal["", "replan", "calls", "script", "answer"] = ""
     script: str = ""
+    answer: JsonValue = None
     node: str = ""
     refs: dict[str, Digest] = Field(default_factory=dict)
     paged: bool = False
@@ -181,8 +182,9 @@ class NodeCall(Message):
 
     `nodes` are node paths with their generation (`n7`, `n7~2`, `m[17]`). `refs` maps the nodes whose outputs they read
     to artifact digests; the activity binds arguments from there. `lost` maps inputs without a value to (status, error).
-    `items` are a map's item outputs in order. `answer` is a person's answer to a gate. A model whose output is the
-    run's answer may ask for more nodes `replans` more times; `objections` say what was wrong with its last request.
+    `items` are a map's item outputs in order. A node that is `answered` does nothing: a person has given its output as
+    `answer`. A model whose output is the run's answer may ask for more nodes `replans` more times; `objections` say
+    what was wrong with its last request.
     `left` is what the run's budget has left for a model call with all its attempts, or for a program: `tokens`,
     `calls`, and `cost` in millionths of a dollar. `epoch` is 2 after a whole plan has replaced the streamed beginning.
     With `asks` the node only puts together what it asks a person, in about `room` characters, 0 for the usual. A write
@@ -197,6 +199,7 @@ class NodeCall(Message):
     lost: dict[str, tuple[str, str | None]] = Field(default_factory=dict)
     items: tuple[Digest | None, ...] = ()
     answer: JsonValue = None
+    answered: bool = False
     replans: int = 0
     objections: tuple[str, ...] = ()
     left: dict[str, int] = Field(default_factory=dict)

@@ -24,7 +24,7 @@ class ApprovedWrite(Message):
 class NodeLine(Message):
     """One node: how it ended, after how many attempts and milliseconds from start to end, and why it failed,
     or needed its fallback. `taken_over` says that a program was edited, or ran again, and did not have to make this
-    call again.
+    call again; `answered` that a person has given its result, and it was not called for that.
 
     `summary` says what it does, id first, as the timeline does. In a report of many nodes it is short, or absent, and a
     map's items leave it to their map.
@@ -39,13 +39,15 @@ class NodeLine(Message):
     summary: str = ""
     approved: ApprovedWrite | None = None
     taken_over: bool = False
+    answered: bool = False
 
 
 class BlockedOn(Message):
     """What a person must decide: the node, why, and the update to send, with an example of its input.
 
     `question` is one line; `shown` is what stands below it: the rest of a long question, or the values of a write.
-    With `parts` it is about so many writes together, each of which asks by itself too.
+    `also` are other updates that fit. With `parts` it is about so many writes together, each of which asks by itself
+    too.
 
     If a sub-agent asks, `node` is its path from the run that shows it (`sub.n1`), and the update goes to `run`.
     """
@@ -58,6 +60,7 @@ class BlockedOn(Message):
     update: str
     example: dict[str, JsonValue]
     command: str
+    also: tuple[str, ...] = ()
     run: str = ""
 
 

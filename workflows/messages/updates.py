@@ -15,7 +15,7 @@ from workflows.plan.language.text import format_value
 from workflows.plan.language.validation_messages import describe_errors
 
 _UNIT = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}(\[[0-9]{1,5}\])?\Z")
-NOT_BUILT = ("edit_node", "set_result", "add_nodes", "pause", "resume", "replan")
+NOT_BUILT = ("edit_node", "add_nodes", "pause", "resume", "replan")
 
 
 class InvalidUpdate(Exception):
@@ -38,6 +38,11 @@ def _unit(given: str) -> str:
     return given
 
 
+_REPEAT_EFFECT: Any = Field(
+    default=False, strict=True, description="needed to repeat what was written, or may have been"
+)
+
+
 class NodeUpdate(Update):
     """Base of the updates of one node, or of one item of a map."""
 
@@ -54,9 +59,7 @@ class RetryNode(NodeUpdate):
     about = 'Run a node again: {"node": "n7"}; or what blocks the run: {}'
     example = '{"node": "n7"}'
     node: Annotated[str, AfterValidator(_unit)] = Field(default="", description="node id; without it, what blocks")
-    repeat_effect: bool = Field(
-        default=False, strict=True, description="needed to repeat what was written, or may have been"
-    )
+    repeat_effect: bool = _REPEAT_EFFECT
 
 
 class SkipNode(NodeUpdate):
@@ -68,12 +71,13 @@ class SkipNode(NodeUpdate):
 
 
 class Answer(NodeUpdate):
-    """Answers a gate."""
+    """Answers a gate, or gives the result of a tool, a model or a sub-agent that has failed, which is not called."""
 
     name = "answer"
-    about = 'Answer a gate: {"node": "n7", "value": "yes"}'
+    about = 'Answer a gate, or in the place of a call that failed: {"node": "n7", "value": "yes"}'
     example = '{"node": "n7", "value": "yes"}'
     value: JsonValue
+    repeat_effect: bool = _REPEAT_EFFECT
 
 
 class Approve(NodeUpdate):

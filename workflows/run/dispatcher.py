@@ -172,12 +172,11 @@ class Dispatcher:
         self.started += 1
         self._bytes += weight(call)
         first = units[0]
-        spec, item = state.spec_of(first), state.is_item(first)
-        kind = spec.item_kind if item else spec.kind
+        spec, item, is_answered = state.spec_of(first), state.is_item(first), call.answered
+        kind = "gate" if is_answered else state.kind_of(first)
         contract = GROUP if len(units) > 1 else _CALLS[kind]
-        options = node_options(
-            [state.spec_of(unit) for unit in units], item=item, own_work=item or kind in ("tool", "llm")
-        )
+        own_work = (item or kind in ("tool", "llm")) and not is_answered
+        options = node_options([state.spec_of(unit) for unit in units], item=item, own_work=own_work)
         name = state.address(first) if len(units) == 1 else f"{state.address(first)}+{len(units) - 1}"
         options.setdefault("summary", self._summary(units, name, spec.summary))
         if asks:
@@ -226,7 +225,7 @@ class Dispatcher:
         if self.epoch > 1:
             fields["epoch"] = self.epoch
         spec = state.spec_of(unit)
-        if not spec.calls_model and spec.kind != "program":
+        if (not spec.calls_model and spec.kind != "program") or call.answered:
             return call.model_copy(update=fields)
         if state.budget is not None:
             fields["left"] = {name: rest for name, rest in state.budget.rest(unit).items() if name in PAID}
@@ -274,7 +273,7 @@ class Dispatcher:
         """Return the milliseconds that a write may take, and 0 for all else: a sub-agent waits for its own writes."""
         first = flight.units[0]
         spec, item = self._state.spec_of(first), self._state.is_item(first)
-        if spec.effect != "write" or (spec.item_kind if item else spec.kind) == "agent":
+        if spec.effect != "write" or first in self._state.answers or self._state.kind_of(first) == "agent":
             return 0
         return working_time([spec], item=item) // timedelta(milliseconds=1)
 
@@ -322,15 +321,15 @@ def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool 
     fields: dict[str, Any] = {"run": run, "plan": plan, "nodes": tuple(state.address(unit) for unit in units)}
     first = units[0]
     spec = state.spec_of(first)
+    if first in state.answers:
+        return NodeCall(**fields, answer=state.answers[first], answered=True)
     fields |= _asking(state, first, asks)
-    if state.is_item(first) or asks or spec.kind not in ("join", "map", "gate"):
+    if state.is_item(first) or asks or spec.kind not in ("join", "map"):
         fields |= _reads(state, units)
     if spec.inputs:
         fields |= _gathered(state, first, spec, fields.get("refs", {}))
     elif spec.kind == "map" and not state.is_item(first):
         fields["items"] = tuple(state.digest[item] for item in state.items[first])
-    elif spec.kind == "gate" and not asks:
-        fields["answer"] = state.answers.get(first)
     return NodeCall(**fields)
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
+from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
@@ -115,6 +116,11 @@ class PlanExtender:
         async with self._turn:
             spec = self._engine.state.graph.specs[unit]
             return await self._setup.check_script(script, spec.page or self._engine.plan, spec.id)
+
+    async def check_answer(self, unit: int, answer: JsonValue) -> CheckResult:
+        """Check what a person gives as the result of a call."""
+        state = self._engine.state
+        return await self._setup.check_answer(answer, state.spec_of(unit).page or self._engine.plan, state.path(unit))
 
     async def _ends(self, nodes: list[int], *, lets_on: bool) -> bool:
         """Wait until none of the nodes runs; return whether other additions may have come meanwhile."""

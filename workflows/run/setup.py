@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
@@ -124,6 +124,12 @@ class RunSetup:
         """Return the verdict on another script for a program of the plan `base`."""
         call = CheckCall(run=self.run_prefix, run_context=self.run_context, base=base, node=node, script=script)
         return await self._do(CHECK_PLAN, call.model_copy(update={"adds": "script"}), "check the script")
+
+    async def check_answer(self, answer: JsonValue, base: str, node: str) -> CheckResult:
+        """Return the verdict on what a person gives as the result of a call of the plan `base`."""
+        call = CheckCall(run=self.run_prefix, run_context=self.run_context, base=base, node=node)
+        given = call.model_copy(update={"adds": "answer", "answer": answer})
+        return await self._do(CHECK_PLAN, given, f"check the answer for {node}")
 
     async def conclude(self, state: RunState, plan: str, inline: tuple[Any, str] | None) -> Conclusion:
         """Return the answer: the last node's reply if that is the whole answer, else bound from the store.

@@ -8,6 +8,7 @@ from temporalio import workflow
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
+from workflows.messages.contracts import CheckResult
 from workflows.messages.updates import (
     NOT_BUILT,
     UPDATES,
@@ -18,7 +19,7 @@ from workflows.messages.updates import (
     Update,
     parse_update,
 )
-from workflows.plan.scheduling.events import ProgramEdited
+from workflows.plan.scheduling.events import Answered, Event, ProgramEdited
 from workflows.run.engine import Engine
 from workflows.run.setup import RunSetup
 from workflows.run.update_rules import Verdict
@@ -71,8 +72,8 @@ class UpdateHandlers:
             raise ApplicationError(early, type="InvalidUpdate", non_retryable=True)
         engine.updates += 1
         verdict = engine.judge(update)
-        if isinstance(verdict.event, ProgramEdited) and isinstance(update, EditProgram):
-            checked = await engine.extender.edit(verdict.event.unit, update.script)
+        checked = await self._checked_by_worker(engine, update, verdict.event)
+        if checked is not None:
             verdict = engine.judge(update)  # much may have happened meanwhile
             if isinstance(verdict.event, ProgramEdited):
                 verdict.event.page = checked.plan
@@ -83,6 +84,14 @@ class UpdateHandlers:
             raise ApplicationError(verdict.rejection, type="InvalidUpdate", non_retryable=True)
         engine.post(verdict.event)
         return verdict.confirmation
+
+    async def _checked_by_worker(self, engine: Engine, update: Update, event: Event | None) -> CheckResult | None:
+        """Return the verdict on what only a worker can check: a script, and the form of a model's result."""
+        if isinstance(event, ProgramEdited) and isinstance(update, EditProgram):
+            return await engine.extender.edit(event.unit, update.script)
+        if isinstance(event, Answered) and engine.state.kind_of(event.unit) == "llm":
+            return await engine.extender.check_answer(event.unit, event.value)
+        return None
 
 
 def _handler(model: type[Update]) -> Any:

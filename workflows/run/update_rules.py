@@ -20,16 +20,16 @@ from workflows.plan.language.problems import place_of
 from workflows.plan.scheduling.admission import token_of, waiting_in
 from workflows.plan.scheduling.budget import ledger
 from workflows.plan.scheduling.events import (
+    Answered,
     ApprovalDecided,
     BudgetRaised,
     Event,
-    GateAnswered,
     ProgramEdited,
     RetryRequested,
     SkipRequested,
     StopRequested,
 )
-from workflows.plan.scheduling.retry import names_of, repeated
+from workflows.plan.scheduling.retry import is_passed, names_of, repeated
 from workflows.plan.scheduling.state import (
     CANCELLED,
     FAILED,
@@ -42,6 +42,11 @@ from workflows.plan.scheduling.state import (
 from workflows.plan.scheduling.termination import blocking_failures
 
 MAX_ANSWER_CHARACTERS = 64 * 1024
+_UNANSWERABLE = {
+    "program": "is a program: answer the call that has failed, or edit the script",
+    "map": "is a map: answer the item that has failed, by its number in brackets",
+    "join": "is a join and calls nothing: answer the input that has failed",
+}
 _RETRIABLE = (SUCCEEDED, FAILED, SKIPPED, CANCELLED)
 
 
@@ -114,16 +119,16 @@ def _misfit(spec: NodeSpec, update: NodeUpdate) -> str | None:
     if isinstance(update, EditProgram) and (spec.kind != "program" or spec.maker >= 0):
         return f"`{name}` has no script of its own; name the program, as the plan calls it"
     if isinstance(update, Answer):
-        return _answer(spec, update) if gate else f"`{name}` is no gate; approve or reject decide on what else waits"
+        return _answer(spec, update)
     return f"`{name}` is a gate: use answer" if gate and isinstance(update, Approve | Reject) else None
 
 
 def _too_early(state: RunState, unit: int, update: NodeUpdate) -> str | None:
     """Return why an update does not fit a unit now, or None."""
-    status = state.status[unit]
-    if state.streaming and isinstance(
-        update, RetryNode | SkipNode | EditProgram
-    ):  # the whole plan may replace this beginning
+    status, spec = state.status[unit], state.spec_of(unit)
+    is_of_call = isinstance(update, Answer) and spec.kind != "gate"
+    if state.streaming and (is_of_call or isinstance(update, RetryNode | SkipNode | EditProgram)):
+        # the whole plan may replace this beginning
         return "the plan is still being written; try again in a moment"
     if isinstance(update, RetryNode):
         return _retry(state, unit, update)
@@ -132,6 +137,8 @@ def _too_early(state: RunState, unit: int, update: NodeUpdate) -> str | None:
     if isinstance(update, SkipNode):
         over = status in (SUCCEEDED, SKIPPED, CANCELLED)
         return f"`{state.path(unit)}` is already {STATUS_NAMES[status]}" if over else None
+    if isinstance(update, Answer) and (spec.kind != "gate" or status == FAILED):
+        return _answer_of_call(state, unit, update)
     waiting = waiting_in(state, unit)
     if not waiting:
         return f"`{update.node}` is {STATUS_NAMES[status]}; it does not wait for anybody"
@@ -161,15 +168,34 @@ def _retry(state: RunState, unit: int, update: RetryNode) -> str | None:
         return f"`{update.node}` asks for more nodes; reject asks its model again, approve adds them"
     if status not in _RETRIABLE:
         return f"`{update.node}` is {STATUS_NAMES[status]}; only a node that has ended can be run again"
-    if not update.repeat_effect and (writes := repeated(state, unit)):
-        return f'this may repeat what {names_of(state, writes)} wrote; add "repeat_effect": true if that is right'
-    return None
+    return _repeats(state, update, repeated(state, unit))
+
+
+def _repeats(state: RunState, update: RetryNode | Answer, writes: list[int]) -> str | None:
+    if update.repeat_effect or not writes:
+        return None
+    return f'this may repeat what {names_of(state, writes)} wrote; add "repeat_effect": true if that is right'
+
+
+def _answer_of_call(state: RunState, unit: int, update: Answer) -> str | None:
+    """Return why a person may not give the result of a call now, or None."""
+    status = state.status[unit]
+    if status == WAITING:
+        return f"`{update.node}` is no gate; approve or reject decide on what else waits"
+    if status != FAILED:
+        return f"`{update.node}` is {STATUS_NAMES[status]}; only a gate, and a call that has failed, take an answer"
+    return _repeats(state, update, repeated(state, unit, runs=False))
 
 
 def _answer(spec: NodeSpec, update: Answer) -> str | None:
-    size = len(str(update.value))
+    """Return why a node can never take an answer, or not this one, or None."""
+    size, name = len(str(update.value)), update.node
     if size > MAX_ANSWER_CHARACTERS:
         return f"the answer has {size} characters; at most {MAX_ANSWER_CHARACTERS}"
+    if spec.kind != "gate" and spec.is_fallback and not spec.is_step:
+        return f"`{name}` stands in for another node; answer that one"
+    if spec.kind in _UNANSWERABLE and "[" not in name:
+        return f"`{name}` {_UNANSWERABLE[spec.kind]}"
     wanted = spec.schema
     for where, sentence in json_schema.violations(update.value, wanted, ("value",)) if wanted else ():
         return f"{place_of(where)}: {sentence}"
@@ -180,15 +206,15 @@ def _event(state: RunState, unit: int, update: NodeUpdate) -> tuple[Event, str]:
     """Return the event of an update that fits, and the sentence that confirms it."""
     name = update.node
     if isinstance(update, RetryNode):
-        return RetryRequested(unit), f"{name} runs again"
+        return RetryRequested(unit), f"{name} runs again{_rewound(state, unit)}"
     if isinstance(update, SkipNode):
-        return SkipRequested(unit), f"{name} is skipped"
+        return SkipRequested(unit), f"{name} is skipped{_rewound(state, unit)}"
     if isinstance(update, EditProgram):
         return ProgramEdited(
             unit, ""
         ), f"{name} runs again with the new script; calls that it makes again are taken over"
     if isinstance(update, Answer):
-        return GateAnswered(unit, update.value), f"{name} is answered"
+        return Answered(unit, update.value), f"{name} is answered{_rewound(state, unit)}"
     approved, reason = isinstance(update, Approve), update.reason if isinstance(update, Reject) else ""
     args = update.args if isinstance(update, Approve) else {}
     if unit in state.expansion_requests:
@@ -199,3 +225,8 @@ def _event(state: RunState, unit: int, update: NodeUpdate) -> tuple[Event, str]:
         confirmation = f"{name} may run{what}" if approved else f"{name} is refused"
     by = update.by if isinstance(update, Approve | Reject) else ""
     return ApprovalDecided(unit, approved, reason, args, by), confirmation
+
+
+def _rewound(state: RunState, unit: int) -> str:
+    """Return what becomes of a script that has gone on after the failure of a call that gets another end."""
+    return "; the script goes on again from where it read this" if is_passed(state, unit) else ""

@@ -27,7 +27,7 @@ from workflows.plan.compile.graph import Graph, NodeSpec
 from workflows.plan.language.limits import duration_text
 from workflows.plan.language.text import clean
 from workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, STATUS_NAMES, RunState
-from workflows.views.report import blocked_on, drain_waits_for, error_of, place_of_call, visible_units
+from workflows.views.report import blocked_on, drain_waits_for, error_of, is_answered, place_of_call, visible_units
 
 USUAL_BYTES = 7_900
 """Bytes as sent that every proxy lets through; about 6 KB of text."""
@@ -49,11 +49,7 @@ _ASKS = {
     "budget": "no budget is left",
     "planning": "planning failed",
 }
-_ALTERNATIVES = {
-    "approval": "refuse: `reject`",
-    "replan": "refuse: `reject`",
-    "failed": "go on without it: `skip_node`",
-}
+_ALTERNATIVES = {"reject": "refuse", "skip_node": "go on without it", "answer": "give its result yourself"}
 
 BlockedChildren = Mapping[int, SubagentView]
 
@@ -181,9 +177,9 @@ def _questions(blocked: Sequence[BlockedOn], run: str, detail: _Detail) -> list[
             link = f"[{words}](namespaces/{{namespace}}/workflows/{name})" if len(name) <= _MAX_CODE else words
             lines.append(f"→ in the {link}:")
         lines.append(f"→ Send an Update: `{item.update}` with {_code(json.dumps(item.example, ensure_ascii=False))}")
-        if item.why in _ALTERNATIVES:
-            example = json.dumps({"node": item.node.rpartition(".")[2]})
-            lines.append(f"→ or {_ALTERNATIVES[item.why]} with {_code(example)}")
+        example = _code(json.dumps({"node": item.node.rpartition(".")[2]}))
+        for other in item.also:
+            lines.append(f"→ or {_ALTERNATIVES[other]}: `{other}` with {'a `value`' if other == 'answer' else example}")
         lines += [f"→ in a shell: {_code(item.command)}", ""]
     if len(blocked) > detail.questions:
         lines += [f"and {len(blocked) - detail.questions} more: the query `plan` lists them all.", ""]
@@ -280,7 +276,7 @@ def _what(summary: str) -> str:
 def _time(state: RunState, unit: int) -> str:
     attempts = state.attempts[unit]
     tries = f", {attempts} tries" if attempts > 1 else ""
-    again = ", taken over" if unit in state.taken_over else ""
+    again = ", answered" * is_answered(state, unit) + ", taken over" * (unit in state.taken_over)
     return duration_text(state.millis[unit]) + tries + again if attempts else again.removeprefix(", ")
 
 

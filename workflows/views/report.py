@@ -17,7 +17,7 @@ from workflows.plan.language.text import one_line
 from workflows.plan.scheduling.admission import token_of, waiting_in
 from workflows.plan.scheduling.budget import Budget, ledger
 from workflows.plan.scheduling.events import ExpansionRequest, Question
-from workflows.plan.scheduling.retry import names_of, repeated
+from workflows.plan.scheduling.retry import names_of, repeated, takes_answer
 from workflows.plan.scheduling.state import AGAIN, AWAITING_FALLBACK, EXPANDED, RUNNING, STATUS_NAMES, WAITING, RunState
 from workflows.plan.scheduling.termination import blocking_failures, outages
 from workflows.views.example import example_value
@@ -31,12 +31,6 @@ SUMMARY_CHARACTERS = 16_000
 each, and below `LEAST_SUMMARY` characters there are none."""
 LEAST_SUMMARY = 16
 MAX_BLOCKED = 20
-
-
-def kind_of(state: RunState, unit: int) -> str:
-    """Return a unit's kind; an item has the kind of its map's template."""
-    spec = state.spec_of(unit)
-    return spec.item_kind if state.is_item(unit) else spec.kind
 
 
 def error_of(state: RunState, unit: int) -> str | None:
@@ -60,14 +54,20 @@ def _cut(text: str, most: int) -> str:
 def _fields(state: RunState, unit: int) -> dict[str, object]:
     return {
         "id": state.path(unit),
-        "kind": kind_of(state, unit),
+        "kind": state.kind_of(unit),
         "status": STATUS_NAMES[state.status[unit]],
         "attempts": state.attempts[unit],
         "duration_ms": state.millis[unit] if state.attempts[unit] else None,
         "error": error_of(state, unit),
         **({"taken_over": True} if unit in state.taken_over else {}),
+        **({"answered": True} if is_answered(state, unit) else {}),
         **_approved(state, unit),
     }
+
+
+def is_answered(state: RunState, unit: int) -> bool:
+    """Whether a person has given the result of a call."""
+    return unit in state.answers and state.kind_of(unit) != "gate"
 
 
 def _approved(state: RunState, unit: int) -> dict[str, object]:
@@ -197,6 +197,7 @@ def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
         update="approve",
         example={"node": path},
         command=shlex.join(["sennit", "approve", run, path]),
+        also=("reject",),
     )
 
 
@@ -209,6 +210,7 @@ def _approval(path: str, question: str, shown: str, token: str, run: str) -> Blo
         update="approve",
         example={"node": path, "digest": token},
         command=shlex.join(["sennit", "approve", run, path, "--digest", token]),
+        also=("reject",),
     )
 
 
@@ -264,7 +266,13 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
         example["repeat_effect"] = True
         command.append("--repeat-effect")
     return BlockedOn(
-        node=path, why="failed", question=error, update="retry_node", example=example, command=shlex.join(command)
+        node=path,
+        why="failed",
+        question=error,
+        update="retry_node",
+        example=example,
+        command=shlex.join(command),
+        also=("skip_node", "answer") if takes_answer(state, unit) else ("skip_node",),
     )
 
 

@@ -151,3 +151,23 @@ async def test_a_tool_is_isolated_after_its_worker_was_lost(
     monkeypatch.setattr(Tool, "call", call)
     await outcome(runner_with(tmp_path, answer), lost=lost)
     assert asked == [lost]
+
+
+async def test_an_answer_is_the_output_and_no_equal_call_finds_it(tmp_path: Path) -> None:
+    called: list[str] = []
+
+    def search(args: Nothing) -> str:
+        called.append(args.query)
+        return args.query
+
+    runner = runner_with(tmp_path, search, effect="write")
+    kept = stored(tool("a", args={"query": "a"}))
+    call = NodeCall(run="run", plan=await runner.library.keep(PREFIX, kept), nodes=("a~2",))
+
+    async def run(call: NodeCall) -> NodeReply:
+        return await runner.run(call, "a~2", {}, run_prefix=PREFIX, attempts=Attempts(1, 0))
+
+    reply = await run(call.model_copy(update={"answer": {"found": None}, "answered": True}))
+    assert (reply.ref, reply.attempt, called) == (digest_of(b'{"found":null}'), 0, [])
+    assert (await run(call)).ref == digest_of(b'"a"'), "nothing says that it has been written"
+    assert called == ["a"]

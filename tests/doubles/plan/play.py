@@ -7,6 +7,7 @@ from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
 from workflows.plan.language.limits import Usage
 from workflows.plan.language.nodes import OnFailure
 from workflows.plan.scheduling.events import (
+    Answered,
     ApprovalDecided,
     Cancel,
     Decision,
@@ -15,7 +16,6 @@ from workflows.plan.scheduling.events import (
     Event,
     Expand,
     ExpansionRequest,
-    GateAnswered,
     NodeEnded,
     Outcome,
     Question,
@@ -129,7 +129,7 @@ class Play:
 
     def answer(self, name: str, value: Any = "yes") -> list[str]:
         """A person answers a gate."""
-        return self.act(GateAnswered(self.unit(name), value))
+        return self.act(Answered(self.unit(name), value))
 
     def approve(self, name: str) -> list[str]:
         """A person approves a write, or a replan."""

@@ -12,10 +12,10 @@ from workflows.plan.language import dependencies
 from workflows.plan.language.nodes import Plan
 from workflows.plan.language.parser import parse_plan
 from workflows.plan.scheduling.events import (
+    Answered,
     ApprovalDecided,
     Decision,
     End,
-    GateAnswered,
     NodeEnded,
     Outcome,
     Question,
@@ -260,7 +260,7 @@ class Drive:
             if WAITING in self.state.status:
                 unit = self.state.status.index(WAITING)
                 gate = self.state.spec_of(unit).kind == "gate"
-                self._events.insert(0, GateAnswered(unit, "yes") if gate else ApprovalDecided(unit, True))
+                self._events.insert(0, Answered(unit, "yes") if gate else ApprovalDecided(unit, True))
             elif not self._events:
                 due = self.state.next_due()
                 assert due is not None, "nothing runs, nothing waits, and the run has not ended"

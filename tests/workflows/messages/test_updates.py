@@ -107,7 +107,7 @@ async def test_an_update_that_does_not_fit_the_run_says_why(waiting: WorkflowHan
         ("answer", {"node": "g"}, "`value` is missing"),
         ("answer", {"node": "g", "value": "many"}, "integer, not"),
         ("answer", {"node": "g", "value": None}, "integer, not"),
-        ("answer", {"node": "ok", "value": 1}, "`ok` is no gate; approve or reject"),
+        ("answer", {"node": "ok", "value": 1}, "`ok` is succeeded; only a gate"),
         ("answer", {"node": "w", "value": 1}, "`w` is no gate; approve or reject"),
         ("approve", {"node": "g"}, "`g` is a gate: use answer"),
         ("reject", {"node": "g"}, "`g` is a gate: use answer"),

@@ -1,9 +1,9 @@
 """When an update fits a run, without a server."""
 
 import pytest
-from doubles.plan.play import Play, each, node
+from doubles.plan.play import Play, each, join, node
 
-from workflows.messages.updates import Approve, EditProgram, RetryNode, SkipNode, Update
+from workflows.messages.updates import Answer, Approve, EditProgram, RetryNode, SkipNode, Update
 from workflows.plan.scheduling.state import SKIPPED
 from workflows.run.update_rules import judge
 
@@ -79,3 +79,44 @@ def test_a_retry_without_a_node_is_of_all_that_blocks() -> None:
     assert verdict.event is not None
     run.act(verdict.event)
     assert [run.status(name) for name in "abw"] == ["running"] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "rejection"),
+    [
+        ("a", ""),
+        ("m[1]", ""),
+        ("ok", "`ok` is succeeded; only a gate, and a call that has failed, take an answer"),
+        ("w", "`w` is no gate; approve or reject"),
+        ("m", "`m` is a map: answer the item"),
+        ("p", "`p` is a program: answer the call"),
+        ("j", "`j` is a join and calls nothing"),
+        ("f", "`f` stands in for another node; answer that one"),
+        ("m[7]", "there is no node `m[7]`"),
+    ],
+)
+def test_a_person_gives_the_result_of_a_call_that_has_failed(name: str, rejection: str) -> None:
+    nodes = [node(each) for each in ("a", "ok", "l")]
+    nodes += [node("w", effect="write", approval=True), node("p", kind="program"), each("m", "l"), join("j", "a")]
+    run = Play(*nodes, node("h", instead="f"), node("f", is_fallback=True), answer=("a", "w", "j", "h"))
+    run.begin()
+    run.ok("ok")
+    run.ok("l", length=2)
+    for failed in ("a", "p", "m[1]", "h", "f"):
+        run.fail(failed)
+    verdict = judge(run.state, Answer(node=name, value=7))
+    assert verdict.rejection.startswith(rejection)
+    assert (verdict.event is None) == bool(rejection)
+    run.state.streaming = True
+    assert "the plan is still being written" in judge(run.state, Answer(node="a", value=7)).rejection
+
+
+def test_an_answer_that_may_repeat_a_write_says_so() -> None:
+    """The write has gone on without `a`."""
+    run = Play(node("a"), join("j", "a", policy="settled"), node("w", "j", effect="write"), node("z"), answer="z")
+    run.begin()
+    run.fail("a")
+    run.ok("j", "w")
+    update = Answer(node="a", value=7)
+    assert "this may repeat what w wrote" in judge(run.state, update).rejection
+    assert judge(run.state, update.model_copy(update={"repeat_effect": True})).confirmation == "a is answered"

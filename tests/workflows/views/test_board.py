@@ -167,6 +167,7 @@ def below(*names: str, run: str = f"{RUN}.sub", question: str = "May this run?")
             update="approve",
             example={"node": name},
             command=command,
+            also=("reject",),
             run=run,
         )
         for name in names

@@ -65,7 +65,7 @@ def enter(state: RunState, node: int, spec: NodeSpec) -> None:
 def asks(state: RunState, unit: int) -> bool:
     """Whether a unit asks a person before it does anything: a gate, and a write that nobody has approved."""
     spec = state.spec_of(unit)
-    if spec.kind == "gate":
+    if spec.kind == "gate" or unit in state.answers:
         return unit not in state.answers
     return spec.approval and unit not in state.approved and (spec.kind != "map" or state.is_item(unit))
 

@@ -105,8 +105,8 @@ class TimeAdvanced:
 
 
 @dataclass(slots=True)
-class GateAnswered:
-    """A person answered a gate."""
+class Answered:
+    """A person answered a gate, or gave the result of a call that has failed."""
 
     unit: int
     value: Any
@@ -195,7 +195,7 @@ Event = (
     RunStarted
     | NodeEnded
     | TimeAdvanced
-    | GateAnswered
+    | Answered
     | ApprovalDecided
     | RetryRequested
     | SkipRequested

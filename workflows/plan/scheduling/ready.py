@@ -35,13 +35,11 @@ def may_start(state: RunState, units: tuple[int, ...]) -> bool:
 def rate_of(state: RunState, unit: int) -> Rate | None:
     """Return the rate of the provider that a unit calls, if it is a model call and a rate was declared.
 
-    A unit that only adds approved nodes calls none.
+    A unit that only adds approved nodes calls none, nor does one that a person has answered.
     """
-    if not state.rates or unit in state.expansion_requests:
+    if not state.rates or unit in state.expansion_requests or unit in state.answers:
         return None
-    spec = state.spec_of(unit)
-    kind = spec.item_kind if state.is_item(unit) else spec.kind
-    return state.rates.get(spec.queue) if kind == "llm" else None
+    return state.rates.get(state.spec_of(unit).queue) if state.kind_of(unit) == "llm" else None
 
 
 def _requeue(state: RunState, rate: Rate) -> None:
@@ -122,9 +120,10 @@ def afford(state: RunState, units: tuple[int, ...]) -> bool:
 def _estimate(state: RunState, budget: Budget, unit: int) -> Amounts:
     if unit in state.expansion_requests:  # its call is booked already
         return Amounts()
+    if unit in state.answers:
+        return Amounts(nodes=1)
     spec = state.spec_of(unit)
-    kind = spec.item_kind if state.is_item(unit) else spec.kind
-    return budget.estimate(spec.tokens, model=kind == "llm", price=spec.price)
+    return budget.estimate(spec.tokens, model=state.kind_of(unit) == "llm", price=spec.price)
 
 
 def requeue_unpaid(state: RunState) -> None:

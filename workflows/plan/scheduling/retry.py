@@ -4,8 +4,11 @@ If a retried node ends as it did before, nothing else happens. Otherwise the nod
 a new generation.
 """
 
+from typing import Any
+
 from workflows.plan.scheduling import admission, cancellation, completion, propagation, reset, termination
 from workflows.plan.scheduling.state import (
+    AWAITING_FALLBACK,
     BLOCKED,
     CANCELLED,
     ENDED,
@@ -18,6 +21,7 @@ from workflows.plan.scheduling.state import (
     RunState,
 )
 
+_CALLS = ("tool", "llm", "agent")
 _GIVEN_UP = ("Skipped", "a person skipped it")
 _WRITTEN = ("UnknownOutcome", "AlreadyWritten")
 _UNSURE = (
@@ -72,6 +76,29 @@ def _did_not_gather(state: RunState, node: int) -> bool:
     return node in state.notes and state.notes[node][0] != "BodyMissing"
 
 
+def answer(state: RunState, unit: int, value: Any) -> None:
+    """Give a call that has failed this result; what waits for it goes on as after a retry. Nothing is called."""
+    node = state.node_of(unit)
+    if not takes_answer(state, unit):
+        return
+    termination.unpark(state)
+    state.graph.sort()
+    if unit == node:
+        reset.reset(state, node)
+    else:
+        _retry_items(state, node, [unit])
+    state.answers[unit] = value
+
+
+def takes_answer(state: RunState, unit: int) -> bool:
+    """Whether a person may give the result of this unit, if it has failed."""
+    node = state.node_of(unit)
+    if state.is_item(unit) and unit not in state.items.get(node, ()):
+        return False
+    kind = state.kind_of(unit)
+    return kind == "gate" or (kind in _CALLS and not state.graph.specs[node].is_fallback)
+
+
 def _cancelled_dependencies(state: RunState, node: int) -> list[int]:
     """Return the cancelled nodes without which this one could not run."""
     found: dict[int, bool] = {}
@@ -103,6 +130,7 @@ def _retry_items(state: RunState, node: int, items: list[int]) -> None:
         state.digest[item] = None
         state.queued[item] = False
         state.notes.pop(item, None)
+        state.answers.pop(item, None)
     state.open_inputs[node] = sum(state.status[item] not in ENDED for item in state.items[node])
     completion.resume(state, node)
 
@@ -182,17 +210,37 @@ def _follow(state: RunState, other: int, same: bool) -> None:
         reset.reset(state, other)
 
 
-def repeated(state: RunState, unit: int) -> list[int]:
-    """Return the nodes that may repeat a write if a person has this unit run again, in the order found.
+def is_passed(state: RunState, unit: int) -> bool:
+    """Whether a script has read how a failed unit ended, by itself or by the end of a task, and has gone on."""
+    graph, stack = state.graph, [state.node_of(unit)]
+    while stack:
+        here = stack.pop()
+        readers = [join for join in graph.joins[here] if _concerns(state, join, here)]
+        if any(_has_gone_on(state, join) for join in readers):
+            return True
+        host = graph.fallback_for.get(here)
+        stack += readers if host is None else [*readers, host]
+    return False
+
+
+def _has_gone_on(state: RunState, step: int) -> bool:
+    """Whether a step of a program has come to another one, or to the program's end."""
+    spec, status = state.graph.specs[step], state.status[step]
+    failed_later = status == FAILED and spec.instead >= 0 and state.status[spec.instead] == FAILED
+    return spec.kind == "program" and (failed_later or status in (SUCCEEDED, AWAITING_FALLBACK))
+
+
+def repeated(state: RunState, unit: int, *, runs: bool = True) -> list[int]:
+    """Return the nodes that may repeat a write if a person has this unit run again, in the order found; if it gets a
+    result without that it `runs`, only those behind it.
 
     A node writes if its tool or a tool of its sub-agent does; a map writes if its items do. The model of a tool loop
     may repeat every call that it has made.
     """
     node = state.node_of(unit)
-    own = [node] if any(_may_have_written(state, each) for each in again(state, unit)) else []
-    return own + [
-        other for other in _after(state, node) if any(_may_have_written(state, each) for each in _units(state, other))
-    ]
+    own = [node] if runs and any(_may_have_written(state, each) for each in again(state, unit)) else []
+    after = _after(state, node, runs=runs)
+    return own + [other for other in after if any(_may_have_written(state, each) for each in _units(state, other))]
 
 
 def names_of(state: RunState, nodes: list[int]) -> str:
@@ -218,14 +266,14 @@ def _may_have_written(state: RunState, unit: int) -> bool:
     return (status == RUNNING or note in _UNSURE) and not admission.asks(state, unit)
 
 
-def _after(state: RunState, node: int) -> list[int]:
-    """Return everything that may run again when a node does, in the order found.
+def _after(state: RunState, node: int, *, runs: bool = True) -> list[int]:
+    """Return everything that may run again when a node does, or gets another result, in the order found.
 
     A node's fallback runs again with it; a node whose fallback runs again does not run itself.
     """
     graph = state.graph
-    found = {(node, True): True}
-    stack = [(node, True)]
+    found = {(node, runs): True}
+    stack = [(node, runs)]
     while stack:
         here, runs = stack.pop()
         fallback, host = graph.specs[here].instead, graph.fallback_for.get(here)
@@ -236,4 +284,4 @@ def _after(state: RunState, node: int) -> list[int]:
             if other not in found:
                 found[other] = True
                 stack.append(other)
-    return [other for other, runs in found if runs and other != node]
+    return [other for other, also_runs in found if also_runs and other != node]

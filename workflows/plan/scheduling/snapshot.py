@@ -39,7 +39,11 @@ def dump(state: RunState) -> str:
     """Return the whole state as text."""
     body: dict[str, Any] = {name: getattr(state, name) for name in (*_COLUMNS, *_NODE_COLUMNS, *_SCALARS)}
     body.update({name: list(getattr(state, name).items()) for name in _SPARSE})
-    body["answers"] = [(gate, value) for gate, value in state.answers.items() if state.status[gate] != SUCCEEDED]
+    body["answers"] = [
+        (unit, value if state.status[unit] != SUCCEEDED else None)  # it is the output by now
+        for unit, value in state.answers.items()
+        if state.status[unit] != SUCCEEDED or state.kind_of(unit) != "gate"
+    ]
     body["approve_above"], body["objections"] = state.approve_above, list(state.objections.items())
     body["expansion_requests"] = [(unit, astuple(request)) for unit, request in state.expansion_requests.items()]
     body["owner"] = _runs(state.owner)

@@ -8,7 +8,7 @@ from collections import deque
 from heapq import heappush
 from typing import Any
 
-from workflows.plan.compile.graph import Graph, NodeSpec
+from workflows.plan.compile.graph import Graph, Kind, NodeSpec
 from workflows.plan.language.conditions import holds
 from workflows.plan.language.facts import MISSING, Missing, Scalar
 from workflows.plan.scheduling.budget import Budget, Rate
@@ -78,7 +78,7 @@ _SLOTS = {
     "inherited_failure": "whether it ended only because of what it depends on",
     "previous_result": "of a node that runs again: how it ended before",
     "chosen": "of a join: the inputs whose values it takes",
-    "answers": "of a gate: a person's answer",
+    "answers": "a person's answer: of a gate, or in the place of a call that had failed",
     "approved": "a person's approval of what it writes",
     "questions": "what a person is asked, of those that wait and have had to put it together",
     "deadlines": "when it ends waiting; PARK, OVERTIME, DRAIN and AGAIN are the run's own",
@@ -179,6 +179,11 @@ class RunState:
     def spec_of(self, unit: int) -> NodeSpec:
         """Return the spec that applies to a unit."""
         return self.graph.specs[self.node_of(unit)]
+
+    def kind_of(self, unit: int) -> Kind:
+        """Return a unit's kind; an item has the kind of its map's template."""
+        spec = self.spec_of(unit)
+        return spec.item_kind if self.is_item(unit) else spec.kind
 
     def is_item(self, unit: int) -> bool:
         """Whether the unit is one item of a map."""

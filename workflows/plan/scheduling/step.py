@@ -23,6 +23,7 @@ from workflows.plan.scheduling import (
 )
 from workflows.plan.scheduling.budget import Amounts, Budget
 from workflows.plan.scheduling.events import (
+    Answered,
     Approval,
     ApprovalDecided,
     BudgetRaised,
@@ -30,7 +31,6 @@ from workflows.plan.scheduling.events import (
     Decision,
     Event,
     Expand,
-    GateAnswered,
     NodeEnded,
     NodesAppended,
     Outcome,
@@ -173,8 +173,11 @@ def _try_again(state: RunState) -> None:
             retry.retry(state, unit)
 
 
-def _answer_gate(state: RunState, event: GateAnswered) -> None:
-    if state.status[event.unit] == WAITING and state.spec_of(event.unit).kind == "gate":
+def _answer(state: RunState, event: Answered) -> None:
+    if state.status[event.unit] == FAILED:
+        state.park_until = state.pause = 0
+        retry.answer(state, event.unit, event.value)
+    elif state.status[event.unit] == WAITING and state.spec_of(event.unit).kind == "gate":
         state.answers[event.unit] = event.value
         _go_on(state, event.unit)
 
@@ -308,7 +311,7 @@ _HANDLERS: dict[type[Any], Callable[[RunState, Any], None]] = {
     RunStarted: _start_run,
     NodeEnded: _end_node,
     TimeAdvanced: _advance_time,
-    GateAnswered: _answer_gate,
+    Answered: _answer,
     ApprovalDecided: _decide_approval,
     RetryRequested: _retry,
     SkipRequested: _skip,

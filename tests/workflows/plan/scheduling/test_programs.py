@@ -10,6 +10,7 @@ import pytest
 
 from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
 from workflows.plan.scheduling.events import (
+    Answered,
     Cancel,
     End,
     Event,
@@ -23,6 +24,7 @@ from workflows.plan.scheduling.events import (
     Start,
 )
 from workflows.plan.scheduling.joins import take_ended
+from workflows.plan.scheduling.retry import is_passed
 from workflows.plan.scheduling.snapshot import dump, load
 from workflows.plan.scheduling.state import CANCELLED, FAILED, RUNNING, STATUS_NAMES, SUCCEEDED, RunState
 from workflows.plan.scheduling.step import step
@@ -135,7 +137,9 @@ class World:
         if again:
             self.act(NodeEnded(unit, generation, Outcome(attempts=0, again=True)))
             return False
-        outcome = self.advanced(unit) if spec.kind == "program" else self.called(spec)
+        answer = self.state.answers.get(unit)
+        called = Outcome(answer) if answer is not None else self.called(spec) if spec.kind == "tool" else None
+        outcome = called or self.advanced(unit)
         self.act(NodeEnded(unit, generation, outcome) if isinstance(outcome, Outcome) else outcome)
         return isinstance(outcome, Outcome) and outcome.digest is not None
 
@@ -260,7 +264,23 @@ def test_a_person_skips_a_call_and_the_program_goes_on() -> None:
     assert world.run().end == "done"
 
 
-def test_a_caught_call_that_runs_again_takes_the_program_back_to_it() -> None:
+@pytest.mark.parametrize("crashes", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_person_gives_the_result_of_a_failed_call_and_the_program_goes_on(seed: int, crashes: bool) -> None:
+    world = World(fan, seed, {"b1": 9, "b4": 9}).run()
+    while not world.end:
+        failed = blocking_failures(world.state)[0]
+        name = world.state.graph.specs[failed].summary
+        world.act(Answered(failed, f"by hand {name}"))
+        if crashes:
+            world.state = load(world.state.graph, dump(world.state))
+        world.run()
+    assert world.state.digest[0] == str([f"{'by hand' if n in (1, 4) else 'of'} b{n}" for n in range(6)] + ["of last"])
+    assert set(world.tried.values()) == {1}, "nothing is called for an answer"
+
+
+@pytest.mark.parametrize("event", [RetryRequested, lambda unit: Answered(unit, "of x")])
+def test_a_caught_call_that_gets_another_end_takes_the_program_back_to_it(event: Callable[[int], Event]) -> None:
     """The run is kept open by another call."""
 
     def script() -> Generator[Any, Any, Any]:
@@ -271,7 +291,9 @@ def test_a_caught_call_that_runs_again_takes_the_program_back_to_it() -> None:
     world = World(script, fails={"x": 1, "last": 1}).run()
     failed = next(unit for unit, spec in enumerate(world.state.graph.specs) if spec.summary == "x")
     assert world.state.status[failed] == FAILED
-    world.act(RetryRequested(failed))
+    assert is_passed(world.state, failed)
+    assert not is_passed(world.state, blocking_failures(world.state)[-1]), "the program has ended by this one"
+    world.act(event(failed))
     assert world.run().end == "done"
     assert world.state.digest[0] == "['of x', 'of y', 'of last']"
 

@@ -6,8 +6,10 @@ from doubles.plan.samples import TOOLS, llm, skeleton_of
 
 from workflows.plan.compile.graph import Graph
 from workflows.plan.edits.tool_loop import expand_tool_calls
+from workflows.plan.language.limits import Usage
 from workflows.plan.language.parser import parse_plan
 from workflows.plan.scheduling.admission import waiting_in
+from workflows.plan.scheduling.budget import Budget, Rate
 from workflows.plan.scheduling.events import NodeEnded, Outcome, Question, RetryRequested, RunStarted, SkipRequested
 from workflows.plan.scheduling.retry import repeated
 from workflows.plan.scheduling.state import SUCCEEDED, RunState
@@ -471,3 +473,66 @@ def test_a_fallback_that_has_written_counts() -> None:
     run.fail("a")
     run.ok("w")
     assert twice(run, "a") == ["w"]
+
+
+def test_a_person_gives_the_result_of_a_failed_call_and_nothing_is_called_for_it() -> None:
+    run = Play(node("a", kind="llm"), node("b", "a"), answer="b")
+    run.state.budget, run.state.rates = Budget({"calls": 1}), {"": Rate(1)}
+    run.begin()
+    run.end("a", Outcome(error=("Boom", "it broke"), usage=Usage(10, calls=1)))
+    assert run.answer("a", None) == ["start a~2"], "though no call is left"
+    assert run.state.budget.held.calls == 0
+    run.crash()
+    assert run.state.answers == {0: None}
+    assert run.ok("a") == ["start b"]
+    assert run.state.rates[""].running == 0
+    assert run.retry("a") == [], "a retry makes the call"
+    assert run.state.waiting_budget == [0]
+
+
+def test_a_failed_write_that_is_answered_asks_for_no_approval() -> None:
+    run = Play(node("w", effect="write", approval=True), node("b", "w"), answer="b")
+    run.begin()
+    run.approve("w")
+    run.fail("w", "UnknownOutcome")
+    assert repeated(run.state, 0) == [0]
+    assert repeated(run.state, 0, runs=False) == []
+    run.state.approved.clear()
+    assert run.answer("w") == ["start w~2"]
+    assert run.ok("w") == ["start b"]
+
+
+def test_a_gate_whose_time_is_up_is_answered_after_all() -> None:
+    run = Play(gate("g", deadline=100), node("b", "g"), answer="b")
+    run.begin()
+    run.tick(200)
+    assert run.note("g")[0] == "GateTimeout"
+    assert run.answer("g") == ["start g~2"]
+    assert run.ok("g") == ["start b"]
+
+
+def test_the_failed_items_of_a_map_are_answered_one_by_one() -> None:
+    run = Play(node("l"), each("m", "l"), node("b", "m"), answer="b")
+    run.begin()
+    run.ok("l", length=3)
+    run.ok("m[0]")
+    run.fail("m[1]")
+    run.fail("m[2]")
+    assert run.answer("m", ["x"]) == [], "the map itself is no call"
+    assert run.answer("m[1]") == ["start m[1]~2"]
+    assert run.ok("m[1]") == ["park m"]
+    assert run.answer("m[2]") == ["start m[2]~2"]
+    assert run.ok("m[2]") == ["start m~3"]
+    run.ok("m")
+    run.retry("m[1]")
+    assert sorted(run.state.answers) == [run.unit("m[2]")]
+
+
+def test_an_answer_to_a_call_whose_fallback_has_failed_too_leaves_the_fallback_out() -> None:
+    run = Play(node("a", instead="f"), node("f", is_fallback=True), node("b", "a"), answer="b")
+    run.begin()
+    run.fail("a")
+    run.fail("f")
+    assert run.answer("a") == ["start a~2"]
+    assert run.ok("a") == ["start b"]
+    assert run.status("f") == "skipped"

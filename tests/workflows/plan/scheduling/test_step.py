@@ -12,11 +12,11 @@ from simulation.world import World
 
 from workflows.plan.compile.graph import ExecutionPlan, Graph
 from workflows.plan.scheduling.events import (
+    Answered,
     ApprovalDecided,
     Decision,
     End,
     Event,
-    GateAnswered,
     NodeEnded,
     Outcome,
     RetryRequested,
@@ -84,7 +84,7 @@ class AnyRun(RuleBasedStateMachine):
     def a_person_says_something(self, data: st.DataObject, approved: bool) -> None:
         unit = data.draw(st.sampled_from(self.units(WAITING)))
         gate = self.state.spec_of(unit).kind == "gate"
-        self.act(GateAnswered(unit, "yes") if gate else ApprovalDecided(unit, approved))
+        self.act(Answered(unit, "yes") if gate else ApprovalDecided(unit, approved))
 
     @rule(data=st.data(), kind=st.sampled_from(("retry", "retry", "skip", "answer", "judge", "late", "begun")))
     def anything_happens_to_any_unit(self, data: st.DataObject, kind: str) -> None:
@@ -92,7 +92,7 @@ class AnyRun(RuleBasedStateMachine):
         events: dict[str, Event] = {
             "retry": RetryRequested(unit),
             "skip": SkipRequested(unit),
-            "answer": GateAnswered(unit, 1),
+            "answer": Answered(unit, 1),
             "judge": ApprovalDecided(unit, True),
             "late": NodeEnded(unit, self.state.generation[unit] - 1, Outcome("old")),
             "begun": RunStarted(),
@@ -153,7 +153,7 @@ class Worker:
         unit = self.waiting.pop(self.data.draw(st.integers(0, len(self.waiting) - 1)))
         if self.state.status[unit] == WAITING:
             gate = self.state.spec_of(unit).kind == "gate"
-            self.take(step(self.state, GateAnswered(unit, 1) if gate else ApprovalDecided(unit, True)))
+            self.take(step(self.state, Answered(unit, 1) if gate else ApprovalDecided(unit, True)))
             return
         self.take(step(self.state, NodeEnded(unit, 1, Outcome(f"d{unit}", 1, {"items.length": unit % 3}))))
         if not self.state.is_item(unit):
@@ -194,6 +194,6 @@ def test_the_same_events_give_the_same_decisions(execution_plan: ExecutionPlan, 
             known = unit % len(state.status)
             outcome = Outcome("d", 1, {"count": number}) if number % 3 else Outcome(error=("ToolFailed", "boom"))
             log.append(step(state, NodeEnded(known, state.generation[known], outcome)))
-            log.append(step(state, RetryRequested(known) if number % 4 == 0 else GateAnswered(known, number)))
+            log.append(step(state, RetryRequested(known) if number % 4 == 0 else Answered(known, number)))
         logs.append(log)
     assert logs[0] == logs[1]

@@ -46,7 +46,7 @@ def test_a_parked_run_says_so_once_and_an_edit_without_effect_does_not_wake_it()
     run.ok("b")
     run.fail("a")
     due = run.state.next_due()
-    assert run.tick(5) == run.give_up("b") == run.answer("a") == []
+    assert run.tick(5) == run.give_up("b") == run.answer("b") == []
     assert run.state.next_due() == due
 
 
