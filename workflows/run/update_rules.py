@@ -74,8 +74,8 @@ def judge(state: RunState, update: Update) -> Verdict:
         return _retry_all(state, update)
     node = state.graph.by_id.get(update.node.partition("[")[0])
     unknown = f"there is no node `{update.node}`; the query `plan` lists them"
-    if node is None:
-        return Verdict(rejection=unknown, is_final=True)
+    if node is None:  # a query may have seen it before this task has taken the end of the step that has added it
+        return Verdict(rejection=unknown, is_final=all(spec.kind != "program" for spec in state.graph.specs))
     misfit = _misfit(state.graph.specs[node], update)
     if misfit:
         return Verdict(rejection=misfit, is_final=True)

@@ -120,3 +120,10 @@ def test_an_answer_that_may_repeat_a_write_says_so() -> None:
     update = Answer(node="a", value=7)
     assert "this may repeat what w wrote" in judge(run.state, update).rejection
     assert judge(run.state, update.model_copy(update={"repeat_effect": True})).confirmation == "a is answered"
+
+
+@pytest.mark.parametrize("kind", ["program", "tool"])
+def test_a_node_that_a_program_may_add_is_not_unknown_for_good(kind: str) -> None:
+    run = Play(node("main", kind=kind), answer="main")
+    run.begin()
+    assert judge(run.state, Answer(node="main_1", value=7)).is_final == (kind == "tool")
