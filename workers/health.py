@@ -49,7 +49,6 @@ class HealthServer:
         return ListenAddress(host, port)
 
     def close(self) -> None:
-        """Stop listening and drop open connections."""
         if self._server is not None:
             self._server.close()
         for task in tuple(self._connections):

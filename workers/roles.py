@@ -32,15 +32,12 @@ class Role:
 
     @property
     def queues(self) -> tuple[str, ...]:
-        """The queues it polls, in table order."""
         return tuple(binding.queue for binding in self.bindings)
 
     def without(self, kind: QueueKind) -> "Role":
-        """Return the role without the queues of that kind."""
         return replace(self, bindings=tuple(each for each in self.bindings if each.kind != kind))
 
     def serves(self, *kinds: QueueKind) -> bool:
-        """Whether it serves any of `kinds`."""
         return any(binding.kind in kinds for binding in self.bindings)
 
 
@@ -65,7 +62,6 @@ class UnknownRole(Exception):
 
 
 def role_named(name: str) -> Role:
-    """Return the role called `name`; raises UnknownRole."""
     if name in ROLES:
         return ROLES[name]
     raise UnknownRole(f"role {name!r} is unknown; there are {', '.join(ROLES)}")

@@ -33,7 +33,6 @@ class StopRequest:
             loop.add_signal_handler(number, self._on_signal, number)
 
     async def wait(self) -> None:
-        """Return once a stop is requested."""
         await self._requested.wait()
 
     def _on_signal(self, number: signal.Signals) -> None:
@@ -54,7 +53,6 @@ class RunningActivities(Interceptor):
         self,
         next: ActivityInboundInterceptor,  # noqa: A002 - the SDK's name
     ) -> ActivityInboundInterceptor:
-        """Keep the task of each activity."""
         return _Tracked(next, self)
 
     def stop(self) -> None:

@@ -151,7 +151,6 @@ class HttpClient:
             await response.aclose()
 
     async def close(self) -> None:
-        """Close the connections; the next request opens new ones."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()

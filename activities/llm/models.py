@@ -63,7 +63,6 @@ class Models:
 
     @classmethod
     def of(cls, settings: ModelSettings, meter: Meter | None = None) -> Self:
-        """Return the models that a worker with these settings has."""
         remote = {name: HttpProvider(_WIRES[name](), server) for name, server in settings.servers.items()}
         return cls({"offline": Offline(), **remote}, settings, meter)
 

@@ -25,7 +25,6 @@ class NodeContext:
 
     @property
     def node(self) -> Node:
-        """The node as the plan has it."""
         return self.checked.node(self.address.id)
 
     @property

@@ -53,7 +53,6 @@ class Replanning:
 
     @property
     def tools(self) -> Tools:
-        """The argument schemas of the tools by name."""
         return {str(entry["name"]): entry["schema"] for entry in self.catalogue}
 
     @property

@@ -21,7 +21,6 @@ _ROLES: dict[Role, str] = {
 
 
 def system(role: Role) -> str:
-    """Return the system prompt of a role."""
     return f"{_ROLES[role]}\n\n{DATA_RULE}"
 
 

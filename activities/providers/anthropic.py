@@ -30,7 +30,6 @@ class Anthropic:
     }
 
     def headers(self, server: Server) -> dict[str, str]:
-        """Return key and version."""
         return {"anthropic-version": "2023-06-01"} | ({"x-api-key": server.key} if server.key else {})
 
     def body(self, server: Server, request: ModelRequest, without: Without) -> dict[str, Any]:
@@ -84,7 +83,6 @@ class Anthropic:
             ]
 
     def take_whole(self, reply: ReplyBuilder, data: Any) -> None:
-        """Take a message whose blocks are complete."""
         for index, block in enumerate(data["content"]):
             self._block(reply, index, block)
         self._usage(reply, data.get("usage") or {})

@@ -74,7 +74,6 @@ class HttpProvider:
         self._schemas: dict[tuple[str, bytes], None] = {}
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._client.close()
 
     async def complete(self, request: ModelRequest) -> ModelReply:

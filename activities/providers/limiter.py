@@ -54,7 +54,6 @@ class Limiter:
 
     @property
     def pressure(self) -> float:
-        """The pressure now."""
         return float(self._pressure * 0.5 ** (max(0.0, self._clock() - self._measured) / self._half_life))
 
     @contextmanager

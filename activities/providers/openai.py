@@ -27,7 +27,6 @@ class OpenAI:
     }
 
     def headers(self, server: Server) -> dict[str, str]:
-        """Return the key as a bearer token."""
         return {"authorization": f"Bearer {server.key}"} if server.key else {}
 
     def body(self, server: Server, request: ModelRequest, without: Without) -> dict[str, Any]:

@@ -49,7 +49,6 @@ class ReplyBuilder:
     _began: float | None = None
 
     def add_text(self, piece: str) -> None:
-        """Take a piece of the text."""
         if piece:
             self._arrived(piece)
             self._text.append(piece)

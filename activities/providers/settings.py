@@ -38,17 +38,14 @@ class Server:
 
     @property
     def key_variable(self) -> str:
-        """The variable that holds the key."""
         return f"{self.provider.upper()}_API_KEY"
 
     @property
     def url_variable(self) -> str:
-        """The variable that moves the provider to another server."""
         return f"{self.provider.upper()}_BASE_URL"
 
     @property
     def official(self) -> bool:
-        """Whether this is the provider's own server."""
         return self.url == OFFICIAL[self.provider]
 
     @property

@@ -67,7 +67,6 @@ def kills(group: Path) -> int:
 
 
 def remove(group: Path) -> None:
-    """Remove the group, if its processes are gone."""
     with suppress(OSError):
         group.rmdir()
 

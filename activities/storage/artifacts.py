@@ -95,5 +95,4 @@ def encode(value: Any, *, canonical: bool = True) -> bytes:
 
 
 def decode(body: bytes) -> Any:
-    """Return the value that `encode` wrote."""
     return json.loads(body)

@@ -89,7 +89,6 @@ class StoredRun:
 
     @property
     def size(self) -> int:
-        """Bytes in all."""
         return sum(each.size for each in self.objects)
 
     @property

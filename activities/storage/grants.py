@@ -22,7 +22,6 @@ class Grants:
 
     @property
     def docs(self) -> tuple[Path, ...]:
-        """Folders that runs may read."""
         return self._read().docs
 
     def may_write(self, run: str) -> bool:

@@ -67,11 +67,9 @@ class StoredPlan(BaseModel):
     materials: dict[str, dict[str, str]] = {}
 
     def node(self, name: str) -> Node:
-        """Return the node with that id."""
         return self._nodes[name]
 
     def spec(self, name: str) -> NodeSpec:
-        """Return the node's annotations."""
         return self._specs[name]
 
     def call_key(self, name: str) -> str:
@@ -79,12 +77,10 @@ class StoredPlan(BaseModel):
         return self._call_keys[name]
 
     def name_at(self, index: int) -> str:
-        """Return the id of the node at that position of the plan."""
         return self.plan.nodes[index].id
 
     @cached_property
     def answer(self) -> Any:
-        """The expression of the answer."""
         return dependencies.answer_of(self.plan)  # it walks the whole plan; every node asks for it
 
     @cached_property
@@ -174,7 +170,6 @@ class ArtifactReader:
         )
 
     async def value(self, run_prefix: str, digest: str) -> Any:
-        """Return a stored output. Raises BodyMissing or StoreUnavailable."""
         return decode(await self._store.get(run_prefix, digest))
 
     async def sized(self, run_prefix: str, digest: str) -> tuple[int, Any]:

@@ -33,7 +33,6 @@ class Registry:
         self._tools[new.name] = new
 
     def discard(self, name: str) -> None:
-        """Remove the tool of that name, if there is one."""
         self._tools.pop(name, None)
 
     def get(self, name: str) -> Tool:

@@ -46,7 +46,6 @@ class TemporalServer:
         return self.config.get("namespace", "default")
 
     def link(self, run: str, run_id: str) -> str | None:
-        """Return the page of a run in the web UI."""
         return self._page(f"/{quote(run, '')}/{run_id}")
 
     def list_link(self, query: str) -> str | None:

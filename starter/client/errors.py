@@ -19,7 +19,6 @@ class Exit(IntEnum):
 
 
 def exit_of(status: RunStatus) -> Exit:
-    """Return the exit code for a run in this status."""
     if status in ("running", "blocked"):
         return Exit.OPEN
     return {"done": Exit.ANSWER, "partial": Exit.PARTIAL}.get(status, Exit.FAILED)

@@ -23,7 +23,6 @@ class RunOutcome:
 
     @property
     def code(self) -> Exit:
-        """The exit code of a command that waited for this run."""
         return Exit.USAGE if self.refused else exit_of(self.report.status)
 
 

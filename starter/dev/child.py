@@ -58,7 +58,6 @@ class Child(ABC):
 
     @property
     def running(self) -> bool:
-        """Whether it was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
     @property

@@ -47,7 +47,6 @@ class ProcessIdentity(BaseModel):
 
     @classmethod
     def own(cls) -> Self:
-        """Return this process."""
         found = cls.of(os.getpid())
         assert found is not None
         return found
@@ -132,7 +131,6 @@ class StateDir:
         return cls((base if base.is_absolute() else Path.home() / ".local" / "state") / "sennit")
 
     def log(self, name: Literal["server", "worker", "supervisor"]) -> Path:
-        """Return one of the log files."""
         return self.root / "logs" / f"{name}.log"
 
     def prepare(self) -> None:

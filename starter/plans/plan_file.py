@@ -45,7 +45,6 @@ class PlanFile:
 
     @property
     def title(self) -> str:
-        """What a program's docstring calls it."""
         return title_of(self.script)
 
     def check(self, catalogue: Catalogue | None) -> Plan:
@@ -69,7 +68,6 @@ class PlanFile:
         return quote_of(self.script, {tool["name"]: tool for tool in catalogue.tools}, prices, inputs)
 
     def refuse(self, problems: Iterable[Problem]) -> None:
-        """Raise BadPlan if there are problems."""
         if found := list(problems):
             raise self._bad(found)
 

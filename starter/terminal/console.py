@@ -88,7 +88,6 @@ class Terminal:
 
 
 def terminal_for(args: argparse.Namespace) -> Terminal:
-    """Return the terminal that the flags describe."""
     given = [(name, getattr(args, name)) for name in ("address", "namespace")]
     flags = "".join(f" --{name} {shlex.quote(value)}" for name, value in given if value)
     return Terminal(output=args.output, colour=args.color, quiet=args.quiet, flags=flags)

@@ -99,5 +99,4 @@ def _retry(attempts: int) -> RetryPolicy:
 
 
 def as_keywords(options: Options) -> dict[str, Any]:
-    """Return options as keyword arguments."""
     return dict(options)

@@ -132,10 +132,8 @@ def shape_of(value: Any) -> str:
 
 
 def has_work(request: RunRequest) -> bool:
-    """Whether a request has a goal or a plan."""
     return bool(request.goal.strip()) or has_plan(request)
 
 
 def has_plan(request: RunRequest) -> bool:
-    """Whether a request brings its plan."""
     return request.plan is not None or request.plan_packed is not None

@@ -82,7 +82,6 @@ class InFlight:
 
     @property
     def keys(self) -> list[tuple[int, int]]:
-        """Each unit with its generation."""
         return list(zip(self.units, self.generations, strict=True))
 
 
@@ -247,7 +246,6 @@ class Dispatcher:
         self._wake()
 
     def cancel(self, unit: int, generation: int) -> None:
-        """Cancel the activity that runs this unit in this generation."""
         flight = self._flights.get((unit, generation))
         if flight is not None and not flight.handle.done() and not (flight.steps and unit == flight.units[1]):
             flight.handle.cancel(GIVEN_UP)

@@ -122,7 +122,6 @@ class Engine:
 
     @property
     def started(self) -> int:
-        """How many activities were started so far."""
         return self._dispatcher.started
 
     def inline_answer(self) -> tuple[Any, str] | None:
@@ -143,7 +142,6 @@ class Engine:
         return not (busy or self.state.running or self.state.streaming) and workflow.all_handlers_finished()
 
     def judge(self, update: Update) -> Verdict:
-        """Return what becomes of an update now."""
         if self.status is not None:
             return Verdict(rejection=f"the run has ended: {self.status}", is_final=True)
         return judge(self.state, update)

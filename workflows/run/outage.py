@@ -42,7 +42,6 @@ class Outage:
         self._park_for = round(request.park_for * 1000) if request.on_failure in (None, "park") else 0
 
     def decide(self, decision: Decision) -> None:
-        """Try again now, or give up."""
         self._decision = decision
 
     async def wait(self, error: ApplicationError) -> None:

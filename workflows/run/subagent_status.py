@@ -55,7 +55,6 @@ class SubagentStatus:
         self._runs[name] = run
 
     def over(self, name: str) -> None:
-        """Forget a sub-agent that has ended."""
         self._runs.pop(name, None)
         if self._views.pop(name, None):
             self._wake()

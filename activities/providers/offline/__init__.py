@@ -46,7 +46,6 @@ class Offline:
         return ModelReply(output, Usage(sent, given, calls=1), text=text)
 
     async def default_model(self) -> str:
-        """Return `offline`: there is one set of rules."""
         return "offline"
 
 

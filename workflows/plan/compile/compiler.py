@@ -95,8 +95,6 @@ class PlanCompiler:
         nodes = [self._index[name] for name in dict.fromkeys(names) if name in self._index]
         whole = parse_reference(answer) if isinstance(answer, str) else None
         direct = whole is not None and not whole.path and len(nodes) == 1
-        if direct:
-            specs[nodes[0]].keeps = True
         groups = [[self._index[name] for name in members] for members in self._plan.groups]
         return ExecutionPlan(specs, nodes, on_failure or self._plan.on_failure or "park", groups, direct)
 

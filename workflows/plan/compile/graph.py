@@ -76,7 +76,6 @@ class NodeSpec:
     item_skip: bool = False
     item_fallback: tuple[str, int, dict[str, Any]] | None = None
     summary: str = ""
-    keeps: bool = False
     tokens: int = 0
     price: int = 0
     page: str = ""

@@ -101,7 +101,6 @@ def types_of(schema: Any, defs: dict[str, Any]) -> frozenset[str]:
 
 
 def choices_of(schema: Schema) -> list[Any]:
-    """Return the alternatives of a schema."""
     return _list(schema, "anyOf") or _list(schema, "oneOf")
 
 
@@ -125,7 +124,6 @@ _NAMES = tuple(TYPES)
 
 
 def type_of(value: Any) -> str:
-    """Return the JSON type of a value."""
     if isinstance(value, bool):
         return "boolean"
     return next((name for name, kinds in TYPES.items() if isinstance(value, kinds)), "object")

@@ -84,11 +84,9 @@ class Usage(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """Tokens in and out."""
         return self.input_tokens + self.output_tokens
 
     def plus(self, other: "Usage") -> "Usage":
-        """Return the sum."""
         return Usage(*map(add, self, other))
 
 
@@ -96,12 +94,10 @@ NO_USAGE = Usage()
 
 
 def dollars(cost: int) -> float:
-    """Return millionths of a dollar as dollars."""
     return cost / 1_000_000
 
 
 def micro_dollars(usd: float) -> int:
-    """Return dollars as millionths of a dollar."""
     return round(usd * 1_000_000)
 
 

@@ -66,7 +66,6 @@ def format_value(value: Any) -> str:
 
 
 def format_name(name: str) -> str:
-    """Return a name in backticks."""
     return f"`{printable(name, VALUE_CHARACTERS)}`"
 
 

@@ -40,7 +40,6 @@ class PlanBuilder:
         self._loose = dict.fromkeys(gathered)
 
     def warn(self, text: str) -> None:
-        """Tell of text that is no part of the plan."""
         self.warnings.append(printable(text))
 
     def fail(self, text: str) -> None:
@@ -54,7 +53,6 @@ class PlanBuilder:
 
     @property
     def begun(self) -> bool:
-        """Whether there was any call."""
         return bool(self._lines)
 
     def leave_out(self, number: int, text: str) -> None:

@@ -244,7 +244,6 @@ def repeated(state: RunState, unit: int, *, runs: bool = True) -> list[int]:
 
 
 def names_of(state: RunState, nodes: list[int]) -> str:
-    """Return the ids of a few nodes."""
     return ", ".join(state.path(node) for node in nodes[:5])
 
 

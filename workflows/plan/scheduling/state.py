@@ -177,7 +177,6 @@ class RunState:
         return unit if unit < count else self.owner[unit - count][0]
 
     def spec_of(self, unit: int) -> NodeSpec:
-        """Return the spec that applies to a unit."""
         return self.graph.specs[self.node_of(unit)]
 
     def kind_of(self, unit: int) -> Kind:
@@ -186,7 +185,6 @@ class RunState:
         return spec.item_kind if self.is_item(unit) else spec.kind
 
     def is_item(self, unit: int) -> bool:
-        """Whether the unit is one item of a map."""
         return unit >= len(self.graph.specs)
 
     def path(self, unit: int) -> str:

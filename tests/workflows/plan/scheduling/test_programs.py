@@ -83,7 +83,7 @@ class World:
     effect: str = "pure"
 
     def __post_init__(self) -> None:
-        main = NodeSpec("main", "program", policy="any", keeps=True)
+        main = NodeSpec("main", "program", policy="any")
         self.state = RunState(Graph(ExecutionPlan([main], [0], "park", [], True)), window=100)
         self.random = random.Random(self.seed)
         self.sessions = {"main": Session()}
