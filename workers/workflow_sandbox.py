@@ -1,6 +1,6 @@
 """Runs workflow code in the SDK's sandbox in tests, and without it in workers.
 
-The sandbox finds code that is not deterministic; every test and replay runs in it. In workers it would find nothing new
+The sandbox finds code that is not deterministic; every test runs in it. In workers it would find nothing new
 and cost 1.5 ms of CPU a node, a quarter of all they need, because every payload enters it again.
 SENNIT_WORKFLOW_SANDBOX=1 turns it on.
 """

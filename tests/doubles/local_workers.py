@@ -44,7 +44,8 @@ async def serving(
 ) -> AsyncIterator[None]:
     """Serve all queues until the block ends. `cached` workflows are remembered between their tasks.
 
-    Without memory there is one workflow task at a time: of a query and a task of the same run at once, the SDK then
+    With memory the workflows run in the SDK's sandbox. Without, that would load them anew for every task, and there is
+    one workflow task at a time: of a query and a task of the same run at once, the SDK then
     sometimes loses the task, which costs the 10 s after which the server gives it out again.
     """
     stack = AsyncExitStack()
@@ -63,7 +64,7 @@ async def serving(
             client,
             task_queue=queues.WORKFLOW,
             workflows=workflows,
-            workflow_runner=runner or runner_for(True, remembers=cached > 0),
+            workflow_runner=runner or runner_for(cached > 0, remembers=cached > 0),
             max_cached_workflows=cached,
             max_concurrent_workflow_tasks=20 if cached else 1,
         )

@@ -3,8 +3,6 @@
 import asyncio
 import json
 import os
-import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -15,6 +13,7 @@ import pytest
 from doubles.local_workers import Handle, Start
 from doubles.resets import reset
 from doubles.runs import call, insist, until
+from doubles.sennit_command import sennit
 from temporalio.client import Client
 
 from activities.storage.artifacts import StoreUnavailable
@@ -179,11 +178,9 @@ def gc(dev_server: DevServer, artifacts: Path) -> Callable[..., tuple[int, str, 
     """Run `sennit gc`; returns exit code, standard output and standard error."""
 
     def run(*flags: str, address: str = dev_server.address) -> tuple[int, str, str]:
-        command = [str(Path(sys.executable).parent / "sennit"), "gc", "--address", address, *flags]
         env = {name: value for name, value in os.environ.items() if not name.startswith(("TEMPORAL_", "SENNIT_"))}
-        ended = subprocess.run(
-            command, env=env | {"SENNIT_ARTIFACTS": str(artifacts)}, capture_output=True, text=True, timeout=60
-        )
+        env["SENNIT_ARTIFACTS"] = str(artifacts)
+        ended = sennit(("gc", "--address", address, *flags), env, Path.cwd(), 60)
         return ended.returncode, ended.stdout, ended.stderr
 
     return run
