@@ -90,7 +90,7 @@ class NodeSpec:
     @property
     def is_step(self) -> bool:
         """Whether the node is a further step of a program, which people see as one node with its first."""
-        return self.kind == "program" and self.is_fallback
+        return self.kind == "program" and self.is_fallback and self.maker >= 0
 
     @property
     def call(self) -> str:

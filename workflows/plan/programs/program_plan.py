@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from workflows.plan.language.nodes import Plan, ProgramNode
+from workflows.plan.language.nodes import Instead, Plan, ProgramNode
 from workflows.plan.language.problems import Problem, Where
 from workflows.plan.language.text import format_name, nearest_or_known
 from workflows.plan.programs.source import Source, parsed
@@ -15,6 +15,8 @@ from workflows.plan.programs.vocabulary import BUILTINS, INSTEAD
 Plain = dict[str, Any]
 _TYPES = {"int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
 """The type of an input by how its annotation begins; every other is text."""
+
+_NO_INSTEAD = "a program has no `instead`; catch the error in its script, and call there what is to run"
 
 
 def program_plan(script: str, given: Mapping[str, Any] | None = None) -> Plain:
@@ -45,6 +47,8 @@ def program_problems(plan: Plan, tools: Mapping[str, Any] | None) -> Iterator[Pr
     """
     for index, node in enumerate(plan.nodes):
         if isinstance(node, ProgramNode) and node.step is None:
+            if isinstance(node.on_error, Instead):
+                yield Problem("on_error", ("nodes", index, "on_error"), _NO_INSTEAD)
             found = script_problems(node.script, tools)
             for problem in found:
                 yield Problem(problem.code, ("nodes", index, "script", *problem.where), problem.message)

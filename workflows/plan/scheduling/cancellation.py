@@ -44,14 +44,15 @@ def cancel_unread(state: RunState, step: int) -> None:
         runs = specs[node].kind == "tool" and state.status[node] == RUNNING
         return specs[node].effect == "write" and (runs or specs[node].maker in steps)
 
-    begun, makers = list[int](), list(steps)
+    begun, makers, off = list[int](), list(steps), list(steps)
     while makers:
         maker = makers.pop()
         calls = [node for node in made.get(maker, ()) if specs[node].maker == maker and node not in steps]
         makers += [node for node in calls if specs[node].kind == "program" and state.status[node] == FAILED]
         begun += [node for node in calls if _open(state, node)]
+        off += [node for node in calls if not _open(state, node)]  # a join that has failed needs nothing any more
     if begun:
-        _cancel(state, dict(steps), begun, _UNREAD, ends)
+        _cancel(state, dict.fromkeys(off, True), begun, _UNREAD, ends)
 
 
 def _fed(state: RunState, node: int) -> Iterator[int]:

@@ -1,7 +1,7 @@
 """How one unit's end affects the others: counts, admission, skips, joins, maps, fallback nodes."""
 
 from workflows.plan.scheduling.admission import admit, consider, gather
-from workflows.plan.scheduling.completion import NOT_NEEDED, end_without_value, not_needed, skip_blocked, succeed
+from workflows.plan.scheduling.completion import NOT_NEEDED, end_without_value, fail, not_needed, skip_blocked, succeed
 from workflows.plan.scheduling.events import Outcome
 from workflows.plan.scheduling.state import (
     AWAITING_FALLBACK,
@@ -80,6 +80,8 @@ def notify_fallbacks(state: RunState, unit: int, status: int) -> None:
         state.millis[host] = state.now - state.started[host]
     if status == SUCCEEDED:
         succeed(state, host, Outcome(state.digest[unit], state.size[unit], state.facts.get(unit)))
+    elif status == FAILED and state.graph.specs[unit].maker >= 0:  # a program's last step fails as the program does
+        fail(state, host, *(state.notes.get(host) or state.notes[unit]))
     else:
         end_without_value(state, host, FAILED, state.notes.get(host) or state.notes.get(unit))
 

@@ -447,6 +447,52 @@ def test_a_call_that_was_taken_over_has_its_old_name_also_after_continuing_as_ne
     assert graph.specs[1].formerly == ["main_1"]
 
 
+@pytest.mark.parametrize(("effect", "status"), [("read", "cancelled"), ("write", "running")])
+@pytest.mark.parametrize("policy", ["all", ""])
+def test_tasks_that_a_program_no_longer_waits_for_are_cancelled_unless_they_write(
+    policy: Any, effect: str, status: str
+) -> None:
+    """Nobody awaited them, or what awaited them has failed."""
+    state = begun()
+    join = [paged("join", "join", inputs=[1, 2], policy=policy)] if policy else [paged("other")]
+    added(
+        state,
+        0,
+        paged("t1", "program", key="a"),
+        paged("t2", key="b"),
+        *join,
+        paged("main_s2", "program", inputs=[3], policy="any"),
+    )
+    added(state, 1, paged("t1_1", effect=effect, key="c"), paged("t1_s2", "program", inputs=[5], policy="any"))
+    for node in (2, 3):
+        step(state, NodeEnded(node, 1, Outcome(error=("Failed", "no")) if policy else Outcome("v")))
+    step(state, NodeEnded(4, 1, Outcome("v")))
+    assert STATUS_NAMES[state.status[5]] == status
+    assert bool(state.ended) == (effect == "read")
+
+
+@pytest.mark.parametrize(
+    ("on_error", "status"), [({"fallback": ("d", 1, {})}, "succeeded"), ({"skip_on_error": True}, "skipped")]
+)
+def test_a_program_that_fails_in_a_later_step_has_its_on_error(on_error: dict[str, Any], status: str) -> None:
+    specs = [NodeSpec("main", "program", policy="any", **on_error), NodeSpec("after", "tool", needs=[0])]
+    state = RunState(Graph(ExecutionPlan(specs, [1])))
+    step(state, RunStarted())
+    added(state, 0, paged("main_1", key="a"), paged("main_s2", "program", inputs=[2], policy="any"))
+    step(state, NodeEnded(2, 1, Outcome(error=("Failed", "no"))))
+    step(state, NodeEnded(3, 1, Outcome(error=(CALL_FAILED, "no"))))
+    assert STATUS_NAMES[state.status[0]] == status
+    assert not state.parked
+    if status == "succeeded":
+        step(state, NodeEnded(1, 1, Outcome("v")))
+        assert (state.digest[0], state.ended) == ("d", True)
+
+
+def test_a_program_that_is_a_fallback_is_no_step() -> None:
+    graph = Graph(ExecutionPlan([NodeSpec("a", "tool", instead=1), NodeSpec("b", "program", is_fallback=True)], [0]))
+    assert not graph.specs[1].is_step
+
+
 def test_a_cancelled_task_takes_the_tasks_along_that_it_has_begun() -> None:
     state = begun()
     tasks = [paged("t1", "program", key="a"), paged("t2", "program", key="b")]
