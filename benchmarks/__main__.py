@@ -14,7 +14,8 @@ from pathlib import Path
 from temporalio.client import WorkflowFailureError
 from temporalio.worker import Worker
 
-from benchmarks import agents, board, capacity, faults, programs, step, throughput
+from benchmarks import board, capacity, library, programs, step, throughput
+from benchmarks.agents import comparison, faults
 from benchmarks.rivals import QUEUE, BareGraph, bare_nap, plain_asyncio
 from benchmarks.shapes import Shape, chain, diamond, layered, wide
 from benchmarks.stage import Stage, stage
@@ -95,11 +96,12 @@ async def main() -> int:
 
 if __name__ == "__main__":
     others = {
-        "agents": agents.main,
+        "agents": comparison.main,
         "faults": faults.main,
         "throughput": throughput.main,
         "capacity": capacity.main,
         "programs": programs.main,
+        "library": library.main,
     }
     chosen = others.get(sys.argv[1]) if sys.argv[1:] else None
     sys.exit(asyncio.run(chosen(sys.argv[2:]) if chosen else main()))

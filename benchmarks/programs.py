@@ -1,15 +1,23 @@
 """`make bench ARGS=programs`: shapes as programs beside the same graphs as plans, and programs of very many calls."""
 
+import asyncio
+import os
 import statistics
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.shapes import Shape, chain, diamond, wide
+from benchmarks.load import Site, site
+from benchmarks.shapes import Shape, chain, diamond, layered, pairs, tree, wide
 from benchmarks.stage import Stage, stage
 
-REPEATS = 3
+REPEATS = 5
 CHAIN_GOAL = 1.15
+LAYERS = 10
+SHAPES = (
+    chain(30, 0.1), diamond(10, 0.5), layered(200, LAYERS), wide(100, 0.2), pairs(10, 0.3), tree(16, 0.3),
+)  # fmt: skip
 SCRIPTS = {
     "chain": """
 async def main(latency: list[float]):
@@ -22,10 +30,34 @@ async def main(latency: list[float]):
     await parallel([task(bench_nap, seconds=seconds) for seconds in latency[1:-1]])
     await bench_nap(seconds=latency[-1])
 """,
+    "layers": f"""
+async def main(latency: list[float]):
+    width = len(latency) // {LAYERS}
+    for start in range(0, len(latency), width):
+        await parallel([task(bench_nap, seconds=seconds) for seconds in latency[start : start + width]])
+""",
     "wide": """
 async def main(latency: list[float]):
     await parallel([task(bench_nap, seconds=seconds) for seconds in latency[:-1]])
     await bench_nap(seconds=latency[-1])
+""",
+    "pairs": """
+async def nap(seconds: float) -> float:
+    return await bench_nap(seconds=seconds)
+
+async def main(latency: list[float]):
+    await pipeline(latency[:-1:2], nap, nap)
+    await bench_nap(seconds=latency[-1])
+""",
+    "tree": """
+async def merge(latency: list[float]):
+    half = len(latency) // 2
+    if half:
+        await parallel([task(merge, latency=latency[:half]), task(merge, latency=latency[half:])])
+    await bench_nap(seconds=latency[0])
+
+async def main(latency: list[float]):
+    await merge(latency[: (len(latency) + 1) // 2])
 """,
     "tasks": """
 async def look(seconds: float):
@@ -46,38 +78,63 @@ def program(name: str, latency: tuple[float, ...]) -> dict[str, Any]:
 
 async def _beside(built: Stage, shape: Shape) -> float:
     """Print a shape as a plan and as a program; return how much longer the program takes."""
-    name = shape.name.split()[0]
     plans, programs = [], []
     for _ in range(REPEATS):
         plans.append((await built.timed(shape.plan()))[0])
-        programs.append((await built.timed(program(name, shape.latency)))[0])
+        programs.append((await built.timed(program(shape.name.split()[0], shape.latency)))[0])
     plan, script = statistics.median(plans), statistics.median(programs)
     path = shape.critical_path
-    print(f"{shape.name:<24}  plan {plan / path:6.3f}  program {script / path:6.3f}  program/plan {script / plan:6.3f}")
+    row = f"{shape.name:<26}  plan {plan / path:6.3f}  program {script / path:6.3f}  program/plan {script / plan:6.3f}"
+    print(row, flush=True)
     return script / plan
 
 
-async def _many(built: Stage, name: str, count: int) -> None:
-    seconds, handle = await built.timed(program(name, (0.0,) * count))
-    events, size, runs = 0, 0, 1
+async def _many(built: Site, name: str, count: int) -> None:
+    """Print what a program of so many calls takes, on workers that have run a small one before."""
+    runs = Stage(built.client, built.place)
+    await runs.timed(program(name, (0.0,) * 20))
+    (seconds, handle), grown = await _growth(built, lambda: runs.timed(program(name, (0.0,) * count)))
+    events, size, parts = 0, 0, 1
     run: str | None = (await handle.describe()).run_id
     while run:
         history = await built.client.get_workflow_handle(handle.id, run_id=run).fetch_history()
         events += len(history.events)
         size += sum(event.ByteSize() for event in history.events)
         run = history.events[0].workflow_execution_started_event_attributes.continued_execution_run_id or None
-        runs += bool(run)
+        parts += bool(run)
     each = f"{seconds / count * 1000:6.1f} ms  {events / count:5.1f} events  {size / count:6.0f} bytes"
-    print(f"{name} of {count:>5,} calls: {seconds:7.1f} s in {runs} runs; a call: {each}")
+    memory = "  ".join(f"{role} {before:.0f} +{most - before:.0f} MB" for role, (before, most) in grown.items())
+    print(f"{name} of {count:>5,} calls: {seconds:7.1f} s in {parts} runs; a call: {each};  {memory}", flush=True)
+
+
+async def _growth(built: Site, work: Callable[[], Any]) -> tuple[Any, dict[str, tuple[float, float]]]:
+    """Return what the work returns, and for each role the MB of memory before it and at most during it."""
+    before = _memory(built)
+    most = dict(before)
+    going = asyncio.ensure_future(work())
+    while not going.done():
+        await asyncio.wait([going], timeout=0.5)
+        most = {role: max(most[role], now) for role, now in _memory(built).items()}
+    return going.result(), {role: (before[role], most[role]) for role in before}
+
+
+def _memory(built: Site) -> dict[str, float]:
+    """Return the resident MB of the workers that run the workflow and advance programs; those with their children."""
+    roles = ("workflow", "tools")
+    tops = {role: [each for top in built.processes[role] for each in (top, *top.children())] for role in roles}
+    return {role: sum(each.memory_info().rss for each in found) / 1e6 for role, found in tops.items()}
 
 
 async def main(counts: list[str]) -> int:
     """Print the table; 0 if a chain of calls takes little longer than the same chain as a plan."""
+    print(f"load of the machine: {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")
     with tempfile.TemporaryDirectory(prefix="sennit-bench-") as place:
         async with stage(Path(place)) as built:
-            ratios = [await _beside(built, shape) for shape in (chain(30, 0.1), diamond(10, 0.5), wide(100, 0.2))]
-            print()
-            for count in map(int, counts or ("250", "500", "1000")):
-                await _many(built, "chain", count)
-                await _many(built, "tasks", count)
+            ratios = [await _beside(built, shape) for shape in SHAPES]
+    print()
+    for count in map(int, counts or ("250", "500", "1000")):
+        for name in ("chain", "tasks"):
+            async with site("dev", 1) as fresh:
+                await _many(fresh, name, count)
+    print(f"load of the machine: {os.getloadavg()[0]:.1f}")
     return 0 if ratios[0] <= CHAIN_GOAL else 1

@@ -67,3 +67,19 @@ def wide(count: int, seconds: float) -> Shape:
     return Shape(
         f"wide {count} x {seconds * 1000:.0f} ms", (*(seconds,) * count, 0.0), (*((),) * count, tuple(range(count)))
     )
+
+
+def pairs(count: int, seconds: float) -> Shape:
+    """Chains of two side by side, then one that waits for all."""
+    needs = [(2 * pair,) if second else () for pair in range(count) for second in (False, True)]
+    ends = tuple(2 * pair + 1 for pair in range(count))
+    return Shape(f"pairs {count} x 2 x {seconds * 1000:.0f} ms", (seconds,) * (2 * count + 1), (*needs, ends))
+
+
+def tree(leaves: int, seconds: float) -> Shape:
+    """Leaves side by side, merged two by two until one is left."""
+    needs: list[tuple[int, ...]] = [()] * leaves
+    while len(needs) < 2 * leaves - 1:
+        first = 2 * (len(needs) - leaves)
+        needs.append((first, first + 1))
+    return Shape(f"tree of {leaves} x {seconds * 1000:.0f} ms", (seconds,) * len(needs), tuple(needs))

@@ -47,16 +47,17 @@ def run(script: str | Path, fakes: Mapping[str, Fake], /, **inputs: Any) -> Any:
     `script` is its text, or the Path of its file. Raises InvalidPlan with every problem of the script, and WrongFake.
     """
     text = script.read_text() if isinstance(script, Path) else script
+    return asyncio.run(run_async(text, fakes, **inputs))
+
+
+async def run_async(text: str, fakes: Mapping[str, Fake], /, **inputs: Any) -> Any:
+    """Do what `run` does with the text of a script, in an event loop that runs already."""
     if problems := script_problems(text, None):
         raise InvalidPlan(problems)
     tools = {name: {"name": name} for name in (*tools_called(text), *fakes) if name not in WORDS}
-    return asyncio.run(_main(text, fakes, tools, inputs))
-
-
-async def _main(script: str, fakes: Mapping[str, Fake], tools: dict[str, Any], inputs: dict[str, Any]) -> Any:
     async with Interpreter() as interpreter:
-        program = _Program(interpreter, Surroundings(script, tools, _PROVIDERS), fakes)
-        session = Session(script=digest_of(script.encode()), function="main", arguments=inputs, key="main")
+        program = _Program(interpreter, Surroundings(text, tools, _PROVIDERS), fakes)
+        session = Session(script=digest_of(text.encode()), function="main", arguments=inputs, key="main")
         found = await program.run(session, "main")
     if isinstance(found, ScriptError):
         error: Exception = getattr(builtins, found.type, RuntimeError)(found.message)

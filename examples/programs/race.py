@@ -11,6 +11,7 @@ WAYS = (
     "Work step by step and check each step.",
     "Answer a simpler case first, then the whole.",
     "Find what could go wrong, then answer so that it does not.",
+    "Write down what a good answer must have, then give it.",
 )
 
 
@@ -22,5 +23,5 @@ async def attempt(goal: str, way: str) -> str:
     return answer
 
 
-async def main(goal: str) -> str:
-    return await first([task(attempt, goal=goal, way=way) for way in WAYS])
+async def main(goal: str, attempts: int = 4) -> str:
+    return await first([task(attempt, goal=goal, way=way) for way in WAYS[:attempts]])

@@ -64,7 +64,7 @@ def test_a_race_takes_the_first_good_one_and_cancels_the_rest() -> None:
             cancelled.append(prompt)
 
     assert played("race", {"llm": llm}, goal="x") == "sound"
-    assert ["could go wrong" in prompt for prompt in cancelled] == [True]
+    assert len(cancelled) == 2
 
 
 def test_a_race_that_nobody_wins_ends_with_why() -> None:

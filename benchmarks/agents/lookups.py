@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from activities.toolbox import tool
-from benchmarks.questions import key_of, questions
+from benchmarks.agents.questions import key_of, questions
 
 Value = str | int | float
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from doubles.model_rules import Asked, Reply
 from doubles.model_rules import Call as Asks
 
-from benchmarks.questions import Call, Question, line, questions, renumbered
+from benchmarks.agents.questions import Call, Question, line, questions, renumbered
 
 CHARACTERS = 4
 THOUGHT = "I need this to answer the question: {}, and then I can see what else is missing."

@@ -6,10 +6,10 @@ import pytest
 from doubles.model_rules import Asked
 
 from activities.toolbox import load_tools
-from benchmarks import oracle as model
-from benchmarks.agents import bench, print_row, print_totals
-from benchmarks.oracle import Oracle, lines, plan
-from benchmarks.questions import Question, questions
+from benchmarks.agents import oracle as model
+from benchmarks.agents.comparison import bench, print_row, print_totals
+from benchmarks.agents.oracle import Oracle, lines, plan
+from benchmarks.agents.questions import Question, questions
 from workflows.plan.checking.validation import parse_plan, problems_of
 from workflows.plan.planner_format.lines import LineReader
 
@@ -30,7 +30,7 @@ def test_there_are_enough_questions_of_all_shapes() -> None:
 
 @every_question
 def test_a_plan_can_run(question: Question) -> None:
-    catalogue = load_tools(["benchmarks.lookups"]).catalogue()
+    catalogue = load_tools(["benchmarks.agents.lookups"]).catalogue()
     reader = LineReader({entry["name"]: entry["schema"] for entry in catalogue})
     reader.feed(plan(question))
     reader.close()

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from activities.toolbox import Registry
 from activities.toolbox.registry import default_registry
-from benchmarks import lookups
+from benchmarks.agents import lookups
 
 TOOLS = ("fact", "find", "compute")
 _MODELS: dict[str, type[BaseModel]] = {"fact": lookups.Fact, "find": lookups.Find, "compute": lookups.Compute}

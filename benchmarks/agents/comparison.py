@@ -22,11 +22,11 @@ import httpx
 from doubles.model_rules import rule
 from doubles.models import model_server
 
-from benchmarks import oracle as model
-from benchmarks.ideal import Recorded, bound, ideal, overlapped
-from benchmarks.oracle import Oracle
-from benchmarks.questions import Question, questions
-from benchmarks.react import TOOLS, answered
+from benchmarks.agents import oracle as model
+from benchmarks.agents.ideal import Recorded, bound, ideal, overlapped
+from benchmarks.agents.oracle import Oracle
+from benchmarks.agents.questions import Question, questions
+from benchmarks.agents.react import TOOLS, answered
 from benchmarks.stage import Stage, stage
 from workflows.messages import queues
 
@@ -139,7 +139,7 @@ async def bench(oracle: Oracle, place: Path) -> AsyncIterator[Bench]:
     record = place / "calls.jsonl"
     async with model_server(rule("", oracle.reply)) as server, httpx.AsyncClient(timeout=60, trust_env=False) as client:
         env = {"OPENAI_BASE_URL": server.openai_url, "SENNIT_MODEL": "openai:test-model",
-               "SENNIT_TOOLS": "benchmarks.lookups", "SENNIT_BENCH_CALLS": str(record),
+               "SENNIT_TOOLS": "benchmarks.agents.lookups", "SENNIT_BENCH_CALLS": str(record),
                "SENNIT_BENCH_SECONDS": str(TOOL_SECONDS / oracle.pace)}  # fmt: skip
         async with stage(place, **env) as built:
             yield Bench(oracle, built, server.openai_url, client, record)

@@ -26,10 +26,10 @@ from doubles.model_rules import Asked, Reply, rule
 from doubles.models import model_server
 from temporalio.client import WorkflowHandle
 
-from benchmarks.agents import TOOL_SECONDS
-from benchmarks.oracle import Oracle
-from benchmarks.questions import Question, questions
-from benchmarks.react import TOOLS
+from benchmarks.agents.comparison import TOOL_SECONDS
+from benchmarks.agents.oracle import Oracle
+from benchmarks.agents.questions import Question, questions
+from benchmarks.agents.react import TOOLS
 from benchmarks.stage import Stage, stage
 from starter.dev.server import free_port
 from workflows.messages import queues
@@ -126,7 +126,7 @@ async def main(given: Sequence[str]) -> int:
     env = {
         "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1",
         "SENNIT_MODEL": "openai:test-model",
-        "SENNIT_TOOLS": "benchmarks.lookups",
+        "SENNIT_TOOLS": "benchmarks.agents.lookups",
         "SENNIT_BENCH_SECONDS": str(TOOL_SECONDS),
     }
     async with AsyncExitStack() as stack:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from benchmarks.oracle import CHARACTERS, Oracle, Said, lines
-from benchmarks.questions import Call, Question
+from benchmarks.agents.oracle import CHARACTERS, Oracle, Said, lines
+from benchmarks.agents.questions import Call, Question
 
 
 @dataclass(frozen=True, slots=True)
