@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, Self, cast, get_args
 
 import pydantic_monty as monty
 
+from activities.programs.dialect import loops_without_calls, with_texts
 from activities.programs.values import FunctionName, NotJson, as_json, as_result, as_schema, called_name, tool_named
 from workflows.plan.language.problems import Problem
 from workflows.plan.programs.vocabulary import PLAIN
@@ -111,7 +112,8 @@ class Advance:
 
 
 Answer = Callable[[Call], Ended | None]
-"""Answers a call at once, or returns None: the call is open until `resume` gets how it ended."""
+"""Answers a call at once, or returns None: the call is open until `resume` gets how it ended. An error is raised where
+the script calls, not where it waits."""
 _Turn = monty.FunctionSnapshot | monty.NameLookupSnapshot | monty.FutureSnapshot | monty.MontyComplete
 
 
@@ -213,7 +215,7 @@ class Interpreter:
         if state is not None:
             return session.load_session(state)
         session.feed_run(_PRELUDE)
-        session.feed_run(script, print_callback=_drop)
+        session.feed_run(with_texts(script, _RAISED), print_callback=_drop)
         state = session.dump()
         with self._lock:
             self._definitions[digest] = state
@@ -248,7 +250,8 @@ class _Run:
                 turn = turn.resume(self._fed())
             else:
                 return self._waiting(turn)
-        return self._error("RuntimeError", f"the script made more than {TURNS:,} calls without waiting for one")
+        line = self._line(turn.position) if isinstance(turn, monty.FunctionSnapshot) else 0
+        return self._error("RuntimeError", f"the script made more than {TURNS:,} calls without waiting for one", line)
 
     def _call(self, turn: monty.FunctionSnapshot) -> _Turn:
         if turn.is_os_function:
@@ -258,7 +261,7 @@ class _Run:
         except NotJson as problem:
             return turn.resume({"exc_type": "TypeError", "message": f"{called_name(turn.function_name)}: {problem}"})
         ended = self._answer(call)
-        if ended is not None and call.function in PLAIN:
+        if ended is not None and (call.function in PLAIN or ended.error is not None):
             return turn.resume(_result(ended))
         self._open.add(call.number)
         if ended is not None:
@@ -299,16 +302,29 @@ class _Run:
         if isinstance(error, monty.MontyCrashedError):
             if not error.timed_out:
                 raise InterpreterCrashed(str(error)) from error
-            return self._error("TimeoutError", f"the script ran {TURN_SECONDS:.0f} s without a call")
+            return self._too_long()
         if not isinstance(error, monty.MontyRuntimeError | monty.MontySyntaxError):
             return self._error("TypeError", str(error))
         frames = [frame for frame in error.traceback() if frame.filename == self._file]
         kind, _, message = error.display("type-msg").partition(": ")
         if kind == "TimeoutError" and "time limit exceeded" in message:
-            message = f"the script ran {TURN_SECONDS:.0f} s without a call"
+            return self._too_long()
+        if kind == "MemoryError" and "memory limit exceeded" in message:
+            message = f"the values of the script take more than {MEMORY_BYTES >> 20} MB; have tasks return what counts"
+        if kind == "RecursionError":
+            message = f"functions call each other more than {RECURSION} levels deep; write a loop"
         if message.startswith(_INTERNAL) and "zero or one string argument" in message:
             kind, message = "TypeError", "an exception takes one text: write KeyError(str(key)), ValueError(f'...')"
         return self._error(kind, message, frames[-1].line if frames else 0, _traceback(frames, kind, message))
+
+    def _too_long(self) -> Advance:
+        """Return the error of a script that computes for ever; Monty does not know where."""
+        message = f"the script computed for {TURN_SECONDS:.0f} s without a call"
+        loops = loops_without_calls(self._script.decode())
+        if len(loops) > 1:
+            message = f"{message}; a loop on one of the lines {', '.join(map(str, loops[:5]))} does not end"
+        advice = "end the loop, or give the work to a tool"
+        return self._error("TimeoutError", f"{message}; {advice}", loops[0] if len(loops) == 1 else 0)
 
     def _error(self, kind: str, message: str, line: int = 0, traceback: str = "") -> Advance:
         return Advance(waits=tuple(sorted(self._open)), error=ScriptError(kind, message, line, traceback))

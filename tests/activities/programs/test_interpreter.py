@@ -144,11 +144,13 @@ async def test_types_in_lists_of_a_schema_are_texts(interpreter: Interpreter) ->
 
 
 BAD = [
-    ("raise KeyError(5)", "TypeError", "an exception takes one text", 0),
+    ("key = 5\nraise KeyError(key)", "KeyError", "5", 4),
+    ("raise ValueError('é', KeyError(5))", "ValueError", "('é', KeyError('5'))", 3),
+    ("raise SystemExit(5)", "TypeError", "an exception takes one text", 0),
     ("return 1 / 0", "ZeroDivisionError", "division by zero", 3),
     ("try:\n    return 1 / 0\nfinally:\n    raise ValueError('in finally')", "ValueError", "in finally", 6),
-    ("def deeper():\n    deeper()\ndeeper()", "RecursionError", "maximum recursion depth", 4),
-    ("x = [0] * 10**9", "MemoryError", "memory limit", 3),
+    ("def deeper():\n    deeper()\ndeeper()", "RecursionError", "200 levels deep; write a loop", 4),
+    ("x = [0] * 10**9", "MemoryError", "more than 64 MB", 3),
     ("return open('/etc/passwd').read()", "PermissionError", "denied", 3),
     ("import os\nreturn os.environ", "RuntimeError", "not supported", 4),
     ("import socket", "ModuleNotFoundError", "socket", 3),
@@ -181,7 +183,7 @@ BAD = [
     ("return {1, 2}", "TypeError", "returned what is not JSON", 0),
     ("return await big()", "ValueError", "cannot be used in a script: it has more than 1 MB", 3),
     ("x = ['x' * 900_000 + str(i) for i in range(19)]\nawait search()", "MemoryError", "more than 16 MB", 0),
-    ("while True:\n    phase('x')", "RuntimeError", "without waiting", 0),
+    ("while True:\n    phase('x')", "RuntimeError", "without waiting", 4),
 ]
 
 
@@ -197,11 +199,22 @@ async def test_what_goes_wrong_in_a_script(
     assert "python-input" not in error.traceback
 
 
-async def test_an_endless_loop_without_calls_ends(interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("body", "line", "where"),
+    [
+        ("while True:\n    await now()\n    break\nwhile True: pass", 6, ""),
+        ("while True:\n    for x in 'ab': pass", 0, "a loop on one of the lines 3, 4 does not end; "),
+    ],
+)
+async def test_an_endless_loop_without_calls_ends(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch, body: str, line: int, where: str
+) -> None:
     monkeypatch.setitem(module._LIMITS, "max_turn_duration_secs", 0.2)
-    error = (await run(interpreter, main("while True: pass"))).error
+    error = (await run(interpreter, main(body))).error
     assert error is not None
-    assert (error.type, error.message) == ("TimeoutError", "the script ran 5 s without a call")
+    assert (error.type, error.line) == ("TimeoutError", line)
+    text = f"the script computed for 5 s without a call; {where}end the loop, or give the work to a tool"
+    assert error.message == text
     assert await run(interpreter, main("return 1")) == Advance(value=1)
 
 
