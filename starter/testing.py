@@ -8,7 +8,8 @@
         assert run(Path("draft.py"), fakes, topic="tides") == "good"
 
 A fake stands for a tool, or for `llm`, `agent`, `ask` or `budget_left`, by its name. It is called as the script calls
-it and may be an `async def`. What it raises is raised in the script. Everything else is as in a run: tasks run side by
+it and may be an `async def`. What it raises is raised in the script. A fake of a large tool returns `Large(value)`, and
+the script has a `Ref` of it; other fakes are given the value itself. Everything else is as in a run: tasks run side by
 side, each in a session of its own, and only JSON passes between them.
 """
 
@@ -16,17 +17,21 @@ import asyncio
 import builtins
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from activities.programs.advance import entry_of, failure_of
 from activities.programs.interpreter import Call, Ended, Interpreter, ScriptError
 from activities.programs.session import Counts, Session
+from activities.programs.values import Ref, mapped, unpacked
 from activities.programs.words import Surroundings, Words
-from activities.storage.artifacts import decode, digest_of
+from activities.storage.artifacts import decode, digest_of, encode
+from activities.toolbox.read_output import PART, PartArguments, read_part
+from workflows.plan.compile.compiler import join_policy
 from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.language.json_schema import violations
-from workflows.plan.language.nodes import GateNode, JoinNode, LlmNode, Node, ProgramNode, Quorum
+from workflows.plan.language.nodes import GateNode, JoinNode, LlmNode, Node, ProgramNode, ToolNode
 from workflows.plan.language.problems import InvalidPlan, place_of
 from workflows.plan.language.text import did_you_mean
 from workflows.plan.programs.program_plan import script_problems, tools_called
@@ -35,6 +40,13 @@ from workflows.plan.scheduling import joins
 
 Fake = Callable[..., Any]
 _PROVIDERS = ("openai", "anthropic", "offline")
+
+
+@dataclass(frozen=True, slots=True)
+class Large:
+    """What the fake of a large tool returns: the script has a `Ref` of the value."""
+
+    value: Any
 
 
 class WrongFake(Exception):
@@ -63,7 +75,7 @@ async def run_async(text: str, fakes: Mapping[str, Fake], /, **inputs: Any) -> A
         error: Exception = getattr(builtins, found.type, RuntimeError)(found.message)
         error.add_note(found.traceback)
         raise error
-    return found
+    return program.whole(found)
 
 
 class _Program:
@@ -93,7 +105,8 @@ class _Program:
             return ended
 
         source, function = entry_of(self._around.script, session)
-        came = await self._interpreter.start(source, function, session.arguments, answer, session.key)
+        arguments = unpacked(session.arguments)
+        came = await self._interpreter.start(source, function, arguments, answer, session.key)
         try:
             while came.snapshot:
                 self._bodies |= words.bodies
@@ -132,19 +145,30 @@ class _Program:
         return await self._faked(node, call)
 
     async def _faked(self, node: Node, call: Call) -> Ended:
+        if isinstance(node, ToolNode) and node.tool == PART["name"]:
+            ref = call.args[0] if call.args else call.kwargs["ref"]
+            return Ended(read_part(PartArguments.model_validate({**node.args, "output": self.whole(ref)})))
         name, args = (call.args[0], ()) if call.function == "task" else (call.function, call.args)
         fake = self._fake(name, call)
         try:
-            value = fake(*args, **call.kwargs)
+            value = fake(*self.whole(list(args)), **self.whole(call.kwargs))
             value = await value if inspect.isawaitable(value) else value
         except Exception as error:  # noqa: BLE001  as a call fails
             return Ended(error=(type(error).__name__, str(error)))
+        if isinstance(value, Large):
+            body = encode(value.value)
+            self._bodies[digest_of(body)] = body
+            return Ended(Ref.to(digest_of(body), value.value))
         schema = node.output_schema if isinstance(node, LlmNode) else None
         schema = node.answer_schema if isinstance(node, GateNode) else schema
         for where, sentence in violations(value, schema) if schema is not None else ():
             place = f"{place_of(where)}: " if where else ""
             raise WrongFake(f"the fake of `{name}` does not fit the schema on line {call.line}: {place}{sentence}")
         return Ended(value)
+
+    def whole(self, value: Any) -> Any:
+        """Return a value with what its Refs name in their places."""
+        return mapped(value, lambda ref: decode(self._bodies[ref.digest]))
 
     def _fake(self, name: str, call: Call) -> Fake:
         if name not in self._fakes:
@@ -156,10 +180,7 @@ class _Program:
         """Return the values of a join's inputs by its policy; the inputs that it does not take are cancelled."""
         inputs = [self._nodes[name] for name in join.inputs]
         spec = NodeSpec(join.id, "join", inputs=list(range(len(inputs))))
-        if isinstance(join.policy, Quorum):
-            spec.policy, spec.quorum = "quorum", int(join.policy.quorum)
-        else:
-            spec.policy = join.policy
+        join_policy(spec, join)
         while True:
             ends = [node.result() for node in inputs if node.done()]
             ok = [end.value for end in ends if end.error is None]

@@ -9,8 +9,9 @@ from activities.nodes.error_mapping import CallFailed, ProgramFailed
 from activities.programs.interpreter import Advance, Ended, Interpreter, ScriptError, SnapshotLost
 from activities.programs.pages import Compiler, page_of
 from activities.programs.session import READ_BYTES, VALUE_BYTES, Counts, Fed, Session, Shape, history, load
+from activities.programs.values import Ref, mapped, packed, unpacked
 from activities.programs.words import Surroundings, Words
-from activities.storage.artifacts import digest_of, encode
+from activities.storage.artifacts import MAX_BODY_BYTES, digest_of, encode
 from activities.storage.run_context import ArtifactReader
 from workflows.plan.language.nodes import ProgramNode, Step, ToolNode
 from workflows.plan.language.text import one_line
@@ -47,7 +48,7 @@ class Programs:
             raise failure_of(came.error, session, script)
         if not came.snapshot:
             _nothing_unwritten(words)
-            return NodeOutput(came.value)
+            return NodeOutput(packed(came.value) if session.depth else await self._whole(prefix, came.value))
         session.open = {number: session.open[number] for number in came.waits if number in session.open}
         if not session.open:
             raise ProgramFailed("the script waits for nothing that can end")
@@ -95,7 +96,7 @@ class Programs:
 
     async def _start(self, session: Session, words: Words) -> Advance:
         source, function = entry_of(words.around.script, session)
-        arguments, session.arguments = session.arguments, {}
+        arguments, session.arguments = unpacked(session.arguments), {}
         return await self.interpreter.start(source, function, arguments, words.answer, session.key)
 
     async def _ended(self, prefix: str, session: Session, ends: dict[int, Fed]) -> dict[int, Ended]:
@@ -105,12 +106,25 @@ class Programs:
         ended = {}
         for number, (size, value) in zip(numbers, found, strict=True):
             end = ends[number]
-            session.read += size
+            shape = session.open.pop(number).shape
+            session.read += size if shape != "ref" else 0
             session.fed.append(end)
-            ended[number] = told = _told(session, end, session.open.pop(number).shape, size, value)
+            ended[number] = told = _told(session, end, shape, size, value)
             if told.error is not None:
                 session.fail(": ".join(told.error))
         return ended
+
+    async def _whole(self, prefix: str, value: Any) -> Any:
+        """Return what `main` returns, with the values that its Refs name. Raises ProgramFailed if they are too many."""
+        found = dict[str, Any]()
+        mapped(value, lambda ref: found.setdefault(ref.digest, ref))
+        left = MAX_BODY_BYTES
+        for digest in found:
+            size, found[digest] = await self.library.sized(prefix, digest)
+            left -= size
+            if left < 0:
+                raise ProgramFailed(f"`main` returns large results of more than {MAX_BODY_BYTES:,} bytes in all")
+        return mapped(value, lambda ref: found[ref.digest])
 
     async def _value(self, prefix: str, end: Fed) -> tuple[int, Any]:
         return await self.library.sized(prefix, end.ref) if end.ref else (0, None)
@@ -174,15 +188,18 @@ def _told(session: Session, end: Fed, shape: Shape, size: int, value: Any) -> En
     if end.status not in ("succeeded", "skipped"):
         kind, _, message = end.error.partition(": ")
         return Ended(error=(kind, message) if message else ("RuntimeError", end.error or f"the call was {end.status}"))
+    if shape == "ref" and end.ref:
+        return Ended(Ref.to(end.ref, value))
     if size > VALUE_BYTES:
-        limit = f"a script reads at most {VALUE_BYTES:,}. Have the tool return less"
+        advice = "Have the tasks return less" if shape else "Read it in parts: declare the tool `large`"
+        limit = f"a script reads at most {VALUE_BYTES:,}. {advice}"
         return Ended(error=("ValueError", f"the result has {size:,} bytes; {limit}"))
     if session.read > READ_BYTES:
         limit = f"{READ_BYTES:,} bytes. Read in tasks, and return what counts"
         return Ended(error=("MemoryError", f"the results that the script has read are more than {limit}"))
     if shape == "ends" and isinstance(value, list):
-        return Ended([{name: part for name, part in ticket.items() if name != "id"} for ticket in value])
-    return Ended(value)
+        value = [{name: part for name, part in ticket.items() if name != "id"} for ticket in value]
+    return Ended(unpacked(value) if shape else value)
 
 
 def entry_of(script: str, session: Session) -> tuple[str, str]:

@@ -44,11 +44,14 @@ def _calls(tree: ast.AST) -> Iterator[ast.Call]:
         yield from _calls(node)
 
 
-def loops_without_calls(script: str) -> list[int]:
-    """Return the lines of the loops that never wait for a call, `while` before `for`."""
+def endless_loop(script: str) -> tuple[str, int]:
+    """Return which loop of a script may not end, in words and as a line: one of those that never wait for a call."""
     try:
         nodes = list(ast.walk(parsed(script)))
     except SyntaxError:
-        return []
+        nodes = []
     loops = [node for kind in (ast.While, ast.For) for node in nodes if isinstance(node, kind)]
-    return [node.lineno for node in loops if not any(isinstance(part, ast.Await) for part in ast.walk(node))]
+    lines = [node.lineno for node in loops if not any(isinstance(part, ast.Await) for part in ast.walk(node))]
+    if len(lines) == 1:
+        return "", lines[0]
+    return f"a loop on one of the lines {', '.join(map(str, lines[:5]))} does not end; " if lines else "", 0

@@ -16,8 +16,18 @@ from typing import Any, Final, Literal, Self, cast, get_args
 
 import pydantic_monty as monty
 
-from activities.programs.dialect import loops_without_calls, with_texts
-from activities.programs.values import FunctionName, NotJson, as_json, as_result, as_schema, called_name, tool_named
+from activities.programs.dialect import endless_loop, with_texts
+from activities.programs.values import (
+    FunctionName,
+    NotJson,
+    Ref,
+    as_json,
+    as_result,
+    as_schema,
+    called_name,
+    mapped,
+    tool_named,
+)
 from workflows.plan.language.problems import Problem
 from workflows.plan.programs.vocabulary import PLAIN
 
@@ -28,6 +38,7 @@ SCRIPT_BYTES = 16 << 20
 TURNS = 100_000
 PROBLEMS = 50
 _FRAMES = 10
+_NO_ATTRIBUTE = "a Ref has `.size` alone: read it with `await part(ref, a, b)`"
 _INTERNAL = "Internal error in monty: "
 _DEFINITIONS_KEPT = 64
 
@@ -70,7 +81,7 @@ class Call:
 
     `number` is unique in the session and ascends in the order of the calls; `line` is 1-based, 0 for a call that
     does not stand in the script. Arguments are JSON, with two exceptions: the functions that `task` and `pipeline` take
-    are FunctionNames, and the types in `schema` are their texts: "bool", "list[str]", "Point | None".
+    are FunctionNames, and the types in `schema` are their texts: "bool", "list[str]", "Point | None". A Ref stays one.
     """
 
     number: int
@@ -149,7 +160,7 @@ class Interpreter:
 
         `seed` is where the script's random numbers begin. Raises InterpreterCrashed.
         """
-        inputs = {"__arguments": arguments, "__seed": seed}
+        inputs = {"__arguments": mapped(arguments, _wrapped), "__seed": seed}
         # The state of the random numbers takes 3 KB of every snapshot.
         entry = f"{_SEEDED if 'random' in script else ''}{_ENTRY.format(function)}"
         return await asyncio.to_thread(self._start, script, entry, inputs, answer)
@@ -242,6 +253,8 @@ class _Run:
         for _ in range(TURNS):
             if isinstance(turn, monty.FunctionSnapshot):
                 turn = self._call(turn)
+            elif isinstance(turn, monty.NameLookupSnapshot) and turn.object_id is not None:
+                turn = turn.resume()
             elif isinstance(turn, monty.NameLookupSnapshot):
                 turn = turn.resume(value=tool_named(turn.variable_name))
             elif isinstance(turn, monty.MontyComplete):
@@ -256,6 +269,8 @@ class _Run:
     def _call(self, turn: monty.FunctionSnapshot) -> _Turn:
         if turn.is_os_function:
             return turn.resume_not_handled()
+        if turn.object_id is not None:
+            return turn.resume({"exc_type": "AttributeError", "message": _NO_ATTRIBUTE})
         try:
             call = self._made(turn)
         except NotJson as problem:
@@ -318,13 +333,9 @@ class _Run:
         return self._error(kind, message, frames[-1].line if frames else 0, _traceback(frames, kind, message))
 
     def _too_long(self) -> Advance:
-        """Return the error of a script that computes for ever; Monty does not know where."""
-        message = f"the script computed for {TURN_SECONDS:.0f} s without a call"
-        loops = loops_without_calls(self._script.decode())
-        if len(loops) > 1:
-            message = f"{message}; a loop on one of the lines {', '.join(map(str, loops[:5]))} does not end"
-        advice = "end the loop, or give the work to a tool"
-        return self._error("TimeoutError", f"{message}; {advice}", loops[0] if len(loops) == 1 else 0)
+        where, line = endless_loop(self._script.decode())
+        message = f"the script computed for {TURN_SECONDS:.0f} s without a call; {where}"
+        return self._error("TimeoutError", f"{message}end the loop, or give the work to a tool", line)
 
     def _error(self, kind: str, message: str, line: int = 0, traceback: str = "") -> Advance:
         return Advance(waits=tuple(sorted(self._open)), error=ScriptError(kind, message, line, traceback))
@@ -337,13 +348,18 @@ def _result(ended: Ended) -> monty.ExternalSettledResult:
     """Return how a call ended as Monty takes it: an error it has no type for is a RuntimeError that names the type."""
     if ended.error is None:
         try:
-            return {"return_value": as_result(ended.value)}
+            return {"return_value": as_result(ended.value, _wrapped)}
         except NotJson as problem:
             ended = Ended(error=("ValueError", f"the result cannot be used in a script: {problem}"))
     kind, message = cast("tuple[str, str]", ended.error)
     if kind not in _RAISED:
         kind, message = "RuntimeError", f"{kind}: {message}"
     return {"exc_type": cast("monty.ExcType", kind), "message": message}
+
+
+def _wrapped(ref: Ref) -> monty.ClassInstance:
+    """Return a reference as Monty takes it."""
+    return monty.ClassInstance(ref, eager_attrs="all")
 
 
 def _type_problem(found: dict[str, Any]) -> Problem:

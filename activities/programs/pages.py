@@ -11,14 +11,17 @@ from activities.programs.words import Words
 from activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
 from workflows.messages import queues
 from workflows.messages.contracts import PlanPage
-from workflows.plan.compile.compiler import READ_ATTEMPTS, STEP_SECONDS, Keep, PlanCompiler
+from workflows.plan.compile.compiler import READ_ATTEMPTS, STEP_SECONDS, Keep, PlanCompiler, join_policy
 from workflows.plan.compile.graph import ExecutionPlan, NodeSpec
 from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import JoinNode, LlmNode, Node, Plan, ProgramNode, Quorum, ToolNode
+from workflows.plan.language.nodes import GateNode, JoinNode, LlmNode, Node, Plan, ProgramNode, ToolNode
+from workflows.plan.language.references import references_in
 from workflows.plan.language.summary import summary_of
 
 Compiler = Callable[[Plan, RunContext, Keep], PlanCompiler]
 PAGE_BYTES = 1_000_000
+_UNKNOWN = "$$"
+"""In the place of a text with references."""
 _NO_ANSWER: dict[str, JsonValue] = {}
 """What a page answers: nothing, so that nobody works out which of its nodes is the answer."""
 
@@ -120,6 +123,8 @@ def _specs(
     found = []
     for node in nodes:
         spec = compiled.get(node.id) or _waiting(node, places)
+        if isinstance(node, GateNode):
+            spec.question, spec.fills = node.question, bool(dependencies.bound_texts(node))
         spec.summary = summary_of(_without_material(node), what=labels.get(node.id, ""))
         found.append(spec)
     return found
@@ -131,16 +136,18 @@ def _waiting(node: Node, places: dict[str, int]) -> NodeSpec:
     spec.inputs = [places[name] for name in dependencies.inputs_of(node)]
     if isinstance(node, ProgramNode):
         spec.policy, spec.timeout, spec.attempts = "any", round(STEP_SECONDS * 1000), READ_ATTEMPTS
-    elif isinstance(node, JoinNode) and isinstance(node.policy, Quorum):
-        spec.policy, spec.quorum = "quorum", int(node.policy.quorum)
-    elif isinstance(node, JoinNode) and not isinstance(node.policy, Quorum):
-        spec.policy = node.policy
+    elif isinstance(node, JoinNode):
+        join_policy(spec, node)
     return spec
 
 
 def _without_material(node: Node) -> Node:
     """Return the node as it depends on others: its material comes from no node."""
-    return node.model_copy(update={"prompt": "-"}) if isinstance(node, LlmNode) else node
+    if isinstance(node, ToolNode):
+        args = {name: _UNKNOWN if any(references_in(value)) else value for name, value in node.args.items()}
+        return node.model_copy(update={"args": args})
+    texts = {"prompt": _UNKNOWN} if isinstance(node, LlmNode) else {"question": _UNKNOWN}
+    return node.model_copy(update=texts) if isinstance(node, LlmNode | GateNode) else node
 
 
 def _no_fallback(value: object) -> tuple[str, int]:

@@ -14,6 +14,8 @@ from activities.storage.artifacts import digest_of, encode
 from activities.storage.run_context import ArtifactReader
 
 MAX_CALLS = 10_000
+MAX_OPEN = 250
+"""Each step reads how some calls have ended, and stores which are still open: with n at once, n * n in all."""
 MAX_DEPTH = 20
 """Tasks of tasks."""
 VALUE_BYTES = 1024 * 1024
@@ -23,12 +25,12 @@ LONGEST_STEM = 28
 _TAIL = 64
 _ERRORS, _ERROR_CHARACTERS = 50, 200
 
-Shape = Literal["", "ends"]
+Shape = Literal["", "ref", "tickets", "ends"]
 
 
 class OpenCall(NamedTuple):
-    """A call that the script may wait for: its node, its key, and what the script reads of the output: all, or how
-    tickets have ended.
+    """A call that the script may wait for: its node, its key, and what the script reads of the output: all of it, a
+    reference to it, the values of tickets, or how tickets have ended.
     """
 
     node: str

@@ -1,10 +1,13 @@
-"""Values on their way out of a script: JSON, and the names of functions."""
+"""Values on their way into a script and out of it: JSON, references to large results, and the names of functions."""
 
 import math
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Self
+
+from activities.toolbox.read_output import whole_of
 
 VALUE_BYTES = 1 << 20
 _DEPTH, _RESULT_DEPTH = 50, 120
@@ -15,6 +18,48 @@ _OPAQUE = re.compile(
     r"|(module|class) '[^']+'|([\w.]+) object(?: at 0x[0-9a-f]+)?)>"
 )
 """What Monty writes for what has no value outside of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """What a script has of a large result: its digest, and how much `part` can read of it, in characters or items."""
+
+    digest: str
+    size: int
+
+    @classmethod
+    def to(cls, digest: str, value: Any) -> Self:
+        """Return the reference to a stored value."""
+        return cls(digest, len(whole_of(value)))
+
+
+def mapped(value: Any, change: Callable[[Ref], Any]) -> Any:
+    """Return a value with each Ref in it changed."""
+    if isinstance(value, Ref):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: mapped(part, change) for key, part in value.items()}
+    return [mapped(part, change) for part in value] if isinstance(value, list) else value
+
+
+def packed(value: Any) -> Any:
+    """Return a value as it is stored between sessions: with its Refs as JSON."""
+    return mapped(value, lambda ref: {_REF: ref.digest, "size": ref.size})
+
+
+def unpacked(value: Any) -> Any:
+    """Return a value that was `packed` with its Refs. What only looks like one names nothing but what is known."""
+    if isinstance(value, list):
+        return [unpacked(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    return _ref_of(value.get(_REF), value) or {key: unpacked(part) for key, part in value.items()}
+
+
+def _ref_of(digest: Any, fields: dict[str, Any]) -> Ref | None:
+    size = fields.get("size")
+    is_ref = len(fields) == 2 and type(size) is int and isinstance(digest, str) and _DIGEST.fullmatch(digest)
+    return Ref(digest, size) if is_ref else None  # type: ignore[arg-type]
 
 
 class NotJson(TypeError):
@@ -54,7 +99,7 @@ def called_name(name: str) -> str:
 
 
 def as_json(value: Any, limit: int = VALUE_BYTES) -> Any:
-    """Return a value of a script as JSON: tuples become lists, and instances of its classes objects.
+    """Return a value of a script as JSON: tuples become lists, and instances of its classes objects. A Ref stays one.
 
     Raises NotJson for what has no JSON, and for more than `limit` bytes or 50 levels.
     """
@@ -66,9 +111,12 @@ def as_schema(value: Any) -> Any:
     return _Copy(VALUE_BYTES, _type_text).of(value)
 
 
-def as_result(value: Any) -> Any:
-    """Return what a call gives to a script, which is JSON already. Raises NotJson for more than 1 MB."""
-    return _Copy(VALUE_BYTES, _scalar, _RESULT_DEPTH).of(value)
+def as_result(value: Any, wrap: Callable[[Ref], Any]) -> Any:
+    """Return what a call gives to a script, which is JSON already, with each Ref wrapped. Raises NotJson for more than
+    1 MB.
+    """
+    leaf = lambda part: wrap(part) if isinstance(part, Ref) else _scalar(part)  # noqa: E731
+    return _Copy(VALUE_BYTES, leaf, _RESULT_DEPTH).of(value)
 
 
 class _Copy:
@@ -89,7 +137,8 @@ class _Copy:
             self._take(8)
             return [self.of(part, depth + 1) for part in value]
         if isinstance(attributes := getattr(value, "attributes", None), dict) and type(value).__name__ == _INSTANCE:
-            return self._object(attributes.items(), depth)
+            ref = _ref_of(attributes.get("digest"), attributes) if value.name == Ref.__name__ else None
+            return ref or self._object(attributes.items(), depth)
         self._take(len(value.encode()) + 2 if isinstance(value, str) else 8)
         return self._leaf(value)
 
@@ -110,6 +159,10 @@ class _Copy:
 
 
 def _leaving(value: Any) -> Any:
+    if isinstance(value, Ref):
+        return value
+    if isinstance(value, str) and _WRITTEN in value:
+        raise NotJson("a Ref has become a text: give it as a value of its own, or read it with `await part(ref, a, b)`")
     if isinstance(value, str) and _OPAQUE.fullmatch(value):
         raise NotJson(f"{_kind(value)} is no value: await a call, or give its function to task(function, ...)")
     return _scalar(value)
@@ -139,6 +192,8 @@ def _kind(value: object) -> str:
 
 
 _INSTANCE = "MontyClassProxy"
+_REF, _WRITTEN = "__ref__", "Ref(digest='"
+_DIGEST = re.compile(r"[0-9a-f]{40}")
 _INSTEAD = {
     set: ": write sorted(...) or list(...)",
     frozenset: ": write sorted(...) or list(...)",

@@ -12,10 +12,12 @@ from pydantic import ValidationError
 
 from activities.nodes.error_mapping import ProgramFailed
 from activities.programs.interpreter import Call, Ended
+from activities.programs.material import has_refs, pieces, question_text, shown
 from activities.programs.schemas import Schema, schema_of
-from activities.programs.session import MAX_CALLS, MAX_DEPTH, Counts, OpenCall, Session, Shape
-from activities.prompts.outputs import fair_shares
+from activities.programs.session import MAX_CALLS, MAX_DEPTH, MAX_OPEN, Counts, OpenCall, Session, Shape
+from activities.programs.values import NotJson, Ref, mapped, packed
 from activities.storage.artifacts import digest_of, encode
+from activities.toolbox.read_output import PART
 from workflows.plan.language.json_schema import violations
 from workflows.plan.language.nodes import (
     AgentNode,
@@ -28,14 +30,16 @@ from workflows.plan.language.nodes import (
     ToolNode,
 )
 from workflows.plan.language.problems import place_of
-from workflows.plan.language.references import as_text, literal
-from workflows.plan.language.summary import arguments_text
+from workflows.plan.language.references import literal
 from workflows.plan.language.text import format_name, format_names, nearest_or_known
-from workflows.plan.programs.vocabulary import ROLES
+from workflows.plan.programs.vocabulary import PLAIN, ROLES
 
-QUESTION_CHARACTERS = 2_000
 _MATERIAL = "material_"
 _MARK = 12
+_TOO_MANY = (
+    f"more than {MAX_OPEN} calls are open at once; start tasks: "
+    "`await parallel([task(search, query=query) for query in queries])`"
+)
 
 
 class _Refused(Exception):
@@ -81,6 +85,8 @@ class Words:
     def answer(self, call: Call) -> Ended | None:
         """Return the answer to a call, or None if it is open now. Raises ProgramFailed."""
         try:
+            if len(self.session.open) >= MAX_OPEN and call.function not in _AT_ONCE:
+                raise _Refused("RuntimeError", _TOO_MANY)
             word = _WORDS.get(call.function)
             if word is None:
                 self._wait(call, self._tool(call, call.function, call.args, call.kwargs))
@@ -89,6 +95,8 @@ class Words:
             return word(*bound.args, **bound.kwargs)
         except _Refused as refused:
             return Ended(error=(refused.kind, f"{call.function}: {refused}"))
+        except NotJson as problem:
+            return Ended(error=("TypeError", f"{call.function}: {problem}"))
 
     def _wait(self, call: Call, made: OpenCall) -> None:
         self.session.open[call.number] = made
@@ -109,7 +117,7 @@ class Words:
             raise _Refused("ValueError", f"there is no model {format_name(str(model))}")
         if role not in ROLES:
             raise _Refused("ValueError", f"`role` is one of {format_names(ROLES)}, not {role!r:.40}")
-        digests = {f"{_MATERIAL}{number}": self._stored(value) for number, value in enumerate(material, 1)}
+        digests = {f"{_MATERIAL}{number}": self._stored(value) for number, value in enumerate(pieces(material), 1)}
         places = "".join(f"\n${name}" for name in digests)
         fields = {
             "role": role,
@@ -132,10 +140,12 @@ class Words:
         self._wait(call, self._add(node, call, [goal, allowed, budget], goal))
 
     def _ask(self, call: Call, question: str, *material: Any, schema: Any = None) -> None:
-        asked = _question(_text("question", question), list(map(as_text, material)))
-        form = self._schema(schema)
+        given, form = pieces(material), self._schema(schema)
+        texts = [value for value in given if not isinstance(value, Ref)]
+        names = [self._named(value) for value in given if isinstance(value, Ref)]
+        asked = question_text(_text("question", question), texts, names)
         node = _node(GateNode, id=self._next, kind="gate", question=asked, schema=form)
-        self._wait(call, self._add(node, call, [question, material, form], question))
+        self._wait(call, self._add(node, call, [question, packed(given), form], question))
 
     def _tool(self, call: Call, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> OpenCall:
         tool = self.around.tools.get(name)
@@ -143,11 +153,20 @@ class Words:
             known = [*self.around.tools, *_WORDS]
             raise _Refused("NameError", f"name '{name}' is not defined{nearest_or_known(name, known)}")
         given = _arguments(tool.get("schema") or {}, args, kwargs)
-        node = _node(ToolNode, id=self._next, kind="tool", tool=name, args=literal(given))
-        return self._add(node, call, given, arguments_text(given), function=name)
+        node = _node(ToolNode, id=self._next, kind="tool", tool=name, args=mapped(literal(given), self._named))
+        shape: Shape = "ref" if tool.get("large") else ""
+        return self._add(node, call, packed(given), shown(given), function=name, shape=shape)
+
+    def _part(self, call: Call, ref: Any, a: int = 0, b: int | None = None) -> None:
+        if not isinstance(ref, Ref) or not all(type(place) in (int, type(None)) for place in (a, b)):
+            raise _Refused("TypeError", "takes a Ref, which is the result of a large tool, and two places in it")
+        args = {"output": self._named(ref), "from": a, "to": b}
+        node = _node(ToolNode, id=self._next, kind="tool", tool=PART["name"], args=args)
+        self._wait(call, self._add(node, call, [ref.digest, a, b], f"{a} {'' if b is None else b}"))
 
     def _task(self, call: Call, function: str, /, **arguments: Any) -> Ended:
-        if function in self.around.tools:
+        tool = self.around.tools.get(function)
+        if tool is not None and not tool.get("large"):
             self._tool(call, function, (), arguments)
         elif function in _WORDS:
             raise _Refused("TypeError", f"{function} is no task; write an `async def` that calls it")
@@ -161,6 +180,7 @@ class Words:
         self._check_room()
         if session.depth >= MAX_DEPTH:
             raise _Refused("RecursionError", f"tasks of tasks go {MAX_DEPTH} levels deep; this one is deeper")
+        about, arguments = shown(arguments), packed(arguments)
         key = self._key(name, arguments)
         session.tasks[name] = count = session.tasks.get(name, 0) + 1
         path = "/".join(filter(None, (session.path, session.phase, f"{name}#{count}")))
@@ -176,7 +196,7 @@ class Words:
         begun = self._stored(child.model_dump(mode="json", exclude_defaults=True))
         node = ProgramNode(id=self._next, kind="program", step=Step(number=1, session=begun))
         self.marks[node.id] = f"{key[:_MARK]}.{session.script[:_MARK]}"
-        self._enter(node, f"{path}:{call.line} {arguments_text(arguments)}")
+        self._enter(node, f"{path}:{call.line} {about}")
         return node.id
 
     def _parallel(self, call: Call, tickets: list[str]) -> Ended | None:
@@ -198,9 +218,9 @@ class Words:
         if not isinstance(items, list) or not stages:
             raise _Refused("TypeError", "write pipeline(items, stage, ...): a list, and functions of one argument")
         begun = [self._start(call, "pipeline", {"item": item}, stages) for item in items]
-        return self._joined(call, "all", begun, [list(stages), items])
+        return self._joined(call, "all", begun, [list(stages), packed(items)])
 
-    def _join(self, call: Call, policy: Any, tickets: Any, shape: Shape = "") -> Ended | None:
+    def _join(self, call: Call, policy: Any, tickets: Any, shape: Shape = "tickets") -> Ended | None:
         if not isinstance(tickets, list):
             raise _Refused("TypeError", f"takes a list of tickets, not {tickets!r:.60}")
         try:
@@ -214,7 +234,7 @@ class Words:
             raise _Refused("ValueError", "there are no tickets")
         return self._joined(call, policy, nodes, tickets, shape)
 
-    def _joined(self, call: Call, policy: Any, nodes: list[str], what: Any, shape: Shape = "") -> Ended | None:
+    def _joined(self, call: Call, policy: Any, nodes: list[str], what: Any, shape: Shape = "tickets") -> Ended | None:
         if not nodes:
             return Ended([])
         node = _node(JoinNode, id=self._next, kind="join", inputs=tuple(nodes), policy=policy)
@@ -264,7 +284,16 @@ class Words:
         called = digest_of(encode([function, what]))
         return digest_of(encode([self.session.key, called, self.counts.next(called[:16])]))
 
+    def _named(self, ref: Ref) -> str:
+        """Return a reference for the next node, by which it has what a Ref names."""
+        own = self.materials.setdefault(self._next, {})
+        name = next((name for name, digest in own.items() if digest == ref.digest), f"{_MATERIAL}{len(own) + 1}")
+        own[name] = ref.digest
+        return f"${name}"
+
     def _stored(self, value: Any) -> str:
+        if isinstance(value, Ref):
+            return value.digest
         body = encode(value)
         digest = digest_of(body)
         self.bodies[digest] = body
@@ -290,6 +319,7 @@ _WORDS: dict[str, Callable[..., Ended | None]] = {
     "llm": Words._llm,
     "agent": Words._agent,
     "ask": Words._ask,
+    "part": Words._part,
     "task": Words._task,
     "parallel": Words._parallel,
     "settled": Words._settled,
@@ -299,6 +329,7 @@ _WORDS: dict[str, Callable[..., Ended | None]] = {
     "phase": Words._phase,
     "budget_left": Words._budget_left,
 }
+_AT_ONCE = (*PLAIN, "budget_left")
 _SIGNATURES = {word: inspect.signature(word) for word in _WORDS.values()}
 
 
@@ -319,7 +350,12 @@ def _arguments(schema: Schema, args: Sequence[Any], kwargs: dict[str, Any]) -> d
     if twice := [name for name in given if name in kwargs]:
         raise _Refused("TypeError", f"got two values for `{twice[0]}`")
     given |= kwargs
-    found = [f"{place_of(where)}: {sentence}" if where else sentence for where, sentence in violations(given, schema)]
+    known = [name for name, value in given.items() if not has_refs(value)]
+    found = [
+        f"{place_of(where)}: {sentence}" if where else sentence
+        for where, sentence in violations(packed(given), schema)
+        if not where or where[0] in known or where[0] not in given
+    ]
     if found:
         raise _Refused("ValueError", "; ".join(found)[:500])
     return given
@@ -337,17 +373,3 @@ def _node(made: type[Any], /, **fields: Any) -> Any:
     except ValidationError as error:
         found = [f"{place_of(entry['loc'])}: {entry['msg']}" for entry in error.errors()[:3]]
         raise _Refused("ValueError", "; ".join(found)) from None
-
-
-def _question(question: str, texts: list[str]) -> str:
-    """Return what a person is asked, with as much of the material as there is room for."""
-    shares = fair_shares([len(text) for text in texts], max(0, QUESTION_CHARACTERS - len(question) - 4 * len(texts)))
-    shown = [
-        text if len(text) <= most else f"{text[: most - 1]}…"
-        for text, most in zip(texts, shares, strict=True)
-        if most > 1
-    ]
-    asked = "\n\n".join([question, *shown])
-    while (excess := len(literal(asked)) - QUESTION_CHARACTERS) > 0:
-        asked = asked[: -(excess // 2 + 2)] + "…"
-    return str(literal(asked))

@@ -28,6 +28,8 @@ models are kept: what has a result is not called again.
   `await ask("Which one?", found)` asks a person. Use them only where nothing else does.
 - `phase("check")` names what is called from here on. `await budget_left()` gives what is left of `tokens`, `calls` and
   `cost_usd`, None where there is no limit.
+- A result of type `Ref` is too large for a script: give it to `llm`, tools and tasks as it is, or read some of its
+  `found.size` characters or items with `await part(found, 0, 4000)`.
 - A call that fails raises an exception; catch it only where you have another way.
 - Everything else is Python: loops, conditions, functions, dataclasses, f-strings, `json`, `re`, `math`. There are no
   files, no network, no clock, no generators, no `async with`, no `create_task`, and globals never change.
@@ -103,6 +105,6 @@ def system(catalogue: Sequence[dict[str, Any]]) -> str:
 def _stub(entry: dict[str, Any], characters: int, levels: int) -> str:
     """Return a tool's stub, with the fields of its result, which Python's types do not say."""
     stub, gives = tool_stub(entry, characters, levels), entry.get("output_schema")
-    if not (stub and levels and isinstance(gives, dict)):
+    if not (stub and levels and isinstance(gives, dict)) or entry.get("large"):
         return stub
     return f"{stub}    # gives {one_line(shape(gives, json_schema.definitions(gives)), 4 * characters)}\n"

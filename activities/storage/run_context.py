@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from activities.storage.artifacts import ArtifactStore, BodyMissing, decode, encode
-from activities.toolbox.read_output import ENTRY
+from activities.toolbox.read_output import ENTRY, PART
 from workflows.plan.compile.graph import ExecutionPlan, NodeSpec
 from workflows.plan.edits.call_keys import call_keys
 from workflows.plan.language import dependencies
@@ -40,8 +40,8 @@ class RunContext(BaseModel):
 
     @property
     def tools(self) -> dict[str, dict[str, Any]]:
-        """What nodes of the run may call, by name: the catalogue, and the tool by which models read on."""
-        return {entry["name"]: entry for entry in (*self.catalogue, ENTRY)}
+        """What nodes of the run may call, by name: the catalogue, and what models and programs read outputs with."""
+        return {entry["name"]: entry for entry in (*self.catalogue, ENTRY, PART)}
 
 
 class StoredPlan(BaseModel):

@@ -92,6 +92,8 @@ class Tool:
     """Says what a write with these arguments would do. Without it a person is shown the arguments."""
     hint: str = ""
     """What the operator may want to change about it."""
+    large: bool = False
+    """Whether a program gets a reference to its result, and reads it in parts."""
     in_catalogue: bool = True
     """False for a tool that only the engine gives to models."""
 
@@ -161,7 +163,8 @@ class Tool:
     def describe(self) -> dict[str, Any]:
         """Return the catalogue entry of this tool: JSON, the same for the same definition."""
         described = {name: getattr(self, name) for name in _DESCRIBED}
-        return {**described, "hint": self.hint} if self.hint else described
+        extra = {"hint": self.hint, "large": self.large}
+        return {**described, **{name: value for name, value in extra.items() if value}}
 
     def check(self, arguments: Mapping[str, Any]) -> BaseModel | dict[str, Any]:
         """Return the arguments as the function takes them. Raises ToolArgumentError."""

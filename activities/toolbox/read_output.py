@@ -1,4 +1,4 @@
-"""`read_output`: lets a model read on in an output of which its prompt has only the beginning."""
+"""Reads a piece of an output: for a model whose prompt has only its beginning, and for programs."""
 
 import re
 from collections.abc import Iterable
@@ -41,8 +41,30 @@ def read_output(args: ReadOutputArguments) -> str:
     return f"[characters {start:,} to {end:,} of {len(text):,} of {args.node}{more}]\n{piece}"
 
 
+class PartArguments(BaseModel):
+    """Which piece of an output a program reads."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    output: Any
+    start: Annotated[int | None, Field(alias="from")] = 0
+    end: Annotated[int | None, Field(alias="to")] = None
+
+
+@tool(name="read_part", effect="pure", in_catalogue=False)
+def read_part(args: PartArguments) -> Any:
+    """Read a piece of an output, as a slice: characters of a text, items of a list, of anything else JSON text."""
+    return whole_of(args.output)[args.start : args.end]
+
+
+def whole_of(output: Any) -> str | list[Any]:
+    """Return an output as programs read it in parts."""
+    return output if isinstance(output, list) else as_text(output)
+
+
 ENTRY: Final = default_registry.get(READER).describe()
-"""The catalogue entry of the tool."""
+PART: Final = default_registry.get("read_part").describe()
+"""The catalogue entries of the tools."""
 
 
 def offered(names: Iterable[str]) -> dict[str, Any]:

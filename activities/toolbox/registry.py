@@ -68,6 +68,7 @@ def tool(
     resource: str | None = None,
     idempotent: bool = False,
     preview: Callable[[Any], Preview] | None = None,
+    large: bool = False,
     in_catalogue: bool = True,
     registry: Registry = default_registry,
 ) -> Callable[[Function], Function]:
@@ -78,6 +79,7 @@ def tool(
     the result. `effect` is a promise: `pure` depends on the arguments alone, `read` changes nothing, `write` does.
     Raise `version` when equal arguments give another result than before. A `write` is `idempotent` if it honours
     `context.idempotency_key`; `preview` takes its arguments and says what it would do, for the person who approves it.
+    A program has the result of a `large` tool as a `Ref`, which it reads in parts: for what may take 1 MB or more.
     `resource` names what the tool uses, such as `calendar:{owner}` or `calendar`: no node uses it while another writes
     it. Raises ToolDefinitionError on misuse.
     """
@@ -88,6 +90,7 @@ def tool(
             "queue": queue,
             "idempotent": idempotent,
             "preview": preview,
+            "large": large,
             "in_catalogue": in_catalogue,
         }
         registry.add(_define(function, name, effect, timeout, resource, properties))
@@ -115,6 +118,8 @@ def _define(
     for slot in slots_of(resource or ""):
         if slot not in model.model_fields:
             raise _misuse(function, f"resource {resource!r} names {slot!r}, which is no argument")
+    if properties["large"] and effect == "write":
+        raise _misuse(function, "a write is not large: have a tool that reads return what is large")
     try:
         seconds = parse_duration(timeout)
     except ValueError as error:

@@ -47,6 +47,13 @@ async def nap(args: Nap, context: ToolContext) -> Rest:
     return Rest(value=args.value)
 
 
+@tool(effect="read", large=True)
+async def volume(args: Nap, context: ToolContext) -> Any:
+    """Return a value that programs read in parts."""
+    log_call(context)
+    return args.value
+
+
 class Fail(Frozen):
     message: str = "went wrong"
     retryable: bool = False

@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 
+from activities.programs.interpreter import Interpreter
+from activities.sandbox.runner import Sandbox
+from activities.sandbox.tools import code_tools
+from activities.toolbox.loader import load_tools
 from starter.testing import run
+from workflows.plan.programs.stubs import stubs_of
 
 PROGRAMS = Path(__file__).parents[2] / "examples" / "programs"
 EVERY = sorted(path.stem for path in PROGRAMS.iterdir())
@@ -26,6 +31,17 @@ def unused(**_: Any) -> None:
 def played(name: str, fakes: dict[str, Any], **inputs: Any) -> Any:
     """What a program of the library answers."""
     return run(PROGRAMS / f"{name}.py", fakes, **inputs)
+
+
+async def test_the_types_of_every_program_are_right() -> None:
+    stubs = stubs_of(
+        load_tools(
+            offered=code_tools(Sandbox("landlock", "python3", PROGRAMS, namespaces=False, groups=None))
+        ).catalogue()
+    )
+    async with Interpreter() as interpreter:
+        found = {name: await interpreter.type_problems((PROGRAMS / f"{name}.py").read_text(), stubs) for name in EVERY}
+    assert {name: problems for name, problems in found.items() if problems} == {}
 
 
 @pytest.mark.parametrize("name", EVERY)

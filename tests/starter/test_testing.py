@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from starter.testing import WrongFake, run
+from starter.testing import Large, WrongFake, run
 from workflows.plan.language.problems import InvalidPlan
 
 HEAD = """
@@ -123,3 +123,11 @@ def test_how_a_fake_is_called_is_how_the_script_calls_it() -> None:
     assert run(main("return await llm('x', 1, ['$a'], schema=None, role='judge')"), {"llm": llm}) == expected
     assert run(main("return await llm('x')"), {"llm": llm, "budget_left": dict}) == "x () {}"
     assert run(main("return await budget_left()"), {"budget_left": lambda: {"calls": 3}}) == {"calls": 3}
+
+
+def test_a_large_result_is_a_reference_and_other_fakes_are_given_its_value() -> None:
+    fakes: dict[str, Any] = {"read": lambda path: Large(f"{path} text"), "llm": lambda prompt, *material: material}
+    body = ["text = await read(path='a')", "[same] = await parallel([task(give, value=text)])"]
+    body += ["said = await llm('x', text, [same, 1])", "return [text.size, await part(same, 0, 3), said, same]"]
+    script = main(*body) + "\nasync def give(value):\n    return value\n"
+    assert run(script, fakes) == [6, "a t", ["a text", ["a text", 1]], "a text"]

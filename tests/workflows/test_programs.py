@@ -142,6 +142,21 @@ async def test_a_program_is_a_node_of_a_plan(start: Start) -> None:
     assert report["answer"] == [[2, 4, 6], [{"value": 1}, {"value": 2}, {"value": 3}]]
 
 
+async def test_a_large_result_stays_out_of_the_script(start: Start) -> None:
+    script = """
+async def first_two(found: Ref):
+    return [await part(found, 0, 2), found]
+
+async def main(items: list):
+    found = await volume(value=items)
+    [[some, same]] = await parallel([task(first_two, found=found)])
+    rest = await nap(value={"rest": same})
+    return [found.size, some, rest["value"]["rest"], same]
+"""
+    report = await (await start(plan=program(script, items=["$$a", 2, 3]))).result()
+    assert report["answer"] == [3, ["$a", 2], ["$a", 2, 3], ["$a", 2, 3]], report
+
+
 async def test_a_script_that_fails_by_itself_names_its_line(start: Start) -> None:
     script = "async def main():\n    found = await nap(value={})\n    return found['value']['missing']\n"
     handle = await start(plan=program(script))

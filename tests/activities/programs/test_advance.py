@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from doubles.plan.samples import CATALOGUE
 from doubles.programs import PREFIX, TOPIC, End, Play
 
 from activities.nodes.content_key import content_key
@@ -121,7 +122,8 @@ async def test_keys_do_not_depend_on_lines_and_ids(play: Make) -> None:
         ('await serch("a")', ProgramFailed, "NameError: serch: name 'serch' is not defined; did you mean `search`?"),
         ("await parallel(['ticket:1'])", ProgramFailed, "ValueError: parallel: takes tickets"),
         ("await parallel([task(boom)])", CallFailed, "needs more values"),
-        ("for n in range(10001): search('a')\n    await search('a')", ProgramFailed, "more than 10,000 calls"),
+        ("for n in range(10001): task(search, query='a')", ProgramFailed, "more than 10,000 calls"),
+        ("[search(str(n)) for n in range(10**7)]", ProgramFailed, "250 calls are open at once; start tasks: `await p"),
         ("return await search(query='a' * 401)", ProgramFailed, "query: has 401 characters; at most 400"),
     ],
 )  # fmt: skip
@@ -252,3 +254,89 @@ async def test_what_an_advance_stores_does_not_grow_with_what_came_before(
 
 def test_a_session_is_small() -> None:
     assert len(Session(script="s", function="main", key="main").model_dump_json(exclude_defaults=True)) < 50
+
+
+TEXT, ROWS = "$abc" * 300_000, [{"row": number} for number in range(20_000)]
+REFS = """
+async def keep(found: Ref, again: list):
+    return {"found": found, "size": found.size, "again": again}
+
+async def lines(path):
+    return await part(path, 1, 3)
+
+async def main():
+    text = await page(path="text")
+    rows = await page(path="rows")
+    [kept] = await parallel([task(keep, found=text, again=[rows])])
+    [ticket] = await settled([task(page, path="text")])
+    said = await llm("Read.", text, [rows, rows], "small")
+    asked = await ask("Which?", "small", text)
+    copied = await search(query="q", deep={"of": rows})
+    parts = [await part(text, 0, 4), await part(rows, -1), await pipeline(["rows"], page, lines)]
+    same = text.size == kept["size"] == ticket["value"].size
+    return [said, asked, copied, parts, same, kept["again"][0].size, kept["found"], await part(kept["again"][0], 0, 1)]
+"""
+
+
+def large(catalogue: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A catalogue with a tool whose results are large."""
+    page = {
+        "name": "page",
+        "effect": "read",
+        "schema": {"properties": {"path": {}}},
+        "output_schema": {},
+        "large": True,
+    }
+    search = next(entry for entry in catalogue if entry["name"] == "search")
+    return [page, {**search, "schema": {"properties": {"query": {"type": "string"}, "deep": {"type": "object"}}}}]
+
+
+@SEEDS
+async def test_a_large_result_is_given_on_without_passing_through_the_script(
+    play: Make, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+
+    def take(*values: Any) -> str:
+        given.extend(values)
+        return "taken"
+
+    fakes = {
+        "page": lambda path: TEXT if path == "text" else ROWS,
+        "llm": lambda prompt, *material, schema: take(*material),
+        "ask": lambda question: question.replace(TEXT, "TEXT"),
+        "search": lambda query, deep: take(deep["of"]),
+        "read_part": lambda output, **places: output[places["from"] : places["to"]],
+    }
+    run = play(REFS, fakes=fakes, seed=seed, catalogue=large(CATALOGUE))
+    where, loaded = Session.where, list[bytes]()
+
+    def lost(session: Session) -> bytes:
+        loaded.append(where(session))
+        return b"of another version" if seed and len(loaded) % 2 else loaded[-1]
+
+    monkeypatch.setattr(Session, "where", lost)
+    found = await run.run()
+    parts = ["$abc", ROWS[-1:], [ROWS[1:3]]]
+    assert found == ["taken", "Which?\n\nsmall\n\nTEXT", "taken", parts, True, len(ROWS), TEXT, ROWS[:1]]
+    assert sorted(given, key=str) == sorted([TEXT, ROWS, ROWS, "small", ROWS], key=str)
+    assert max(map(len, loaded)) < 20_000, "no snapshot has a large value"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("await llm(f'Sum up {text}')", "llm: a Ref has become a text: give it as a value of its own"),
+        ("await llm('Sum up', {'text': text})", "llm: a Ref is material by itself"),
+        ("await part('text', 1)", "part: takes a Ref, which is the result of a large tool"),
+        ("text.splitlines()", "a Ref has `.size` alone: read it with `await part(ref, a, b)`"),
+        ("text.text", "object has no attribute 'text'"),
+        ("await search(query=text, deep=1)", "deep: wanted object, not 1"),
+    ],
+)
+async def test_what_a_reference_is_not(play: Make, line: str, message: str) -> None:
+    script = f"async def main():\n    text = await page(path='text')\n    {line}\n"
+    with pytest.raises(ProgramFailed) as found:
+        await play(script, fakes={"page": lambda path: TEXT}, catalogue=large(CATALOGUE)).run()
+    assert message in str(found.value)
+    assert "(line 3: " in str(found.value)

@@ -34,6 +34,7 @@ def filled(*names: str) -> Registry:
         ("def bad(args: 'Missing') -> str: ...", {}, "'Missing' is not defined"),
         ("def bad(args: Arguments) -> Thread: ...", {}, "Thread has no JSON schema"),
         ("def bad(args: Arguments) -> str: ...", {"effect": "reads"}, "effect 'reads' is not one of pure, read, write"),
+        ("def bad(args: Arguments) -> str: ...", {"effect": "write", "large": True}, "a write is not large"),
         ("def bad(args: Arguments) -> str: ...", {"name": "a b"}, "'a b' cannot be a tool's name"),
         ("def bad(args: Arguments) -> str: ...", {"name": ""}, "cannot be a tool's name"),
         ("def bad(args: Arguments) -> str: ...", {"timeout": "soon"}, "'soon' is not a duration"),

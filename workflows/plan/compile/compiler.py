@@ -126,7 +126,7 @@ class PlanCompiler:
         elif isinstance(node, LlmNode) and node.inputs:
             spec.policy = "settled"
         elif isinstance(node, JoinNode):
-            _join(spec, node)
+            join_policy(spec, node)
         elif isinstance(node, GateNode):
             spec.question, spec.schema = node.question, node.answer_schema
             spec.fills = bool(dependencies.bound_texts(node))
@@ -230,7 +230,8 @@ class PlanCompiler:
             data["at"] = [own, test.ref]
 
 
-def _join(spec: NodeSpec, node: JoinNode) -> None:
+def join_policy(spec: NodeSpec, node: JoinNode) -> None:
+    """Give a join's annotations its policy, and its deadline."""
     policy: Policy = "quorum" if isinstance(node.policy, Quorum) else node.policy
     spec.policy = policy
     if isinstance(node.policy, Quorum):

@@ -89,7 +89,7 @@ def quote_of(
     try:
         counts = reader.main(given)
     except (TooLong, RecursionError):
-        counts = dict.fromkeys((_CALLS, _TASKS, _TOKENS, "llm", "agent", "ask", *tools), _ANY)
+        counts = dict.fromkeys((_CALLS, _TASKS, _TOKENS, "llm", "agent", "ask", "part", *tools), _ANY)
         reader.may_use(tools)
         reader.unknown.clear()
     least, most, _ = counts.get(_COST, NONE)
@@ -285,8 +285,8 @@ class _Reader:
                 return self._llm(node, named, values)
             case ast.Name(id="agent"):
                 return self._agent(named, values)
-            case ast.Name(id="ask"):
-                return {_CALLS: Count(1, 1), "ask": Count(1, 1)}
+            case ast.Name(id="ask" | "part" as word):
+                return {_CALLS: Count(1, 1), word: Count(1, 1)}
             case ast.Name(id="task") if node.args:
                 return total({_TASKS: Count(1, 1)}, self._given(node.args[0], [], named, values))
             case ast.Name(id="pipeline") if node.args:

@@ -27,6 +27,11 @@ _Role = Literal[{", ".join(f'"{role}"' for role in ROLES)}]
 
 class Ticket(Generic[_R]):
     """A call that goes on by itself."""
+class Ref:
+    """The result of a large tool: give it to `llm`, to tools and tasks, or return it, and it is given whole."""
+    @property
+    def size(self) -> int:
+        """How many characters of text it has, items of a list, or else characters of JSON."""
 
 @overload
 async def llm(prompt: str, *material: Any, schema: None = None, {_LLM}) -> str:
@@ -42,6 +47,8 @@ async def ask(question: str, *material: Any, schema: type[_J]) -> _J:
     """Ask a person, and wait for the answer."""
 @overload
 async def ask(question: str, *material: Any, schema: Any = None) -> Any: ...
+async def part(ref: Ref, a: int = 0, b: int | None = None) -> Any:
+    """Return a slice of it: characters or items, from `a` up to `b`."""
 def task(function: Callable[_P, Coroutine[Any, Any, _T]], /, *args: _P.args, **arguments: _P.kwargs) -> Ticket[_T]:
     """Start a tool, or an `async def` of the script; give its arguments by name."""
 async def parallel(tickets: Sequence[Ticket[_T]]) -> list[_T]:
@@ -73,8 +80,8 @@ def tool_stub(entry: Mapping[str, Any], characters: int = 300, levels: int = _LE
     """
     if not _is_name(entry["name"]):
         return ""
-    output = entry.get("output_schema")
-    returned = type_of(output, definitions(output), levels) if isinstance(output, dict) else "Any"
+    output = {} if entry.get("large") else entry.get("output_schema")
+    returned = type_of(output, definitions(output), levels) if output else "Ref" if entry.get("large") else "Any"
     about = one_line(str(entry.get("description", "")), characters).replace("\\", "/").replace('"""', "'")
     effect = {"pure": "Pure.", "read": "It only reads."}.get(str(entry.get("effect")), "It changes things.")
     parameters = ", ".join(_parameters(entry.get("schema") or {}, levels)) if levels else "**arguments: Any"

@@ -2,7 +2,7 @@
 
 JOINS = ("parallel", "settled", "first", "quorum")
 """Words that wait for tickets."""
-AWAITED = ("llm", "agent", "ask", *JOINS, "pipeline", "budget_left")
+AWAITED = ("llm", "agent", "ask", "part", *JOINS, "pipeline", "budget_left")
 PLAIN = ("task", "phase")
 """Words that a script calls without `await`."""
 ROLES = ("worker", "critic", "judge")
@@ -16,7 +16,7 @@ json math random re tomllib typing unicodedata
 _BUILTINS = """
 abs all any bin bool bytes chr complex dict divmod enumerate filter float format frozenset getattr hasattr hash hex id
 int isinstance iter len list map max min next object oct ord pow print property range repr reversed round set setattr
-slice sorted str sum tuple type zip Ellipsis NotImplemented Ticket
+slice sorted str sum tuple type zip Ellipsis NotImplemented Ref Ticket
 
 ArithmeticError AssertionError AttributeError BaseException Exception FileExistsError FileNotFoundError ImportError
 IndexError IsADirectoryError KeyError KeyboardInterrupt LookupError MemoryError ModuleNotFoundError NameError
