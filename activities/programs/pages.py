@@ -86,6 +86,8 @@ async def page_after(
     run_context = await library.run_context(run_prefix, base.run_context)
     compiled = compiler(_plan([*old, *nodes[count:]]), run_context, _no_fallback).execution_plan(None)
     specs = compiled.specs[len(old) :]
+    if new[-1].id in materials:
+        specs[-1].summary = summary_of(new[-1], what=f"turn {turn.number} of {turn.node}")
     packed = ExecutionPlan(specs, []).pack()
     fields = {name: getattr(base, name) for name in StoredPlan.model_fields}  # a copy would keep what is cached
     fields |= {

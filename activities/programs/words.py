@@ -4,6 +4,7 @@ Arguments are data: a `$` in them is text, and material for a model or a person 
 """
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +36,8 @@ from workflows.plan.language.text import format_name, format_names, nearest_or_k
 from workflows.plan.programs.vocabulary import PLAIN, ROLES
 
 _MATERIAL = "material_"
+PATH_CHARACTERS = 60
+"""With the longest id before it and the line behind it, less than the shortest summary has room for."""
 _MARK = 12
 _TOO_MANY = (
     f"more than {MAX_OPEN} calls are open at once; start tasks: "
@@ -196,7 +199,7 @@ class Words:
         begun = self._stored(child.model_dump(mode="json", exclude_defaults=True))
         node = ProgramNode(id=self._next, kind="program", step=Step(number=1, session=begun))
         self.marks[node.id] = f"{key[:_MARK]}.{session.script[:_MARK]}"
-        self._enter(node, f"{path}:{call.line} {about}")
+        self._enter(node, f"{_shortened(path)}:{call.line} {about}")
         return node.id
 
     def _parallel(self, call: Call, tickets: list[str]) -> Ended | None:
@@ -242,7 +245,7 @@ class Words:
         return None
 
     def _phase(self, _call: Call, name: str) -> Ended:
-        self.session.phase = _text("name", name)[:40]
+        self.session.phase = re.sub(r"[\s/#:]+", "-", _text("name", name)).strip("-")[:40]
         return Ended()
 
     def _budget_left(self, _call: Call) -> Ended:
@@ -271,7 +274,7 @@ class Words:
         if not isinstance(node, JoinNode):
             self.marks[node.id] = key[:_MARK]
         place = "/".join(filter(None, (self.session.path, self.session.phase, name)))
-        self._enter(node, f"{place}:{call.line} {shown}")
+        self._enter(node, f"{_shortened(place)}:{call.line} {shown}")
         return OpenCall(node.id, key, shape)
 
     def _enter(self, node: Node, label: str) -> None:
@@ -365,6 +368,14 @@ def _text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise _Refused("TypeError", f"`{name}` is a text, not {value!r:.60}")
     return value
+
+
+def _shortened(path: str) -> str:
+    """Return the end of a path that is too long to be read: the innermost tasks tell calls apart."""
+    if len(path) <= PATH_CHARACTERS:
+        return path
+    end = path[1 - PATH_CHARACTERS :]
+    return "…" + end[max(end.find("/"), 0) :]
 
 
 def _node(made: type[Any], /, **fields: Any) -> Any:

@@ -26,7 +26,7 @@ from starter.client.outcome import RunOutcome, outcome_of_failure, outcome_of_re
 from starter.client.server_errors import cli_error, retry_outages, unless_stopped
 from workflows.messages.result import RunReport
 from workflows.messages.updates import NOT_BUILT, UPDATES, InvalidUpdate, parse_update
-from workflows.messages.views import PAGE, RunView
+from workflows.messages.views import PAGE, RunView, ScriptView
 from workflows.plan.language.text import one_line
 
 FAST, SLOW = 0.3, 2.0
@@ -118,6 +118,18 @@ class Run:
                 return await self.view()
         except (TimeoutError, CliError):
             return None
+
+    async def script(self, node: str = "") -> ScriptView:
+        """Return a program of the run, with what each line has called. Raises Refused, or another CliError."""
+        try:
+            found = await self._latest.query("script", {"node": node}, rpc_timeout=QUERY_TIMEOUT)
+            if "problem" in found:
+                raise Refused(f"{self.id}: {one_line(found['problem'])}")
+            return ScriptView.model_validate(found)
+        except WorkflowQueryFailedError as failure:
+            raise NoAnswer(f"the run shows no script: {one_line(failure.message)[:300]}") from None
+        except RPCError as error:
+            raise await self._explained(cli_error(error)) from None
 
     async def _with_all_pages(self, first: RunView) -> RunView:
         nodes, after = list(first.nodes), first.next

@@ -3,24 +3,31 @@
 import argparse
 
 from starter.client.errors import Exit, NoAnswer, exit_of
+from starter.client.run import Run
 from starter.commands.command_line import Parser, add_run_argument
 from starter.commands.launch import connect
 from starter.terminal.console import Terminal
 from starter.terminal.render import report_of, report_text, view_text, with_nodes
+from starter.terminal.script import script_text
 from workflows.messages.result import RunReport
 
 WIDTH = 100
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe("RUN", "sennit status agent-mont-blanc-1a2b3c4d\nsennit status nightly-1 --output json")
+    parser.describe("RUN", "sennit status agent-mont-blanc-1a2b3c4d\nsennit status nightly-1 --script")
     add_run_argument(parser)
+    script_help = "show the run's program, and beside each line how much it has called and what that took; exits with 0"
+    parser.add_argument("--script", action="store_true", help=script_help)
+    parser.add_argument("--node", default="", metavar="NODE", help="with --script: one of several programs of a plan")
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Write a run's state to standard output and return the run's own exit code, 4 while it goes on."""
     sennit = await connect(args, terminal)
     found, is_open = await sennit.look_up(args.run)
+    if args.script:
+        return await _write_script(terminal, found, args.node)
     width = terminal.width or WIDTH
     if found.ui_url:
         terminal.say(f"ui  {found.ui_url}")
@@ -37,6 +44,15 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         return _write(terminal, report, f"{found.id}  running", Exit.OPEN)
     report = report_of(view, found.ui_url)
     return _write(terminal, report, view_text(view, width, terminal.flags), exit_of(view.status))
+
+
+async def _write_script(terminal: Terminal, run: Run, node: str) -> Exit:
+    view = await run.script(node)
+    if terminal.output == "text":
+        terminal.answer(script_text(view, terminal.width))
+    else:
+        terminal.answer_json(view.model_dump(mode="json"))
+    return Exit.ANSWER
 
 
 def _write(terminal: Terminal, report: RunReport, text: str, code: Exit) -> Exit:

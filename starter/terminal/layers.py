@@ -1,12 +1,19 @@
-"""A run's nodes arranged for a screen: layer by layer, and folded into bands if there is no room for all. Pure."""
+"""A run's nodes arranged for a screen: layer by layer, or by the groups of a program's calls, and folded into bands if
+there is no room for all. Pure.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from starter.client.text import fit
 from workflows.drawing.layout import layered, levels
+from workflows.drawing.rows import rows_by
 from workflows.messages.views import NodeView
+from workflows.views.places import group_of
 
+_NAME = 20
+"""The room for the name of a group."""
 _URGENCY = {"failed": 0, "waiting": 1, "running": 2}
 _BAR = {
     "succeeded": "█",
@@ -21,10 +28,10 @@ _BAR = {
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Neighbouring layers: `first` to `last`, counted from 1. `nodes` are those to list, out of all `counts`."""
+    """Neighbouring layers or groups: `first` to `last`. `nodes` are those to list, out of all `counts`."""
 
-    first: int
-    last: int
+    first: str
+    last: str
     nodes: tuple[NodeView, ...]
     counts: Mapping[str, int]
 
@@ -35,8 +42,9 @@ class Band:
 
     @property
     def name(self) -> str:
-        """Its layers, as `3` or `3-7`."""
-        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+        """Its layers, as `3` or `3-7`, or its first group."""
+        several = f"-{self.last}" if self.last.isdigit() else " …"
+        return self.first if self.first == self.last else f"{self.first}{several}"
 
 
 def layers_of(nodes: Sequence[NodeView]) -> list[list[NodeView]]:
@@ -46,14 +54,30 @@ def layers_of(nodes: Sequence[NodeView]) -> list[list[NodeView]]:
     return [[nodes[number] for number in layer] for layer in layered(levels(sources))]
 
 
+def _sections(nodes: Sequence[NodeView]) -> list[tuple[str, list[NodeView]]]:
+    """Return the nodes by group if a program has called any of them, else by layer; each section with its name.
+
+    A node without a place belongs where the one before it does: a tool loop comes after the call that began it.
+    """
+    groups = [group_of(node.summary, node.kind) for node in nodes]
+    if not any(groups):
+        return [(str(at), layer) for at, layer in enumerate(layers_of(nodes), 1)]
+    for at, node in enumerate(nodes):
+        groups[at] = groups[at] or (groups[at - 1] if at and node.kind != "program" else (node.id,))
+    return [
+        ("  " * row.depth + fit(row.name, _NAME - 2 * row.depth), [nodes[member] for member in row.members])
+        for row in rows_by(groups)
+    ]
+
+
 def bands_of(nodes: Sequence[NodeView], room: int) -> list[Band]:
     """Return the layers as bands of at most `room` lines together, if there is room for any nodes at all.
 
-    All nodes are listed if they fit. Otherwise there is a bar for each layer, and neighbouring layers in which nothing
+    All nodes are listed if they fit. Otherwise there is a bar for each layer or group, and neighbours in which nothing
     fails, waits or runs may share one. Nodes that failed, then those that wait, then those that run are listed below
     the bars as far as there is room.
     """
-    bands = [_band(at, at, layer) for at, layer in enumerate(layers_of(nodes), 1)]
+    bands = [_band(name, name, members) for name, members in _sections(nodes)]
     if len(nodes) <= room:
         return bands
     if len(bands) > room // 2:
@@ -72,7 +96,7 @@ def bands_of(nodes: Sequence[NodeView], room: int) -> list[Band]:
     return [replace(band, nodes=tuple(node for node in band.nodes if node.id in listed)) for band in bands]
 
 
-def _band(first: int, last: int, nodes: Sequence[NodeView]) -> Band:
+def _band(first: str, last: str, nodes: Sequence[NodeView]) -> Band:
     return Band(first, last, tuple(nodes), Counter(node.status for node in nodes))
 
 

@@ -146,7 +146,7 @@ class LiveTable:
 
     def _rows(self, view: RunView, width: int, room: int) -> Iterator[Text]:
         bands = bands_of(view.nodes, room)
-        gutter = max((len(band.name) for band in bands), default=0) if len(bands) > 1 else -1
+        gutter = max((cell_len(band.name) for band in bands), default=0) if len(bands) > 1 else -1
         listed = [node for band in bands for node in band.nodes]
         wide, tries = min(id_width(listed), width // 3), max((len(_tries(node)) for node in listed), default=0)
         now = time.monotonic()
@@ -190,7 +190,10 @@ class LiveTable:
 
 
 def _gutter(name: str, width: int) -> Text:
-    return Text.assemble((f"{name:>{width}} ", "dim")) if width > 0 else Text()
+    """Return the name of a band; numbers stand to the right, names of groups to the left."""
+    is_group = not name[:1].isdigit()
+    room = " " * (width - cell_len(name))
+    return Text.assemble((f"{name}{room} " if is_group else f"{room}{name} ", "dim")) if width > 0 else Text()
 
 
 def _dim(node: NodeView) -> str:

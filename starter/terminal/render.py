@@ -148,7 +148,10 @@ def closing_lines(report: RunReport) -> list[str]:
 def view_text(view: RunView, width: int, flags: str = "") -> str:
     """Return a run that goes on: state, goal, a line for each node, and what it waits for."""
     heads = (
-        (f"{one_line(view.id)}  {view.status}  ", f"{counts_text(view.counts)} {usage_text(view.usage)}"),
+        (
+            f"{one_line(view.id)}  {view.status}  ",
+            " · ".join(filter(None, (counts_text(view.counts), usage_text(view.usage)))),
+        ),
         ("goal  ", view.goal),
         (f"{view.phase}  ", view.progress),
         ("budget  ", budget_text(view.budget)),

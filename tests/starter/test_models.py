@@ -134,7 +134,7 @@ def test_a_budget_stops_a_plan_and_a_higher_one_goes_on(found: Found, tmp_path: 
     status = person.sennit("status", "spender")
     assert status.returncode == 4
     assert status.stdout.splitlines()[:2] == [
-        "spender  blocked  25 of 50 nodes 25 model calls, 1,000 tokens",
+        "spender  blocked  25 of 50 nodes · 25 model calls, 1,000 tokens",
         "budget  tokens 1,000 of 1,000",
     ]
     question, command = status.stdout.splitlines()[-3:-1]

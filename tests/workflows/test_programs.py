@@ -273,6 +273,10 @@ async def test_an_edited_script_runs_only_what_changed(begin: Start, model_serve
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", [[0, 2], "Hello.", "yes", {"value": 42}]), report
     assert len(called(cache, handle) - before) == 2
+    shown = await handle.query("script")
+    assert shown["script"] == repaired
+    known = {line["line"]: line["calls"] | line["tasks"] for line in shown["lines"]}
+    assert all(list(counts) == ["succeeded"] for counts in known.values()), shown
     assert sorted(node["kind"] for node in report["nodes"] if node.get("taken_over")) == [
         "gate",
         "llm",

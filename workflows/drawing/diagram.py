@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from workflows.drawing.frame import BADGE, NOTE, PADDING, SMALL, Box, Frame, frame_of
 from workflows.drawing.layout import Layout, neighbours
+from workflows.drawing.rows import Group, rows_of
 from workflows.drawing.styles import ANIMATION, STYLES, BadgePositions, Style, markers
 from workflows.drawing.text import CELL, clip, clip_name, escaped, text_at
 
@@ -16,14 +17,14 @@ MIN_COMB = 6
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What never changes of a node: its name, what it does, the nodes to which a dotted edge leads, and what it is one
-    of, if it is one of many that a program has called.
+    """What never changes of a node: its name, what it does, the nodes to which a dotted edge leads, and the group that
+    it belongs to, if a program has called it.
     """
 
     name: str
     description: str = ""
     dotted: tuple[int, ...] = ()
-    one_of: str = ""
+    group: Group = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class Diagram:
         self.layout = layout
         self.nodes = nodes
         self.with_badges = with_badges
+        self.rows = rows_of(layout, [node.name for node in nodes], [node.group for node in nodes])
         if layout.whole:
             self.frame = frame_of(layout, [node.name for node in nodes], [node.description for node in nodes])
             self._edges = _edges(layout, self.frame.boxes, nodes, self.frame.down)

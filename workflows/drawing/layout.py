@@ -41,23 +41,32 @@ def flow_of(graph: Graph) -> tuple[list[int], list[list[int]]]:
     """Return the nodes to draw, and for each the places in that list of the nodes it comes after.
 
     A fallback node comes after the node it replaces. Further steps of a program are not drawn: what one has called
-    comes after what it has read.
+    comes after what it has read, and what waits for a program or a task comes after its last calls.
     """
-    shown = [node for node, spec in enumerate(graph.specs) if not spec.is_step]
+    shown = [node for node, spec in enumerate(graph.specs) if spec.is_shown]
     place = {node: number for number, node in enumerate(shown)}
     read: dict[int, list[int]] = {}
     found = []
     for node in shown:
         spec = graph.specs[node]
-        sources = [*graph.deps[node], *spec.inputs]
+        sources = [end for source in (*graph.deps[node], *spec.inputs) for end in _ends(graph, source)]
         if node in graph.fallback_for:
             sources.append(graph.fallback_for[node])
         if spec.maker >= 0 and not sources:
             if spec.maker not in read:
                 read[spec.maker] = _read_by(graph, spec.maker)
             sources = read[spec.maker]
-        found.append([place[source] for source in sources])
+        found.append([place[source] for source in sources if source in place])
     return shown, found
+
+
+def _ends(graph: Graph, node: int) -> list[int]:
+    """Return the nodes by which a node ends: the last calls of a program, the node itself of any other."""
+    last = node
+    while graph.specs[node].kind == "program" and graph.specs[last].instead >= 0:
+        last = graph.specs[last].instead
+    calls = graph.specs[last].inputs if last != node else ()
+    return [end for call in calls for end in _ends(graph, call)] or [node]
 
 
 def _read_by(graph: Graph, step: int) -> list[int]:
@@ -68,7 +77,14 @@ def _read_by(graph: Graph, step: int) -> list[int]:
     if not spec.is_step:
         return [step]
     still_open = dict.fromkeys(graph.specs[spec.instead].inputs if spec.instead >= 0 else ())
-    return [node for node in spec.inputs if node not in still_open]
+    read = [node for node in spec.inputs if node not in still_open]
+    return [end for node in read for end in _ends(graph, _last_turn(graph, node))]
+
+
+def _last_turn(graph: Graph, node: int) -> int:
+    while graph.specs[node].kind == "llm" and graph.specs[node].instead >= 0:
+        node = graph.specs[node].instead
+    return node
 
 
 def levels(sources: Sequence[Sequence[int]]) -> list[int]:

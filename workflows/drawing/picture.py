@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from workflows.drawing.diagram import Diagram, Mark
 from workflows.drawing.frame import PAGE
-from workflows.drawing.layers import WIDTH, layer_rows, rows_height
+from workflows.drawing.rows import WIDTH, draw_rows, rows_height
 from workflows.drawing.styles import STYLES, BadgePositions, badges
 from workflows.drawing.text import CELL, text_at
 
@@ -30,17 +30,17 @@ def picture(
     """Return one `<svg>` element on one line.
 
     `counts` are the statuses of all units of the run, for the bar and the legend. Without `whole`, and for a graph too
-    big to draw node by node, each layer is one row. `standalone` makes it a file that needs no page around it.
+    big to draw node by node, each group or layer is one row. `standalone` makes it a file that needs no page around it.
     """
     frame = diagram.frame if whole and diagram.layout.whole else None
     width = max(frame.width + 4, _LEGEND_WIDTH if counts else 0) if frame else WIDTH
     badge_positions: BadgePositions = {}
     head, top = _head(counts, width, badge_positions) if counts else ("", 3)
-    height = top + (frame.height if frame else rows_height(diagram.layout)) + 3
+    height = top + (frame.height if frame else rows_height(diagram.rows)) + 3
     if frame:
         body = diagram.elements(marks, badge_positions, 2, top)
     else:
-        body = layer_rows(diagram.layout, diagram.nodes, marks, top, badge_positions)
+        body = draw_rows(diagram.rows, [mark.status for mark in marks], top, badge_positions)
     signs = f"<g pointer-events='none'>{badges(badge_positions)}</g>" if diagram.with_badges else ""
     return _sheet(head + body + signs, width, height, standalone=standalone)
 

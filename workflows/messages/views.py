@@ -51,3 +51,27 @@ class RunView(Message):
     usage: UsageReport = UsageReport()
     budget: dict[str, dict[str, int | float | None]] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+
+
+class ScriptLine(Message):
+    """What the calls of one line of a script came to: `calls` by status, and `tasks` that it started, with all that
+    they took.
+
+    `duration_ms` adds up calls that ran side by side. Of `usage`, what is no longer known is left out. Line 0 stands
+    for calls whose line is not known.
+    """
+
+    line: int
+    calls: dict[str, int] = Field(default_factory=dict)
+    tasks: dict[str, int] = Field(default_factory=dict)
+    taken_over: int = 0
+    duration_ms: int = 0
+    usage: UsageReport = UsageReport()
+
+
+class ScriptView(Message):
+    """A program: its script as it is now, and the lines of it that have called something."""
+
+    node: str
+    script: str
+    lines: tuple[ScriptLine, ...] = ()

@@ -15,6 +15,7 @@ from workflows.plan.scheduling.budget import ledger
 from workflows.run.engine import Engine
 from workflows.run.setup import RunSetup
 from workflows.views.report import blocked_on, counts, drain_waits_for, error_of, view_of, visible_units
+from workflows.views.script import script_view
 
 PAGE_BYTES = 200_000
 
@@ -23,6 +24,7 @@ HELP: dict[str, Any] = {
         "plan": {"about": "the run, a page of nodes at a time", "example": {"from": 0, "limit": PAGE}},
         "node": {"about": "one node", "example": {"node": "n7"}},
         "costs": {"about": "what each node has used, the dearest first", "example": {}},
+        "script": {"about": "a program's script, and what each line has called", "example": {"node": "main"}},
         "help": {"about": "this", "example": {}},
     },
     "updates": {update.name: {"about": update.about, "example": update.example} for update in UPDATES},
@@ -72,6 +74,16 @@ class QueryHandlers:
         """Return the ledger, and tokens, calls and dollars by node."""
         del request, more
         return cost_view(self._engine, self._setup.spent)
+
+    @workflow.query(name="script", description='A program with what each line of it has called: {"node": "main"}')
+    def query_script(self, request: Any = None, *more: Any) -> dict[str, Any]:
+        """Return a program as `ScriptView`, or `{"problem": ...}`."""
+        del more
+        if self._engine is None:
+            return {"problem": "there is no plan yet"}
+        name = request.get("node") if isinstance(request, dict) else request
+        found = script_view(self._engine.state, self._engine.replies, name if isinstance(name, str) else "")
+        return {"problem": found} if isinstance(found, str) else found.model_dump(mode="json")
 
     @workflow.query(name="help", description="What can be asked of this run and done to it")
     def query_help(self, request: Any = None, *more: Any) -> dict[str, Any]:

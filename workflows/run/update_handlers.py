@@ -75,8 +75,8 @@ class UpdateHandlers:
         checked = await self._checked_by_worker(engine, update, verdict.event)
         if checked is not None:
             verdict = engine.judge(update)  # much may have happened meanwhile
-            if isinstance(verdict.event, ProgramEdited):
-                verdict.event.page = checked.plan
+            if isinstance(verdict.event, ProgramEdited) and isinstance(update, EditProgram):
+                verdict.event.page, verdict.event.script = checked.plan, update.script
             if checked.problems:
                 verdict = Verdict(rejection="\n".join(checked.problems))
         if verdict.event is None:

@@ -4,8 +4,8 @@ The page asks its server to render it in a GET request, so its size counts perce
 A board that is too long leaves out, step by step, titles and rows of nodes, questions beyond the first few, and the
 boxes of single nodes.
 
-Pages that take HTML for dangerous drop the picture. All else is Markdown and says enough without it: the layers stand
-as text in a part that only opens on demand where there is a picture.
+Pages that take HTML for dangerous drop the picture. All else is Markdown and says enough without it: the layers, or the
+groups of a program's calls, stand as text in a part that only opens on demand where there is a picture.
 """
 
 import json
@@ -17,25 +17,35 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from workflows.drawing.diagram import Diagram, Mark, Node
-from workflows.drawing.layers import layer_lines
 from workflows.drawing.layout import arrange, flow_of
 from workflows.drawing.picture import picture
+from workflows.drawing.rows import row_lines
 from workflows.drawing.text import cells, clip_name, plain
 from workflows.messages.result import BlockedOn
 from workflows.messages.views import SubagentView
-from workflows.plan.compile.graph import Graph, NodeSpec
+from workflows.plan.compile.graph import Graph
 from workflows.plan.language.limits import duration_text
 from workflows.plan.language.text import clean
 from workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, STATUS_NAMES, RunState
-from workflows.views.report import blocked_on, drain_waits_for, error_of, is_answered, place_of_call, visible_units
+from workflows.views.places import groups_of, place_of_call, short_name
+from workflows.views.report import (
+    blocked_on,
+    drain_waits_for,
+    error_at_place,
+    error_of,
+    is_answered,
+    visible_units,
+)
 
 USUAL_BYTES = 7_900
 """Bytes as sent that every proxy lets through; about 6 KB of text."""
 MAX_BYTES = 24 * 1024
 _MAX_CODE = 400
-_MOST_OF_LAYERS = 1_500
+_MOST_OF_ROWS = 1_500
 _STATUSES = ("waiting", "failed", "running", "blocked", "skipped", "cancelled", "pending", "succeeded")
 _URGENT = _STATUSES[:2]
+_OUTER = ("program", "join")
+"""What fails because something in it has failed: its row comes after that."""
 _UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~*'()"
 _MARKUP = re.compile(r"[<>|`*_\[\]&\\~${}:(]|--|(?<=\d)/(?=\d)")
 _PLACEHOLDER = re.compile(r"\{(?=\w+\})")  # the page puts the run's names there, in code too
@@ -57,7 +67,7 @@ BlockedChildren = Mapping[int, SubagentView]
 @dataclass(frozen=True, slots=True)
 class _Detail:
     """How much is shown: of which statuses nodes have titles and rows, how many rows and questions, how many characters
-    of the values that a question is about, nodes or layers.
+    of the values that a question is about, nodes or rows.
 
     The first detail with at most `limit` bytes as sent is taken, or the last.
     """
@@ -104,27 +114,19 @@ def board(
     head = [*_head(run, title, counts), *_draining(state)]
     ranked = sorted(
         (pair for pair in zip(units, statuses, strict=True) if not state.is_item(pair[0]) or pair[1] in _URGENT),
-        key=lambda pair: (_STATUSES.index(pair[1]), pair[0]),
+        key=lambda pair: (_STATUSES.index(pair[1]), state.spec_of(pair[0]).kind in _OUTER, pair[0]),
     )
-    text, drawn, svg = "", None, ""
-    layers = _layers(diagram, drawn_statuses, run)
+    rows_text = _rows_text(state.graph, shown, diagram, drawn_statuses, run)
+    text, pictures = "", dict[object, str]()
     for detail in _DETAILS:
-        whole = diagram.layout.whole and detail.nodes
-        what = (detail.nodes, detail.titles and detail.statuses) if diagram.layout.whole else None
-        if what != drawn or not svg:
-            drawn, svg = (
-                what,
-                picture(
-                    diagram,
-                    _marks(state, shown, drawn_statuses, detail if whole else None),
-                    counts=counts,
-                    whole=detail.nodes,
-                ),
-            )
+        drawn = (detail.nodes, detail.titles and detail.statuses) if diagram.layout.whole else None
+        if drawn not in pictures:
+            marks = _marks(state, shown, drawn_statuses, detail if diagram.layout.whole and detail.nodes else None)
+            pictures[drawn] = picture(diagram, marks, counts=counts, whole=detail.nodes)
         rows = [pair for pair in ranked if pair[1] in detail.statuses]
         questions = _questions(blocked, run, detail)
         table = _table(state, rows, blocked_children, len(units), detail.rows)
-        text = "\n".join([*head, *questions, f"<div>{svg}</div>", "", *table, *layers, *notes])
+        text = "\n".join([*head, *questions, f"<div>{pictures[drawn]}</div>", "", *table, *rows_text, *notes])
         if sent_bytes(text) <= detail.limit:
             break
     return text
@@ -214,12 +216,14 @@ def _folded(line: str) -> list[str]:
     return parts
 
 
-def _layers(diagram: Diagram, statuses: Sequence[str], run: str) -> list[str]:
-    """Return the layers as text. The empty lines make the block Markdown although tags stand around it."""
+def _rows_text(graph: Graph, shown: Sequence[int], diagram: Diagram, statuses: Sequence[str], run: str) -> list[str]:
+    """Return the groups or layers as text. The empty lines make the block Markdown although tags stand around it."""
     if not statuses:
         return []
-    block = _block("\n".join(layer_lines(diagram.layout, diagram.nodes, statuses)), _MOST_OF_LAYERS, run)
-    return ["<details><summary>layers</summary>", "", *block, "", "</details>", ""]
+    names = [place_of_call(spec) or spec.id for spec in map(graph.specs.__getitem__, shown)]
+    block = _block("\n".join(row_lines(diagram.rows, names, statuses)), _MOST_OF_ROWS, run)
+    title = "layers" if all(row.number for row in diagram.rows) else "groups"
+    return [f"<details><summary>{title}</summary>", "", *block, "", "</details>", ""]
 
 
 def _diagram_of(graph: Graph) -> tuple[list[int], Diagram]:
@@ -228,21 +232,22 @@ def _diagram_of(graph: Graph) -> tuple[list[int], Diagram]:
     if known is None or known[0] != len(graph.specs):
         shown, sources = flow_of(graph)
         place = {node: number for number, node in enumerate(shown)}
+        groups = groups_of(graph)
         nodes = [
             Node(
-                spec.id,
-                plain(_what(spec.summary), 60),
-                (place[spec.instead],) if spec.instead in place else (),
-                _function_of(spec),
+                short_name(graph.specs[node]),
+                plain(_what(graph.specs[node].summary), 60),
+                (place[graph.specs[node].instead],) if graph.specs[node].instead in place else (),
+                groups[node],
             )
-            for spec in map(graph.specs.__getitem__, shown)
+            for node in shown
         ]
         graph.sketch = known = len(graph.specs), shown, Diagram(arrange(sources), nodes)
     return known[1:]
 
 
 def _marks(state: RunState, shown: Sequence[int], statuses: Sequence[str], detail: _Detail | None) -> list[Mark]:
-    """Return what the nodes show; of a graph drawn by layers, without a detail, only the statuses count."""
+    """Return what the nodes show; of a graph drawn in rows, without a detail, only the statuses count."""
     if detail is None:
         return [Mark(status) for status in statuses]
     titled = detail.statuses if detail.titles else ()
@@ -261,11 +266,6 @@ def _marks(state: RunState, shown: Sequence[int], statuses: Sequence[str], detai
 def _title(state: RunState, node: int, status: str) -> str:
     parts = [state.graph.specs[node].summary, status, _time(state, node), error_of(state, node) or ""]
     return plain(" · ".join(filter(None, parts)), 200)
-
-
-def _function_of(spec: NodeSpec) -> str:
-    """Return what a program has called, without the task and the line: `look#3/search:4` is a search."""
-    return plain(re.sub(r"[:#]\d+", "", place_of_call(spec)).rpartition("/")[2], 20)
 
 
 def _what(summary: str) -> str:
@@ -294,9 +294,11 @@ def _table(
 def _row(state: RunState, unit: int, status: str, blocked_children: BlockedChildren) -> str:
     waits = "its sub-agent waits" if unit in blocked_children else ""
     spec = state.spec_of(unit)
-    error = error_of(state, unit)
-    note = waits or (f"{place_of_call(spec)} {error}" if error else "" if state.is_item(unit) else _what(spec.summary))
-    name, time = clip_name(state.path(unit), 20), _time(state, unit).replace(" ", "\u00a0").replace(",\u00a0", ", ")
+    is_asked = spec.kind == "gate" and status == "waiting"  # its question stands above
+    what = (is_asked and place_of_call(spec)) or ("" if state.is_item(unit) else _what(spec.summary))
+    note = waits or error_at_place(state, unit) or what
+    time = _time(state, unit).replace(" ", "\u00a0").replace(",\u00a0", f",{_SPACE} ")
+    name = clip_name(state.path(unit), 20)
     cells = (f"`{name}`", _SPACE + status, f"{_SPACE}{time}{_SPACE}" if time else "", prose(note, 80, word=20))
     return f"| {' | '.join(cells)} |"
 

@@ -11,7 +11,6 @@ from pydantic import JsonValue
 from workflows.messages.contracts import Conclusion, NodeReply
 from workflows.messages.result import ApprovedWrite, BlockedOn, NodeLine, RunReport, RunStatus
 from workflows.messages.views import MOST_PASSED_ON, NodeView, SubagentView
-from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.language.limits import Limits, limit_fields
 from workflows.plan.language.text import one_line
 from workflows.plan.scheduling.admission import token_of, waiting_in
@@ -21,6 +20,7 @@ from workflows.plan.scheduling.retry import names_of, repeated, takes_answer
 from workflows.plan.scheduling.state import AGAIN, AWAITING_FALLBACK, EXPANDED, RUNNING, STATUS_NAMES, WAITING, RunState
 from workflows.plan.scheduling.termination import blocking_failures, outages
 from workflows.views.example import example_value
+from workflows.views.places import in_order, place_of_call
 
 REPORT_BYTES = 700_000
 ERROR_CHARACTERS = 300
@@ -42,9 +42,10 @@ def error_of(state: RunState, unit: int) -> str | None:
     return _cut(f"{note[0]}: {note[1]}", ERROR_CHARACTERS - len(by)) + by
 
 
-def place_of_call(spec: NodeSpec) -> str:
-    """Return where in its script a program has made this call, as `look#3/search:4`; "" for any other node."""
-    return spec.summary.split(" ")[1] if spec.page and not spec.is_step and " " in spec.summary else ""
+def error_at_place(state: RunState, unit: int) -> str:
+    """Return why a unit did not succeed, with the place of a call; "" if it did."""
+    error = error_of(state, unit)
+    return f"{place_of_call(state.spec_of(unit))} {error}".strip() if error else ""
 
 
 def _cut(text: str, most: int) -> str:
@@ -106,16 +107,10 @@ def drain_waits_for(state: RunState) -> tuple[str, ...]:
 
 
 def visible_units(state: RunState) -> list[int]:
-    """Return the units people see, in plan order with each map's items after it; without replaced items, and without
-    the further steps of programs.
+    """Return the units people see, in plan order with each map's items, or each program's calls, after it; without
+    replaced items, and without the further steps of programs.
     """
-    units: list[int] = []
-    for node, spec in enumerate(state.graph.specs):
-        if spec.is_step:
-            continue
-        units.append(node)
-        units.extend(state.items.get(node, ()))
-    return units
+    return [unit for node in in_order(state.graph) for unit in (node, *state.items.get(node, ()))]
 
 
 def report_lines(state: RunState) -> tuple[tuple[NodeLine, ...], int]:
@@ -255,8 +250,8 @@ def _replan_question(request: ExpansionRequest) -> str:
 
 
 def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
-    path, writes, place = state.path(unit), repeated(state, unit), place_of_call(state.spec_of(unit))
-    error = f"{place} {error_of(state, unit) or 'it failed'}".strip()
+    path, writes = state.path(unit), repeated(state, unit)
+    error = error_at_place(state, unit) or "it failed"
     example: dict[str, JsonValue] = {"node": path}
     command = ["sennit", "retry", run, path]
     if AGAIN in state.deadlines and unit in outages(state):

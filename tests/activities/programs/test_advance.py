@@ -33,7 +33,7 @@ async def broken(text):
     raise ValueError(f"no {text}")
 
 async def main():
-    phase("first")
+    phase("the first: a/b")
     both = await asyncio.gather(search(query="a"), search("b"), search(query="a"))
     try:
         await search(query="fails")
@@ -204,12 +204,12 @@ async def test_nodes_have_labels_queues_and_keys(play: Make) -> None:
     labels = dict(summary.split(" ", 1) for summary in summaries if summary)
     lines = MANY.splitlines()
     both, ticket, pipe, stage = (next(n for n, line in enumerate(lines, 1) if text in line) for text in PLACES)
-    assert labels["main_1"] == f'first/search:{both} "a"'
+    assert labels["main_1"] == f'the-first-a-b/search:{both} "a"'
     assert labels["main_5"] == f'second/twice#1:{ticket} "t"'
     assert labels["main_7"] == f'second/search:{ticket} "v"'
     assert labels["main_9"] == f'second/shout>twice>search#1:{pipe} "x"'
     assert labels["main_9_1"] == f'second/shout>twice>search#1/search:{stage} "x"'
-    assert labels["main_9_s2"] == "second/shout>twice>search#1 step 2 <- main_9_1"
+    assert labels["main_9_s2"] == "second/shout>twice>search#1 step 2"
     assert all(spec.queue == "sennit.tools" for _, _, spec in run.nodes.values())
     for name, (plan, node, _) in run.nodes.items():
         checked = await run.library.plan(PREFIX, plan)

@@ -172,3 +172,12 @@ def test_a_script_cannot_catch_that_it_makes_too_many_calls(words: Words, monkey
     for function, args in (("search", ["a"]), ("task", ["look"])):
         with pytest.raises(ProgramFailed, match="more than 1 calls"):
             said(words, function, *args)
+
+
+def test_of_a_long_path_people_see_the_end(words: Words) -> None:
+    words.session.path = "/".join(f"solve#{number}" for number in range(20))
+    said(words, "search", "a")
+    [label] = words.labels.values()
+    assert label.startswith("…/solve#1")
+    assert label.endswith('/solve#19/search:3 "a"')
+    assert len(label) < 70

@@ -50,6 +50,22 @@ def test_of_a_wide_layer_failures_come_before_what_waits_and_runs() -> None:
     assert rows(bands_of(nodes, 4)) == [("1", ["n0", "f", "w"])]
 
 
+def test_calls_of_a_program_are_arranged_by_group() -> None:
+    tasks = [make_node(f"m_{n}", "succeeded", kind="program", summary=f"m_{n} look#{n}:9 q") for n in range(30)]
+    calls = [make_node(f"m_{n}_1", "succeeded", summary=f"m_{n}_1 look#{n}/search:4 q") for n in range(30)]
+    calls[7] = make_node("m_7_1", "failed", summary="m_7_1 look#7/search:4 q")
+    loop = [make_node("m_a", "running", kind="llm", summary="m_a llm:12 go"), make_node("m_a_t1_1", "running")]
+    main = make_node("main", "running", kind="program", summary="main program 1")
+    bands = bands_of([main, *(node for pair in zip(tasks, calls, strict=True) for node in pair), *loop], 8)
+    times = "\N{MULTIPLICATION SIGN}"
+    assert rows(bands) == [
+        ("main", ["main"]),
+        (f"look {times}30", []),
+        (f"  search:4 {times}30", ["m_7_1"]),
+        (f"llm:12 {times}2", ["m_a", "m_a_t1_1"]),
+    ]
+
+
 @given(st.lists(st.tuples(st.sampled_from(STATUSES), st.integers(0, 5)), max_size=60), st.integers(1, 30))
 def test_no_picture_is_higher_than_its_room_and_no_node_is_lost(plan: list[tuple[Any, int]], room: int) -> None:
     nodes = [

@@ -5,7 +5,7 @@ from math import ceil
 from typing import Any
 
 from workflows.plan.compile.forecast import ranks
-from workflows.plan.compile.graph import ExecutionPlan, NodeSpec, Policy
+from workflows.plan.compile.graph import ExecutionPlan, NodeSpec, Policy, shown_script
 from workflows.plan.compile.resource_locks import locks_of
 from workflows.plan.language import dependencies
 from workflows.plan.language.conditions import Condition, ConditionError, Test, holds, tests_of
@@ -121,6 +121,9 @@ class PlanCompiler:
         if work is not None:
             self._work(spec, work)
         if isinstance(node, ProgramNode):
+            given = {name: self._input(value) for name, value in node.arguments.items()}
+            spec.summary = summary_of(node.model_copy(update={"arguments": given}), links)
+            spec.script = shown_script(node.script)
             spec.timeout, spec.attempts = _milliseconds(node.timeout or STEP_SECONDS), READ_ATTEMPTS
             spec.policy = "any"
         elif isinstance(node, LlmNode) and node.inputs:
@@ -134,6 +137,16 @@ class PlanCompiler:
         elif isinstance(node, MapNode):
             self._map(spec, node)
         return spec
+
+    def _input(self, value: Any) -> Any:
+        """Return the input that an argument refers to; any other argument as it stands."""
+        reference = parse_reference(value) if isinstance(value, str) else None
+        if reference is None or reference.node not in self._given:
+            return value
+        try:
+            return resolve(reference, self._given[reference.node])
+        except BindError:
+            return value
 
     def _indices(self, names: list[str]) -> list[int]:
         return [self._index[name] for name in names]

@@ -19,6 +19,7 @@ from workflows.plan.language.nodes import OnFailure
 from workflows.plan.language.packing import inflate
 
 MAX_UNPACKED_BYTES = 64 * 1024 * 1024
+SHOWN_SCRIPT = 64 * 1024
 GATHER_MILLIS = 120_000
 """What a map may take to put the values of its items together: thousands of reads of the store."""
 
@@ -42,6 +43,7 @@ class NodeSpec:
     the plan, by its digest, where an activity finds a node that a program has added; "" for the run's own plan;
     `maker` is the step of the program that has added it. `key` is what a program's call is known by when the program
     runs again; of a task, a `.` and the mark of its script follow. `formerly` are the ids that it had before that.
+    `script` is that of a program, for people to see, "" if it is longer than 64 KiB.
     """
 
     id: str
@@ -82,6 +84,7 @@ class NodeSpec:
     maker: int = -1
     formerly: list[str] = field(default_factory=list)
     key: str = ""
+    script: str = ""
 
     def limit(self, *, item: bool) -> int:
         """Return how long one attempt may take. A map's timeout is that of its items; gathering them is the map's."""
@@ -93,6 +96,11 @@ class NodeSpec:
         return self.kind == "program" and self.is_fallback and self.maker >= 0
 
     @property
+    def is_shown(self) -> bool:
+        """Whether people see the node: no further step of a program, and no join that a program has given up."""
+        return not self.is_step and (self.kind != "join" or not self.page or bool(self.inputs))
+
+    @property
     def call(self) -> str:
         """What a program's call is known by, whatever script a task runs."""
         return self.key.partition(".")[0]
@@ -101,6 +109,11 @@ class NodeSpec:
     def calls_model(self) -> bool:
         """Whether the node, or each item of it, is a model call."""
         return self.kind == "llm" or (self.kind == "map" and self.item_kind == "llm")
+
+
+def shown_script(script: str) -> str:
+    """Return a script that people may see, "" for a long one: a run hands it on when it continues as new."""
+    return script if len(script) <= SHOWN_SCRIPT else ""
 
 
 _DEFAULTS = asdict(NodeSpec("", "tool")) | {"id": None, "kind": None}

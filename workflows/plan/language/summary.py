@@ -33,14 +33,16 @@ def summary_of(node: Node, links: dependencies.Links | None = None, what: str = 
     """Return the summary: id first, what it does, what it waits for; at most 120 characters on one line.
 
     Control characters and marks that turn the direction of writing are left out. `links` saves working out what
-    the node depends on once more. With `what`, that stands for what it does.
+    the node depends on once more. With `what`, that stands for what it does and what it waits for.
     """
+    if what:
+        return clipped(one_line(f"{node.id} {what[:LOOKED_AT]}"), SUMMARY_CHARACTERS)
     links = links or dependencies.links_of(node)
     names = [*links.inputs, *links.needs]
     tail = f" <- {','.join(names)}" if names else ""
     if len(tail) > TAIL_CHARACTERS:
         tail = f" <- {len(names)} nodes"
-    head = one_line(f"{node.id} {(what or _what(node))[:LOOKED_AT]}")
+    head = one_line(f"{node.id} {_what(node)[:LOOKED_AT]}")
     return clipped(head, SUMMARY_CHARACTERS - len(tail)) + tail
 
 

@@ -167,7 +167,8 @@ class ProgramEdited:
     """A program has another script, which is on a page of its own, and runs again from its start."""
 
     unit: int
-    page: str
+    page: str = ""
+    script: str = ""
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from heapq import heappop
 from typing import Any
 
+from workflows.plan.compile.graph import shown_script
 from workflows.plan.scheduling import (
     admission,
     cancellation,
@@ -243,7 +244,8 @@ def _append(state: RunState, event: NodesAppended) -> None:
 
 def _edit(state: RunState, event: ProgramEdited) -> None:
     state.park_until = state.pause = 0
-    state.graph.specs[event.unit].page = event.page
+    spec = state.graph.specs[event.unit]
+    spec.page, spec.script = event.page, shown_script(event.script)
     retry.retry(state, event.unit)
 
 

@@ -308,3 +308,12 @@ def test_the_requests_ending_wins_over_the_plans_and_that_over_parking() -> None
 
 def test_groups_become_positions() -> None:
     assert annotated(PLANS["groups"]).groups == [[0, 1, 2]]
+
+
+def test_a_program_shows_its_inputs_and_keeps_a_script_that_is_not_long() -> None:
+    node = {"id": "p", "kind": "program", "script": "async def main(a, b): ...", "arguments": {"a": "$input.x", "b": 1}}
+    long = {**node, "id": "q", "script": "#" * 70_000, "arguments": {"a": "$input.no"}}
+    data = plan(node, long, inputs={"x": {"type": "string"}})
+    short, cut = annotated(data, inputs={"x": "tides"}).specs
+    assert (short.summary, short.script) == ('p program "tides" b=1', node["script"])
+    assert (cut.summary, cut.script) == ('q program "$input.no"', "")

@@ -1,0 +1,75 @@
+"""A script with what its lines have called: each call is counted once, where the script as it is now has made it."""
+
+import pytest
+
+from workflows.messages.contracts import NodeReply
+from workflows.messages.views import ScriptView
+from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
+from workflows.plan.language.limits import Usage
+from workflows.plan.scheduling.state import FAILED, RUNNING, SUCCEEDED, WAITING, RunState
+from workflows.views.script import script_view
+
+
+def called(name: str, what: str, kind: str = "tool", inputs: tuple[int, ...] = ()) -> NodeSpec:
+    return NodeSpec(name, kind, summary=f"{name} {what}", page="p", inputs=[*inputs])  # type: ignore[arg-type]
+
+
+def graph_of(*programs: str) -> Graph:
+    specs = [NodeSpec(name, "program", summary=f"{name} program", script="the script") for name in programs]
+    return Graph(ExecutionPlan(specs or [NodeSpec("a", "tool")], [0]))
+
+
+def view_of(state: RunState, replies: dict[int, NodeReply] | None = None) -> ScriptView:
+    found = script_view(state, replies or {}, "")
+    assert isinstance(found, ScriptView)
+    return found
+
+
+def test_calls_in_tasks_add_up_by_line_with_time_and_tokens() -> None:
+    graph = graph_of("main")
+    tasks = [called(f"m_{n}", f"look#{n}:9 {n}", "program") for n in (1, 2)]
+    graph.append([*tasks, called("m_3", "parallel:9 of 2", "join", (1, 2)), called("m_s2", "", "program", (3,))], 0)
+    for task, first in ((1, 5), (2, 8)):
+        calls = [called(f"m_{task}_{n}", f"look#{task}/llm:4 a", "llm") for n in (1, 2)]
+        graph.append([*calls, called(f"m_{task}_s2", "", "program", (first, first + 1))], task)
+    graph.append([called("m_1_1_t1_1", "calculate 6"), called("m_1_1_t2", "worker a", "llm", (11,))], 5)
+    state = RunState(graph)
+    state.status = [RUNNING, SUCCEEDED, FAILED, FAILED, RUNNING, SUCCEEDED, SUCCEEDED, RUNNING, SUCCEEDED, WAITING]
+    state.status += [RUNNING, FAILED, SUCCEEDED]
+    state.millis = [7] * 13
+    state.taken_over = {6: True}
+    usage = NodeReply(usage=Usage(10, 5, cost=2_000_000, calls=1))
+    found = {line.line: line for line in view_of(state, {5: usage, 12: usage}).lines}
+    assert sorted(found) == [4, 9]
+    assert found[4].calls == {"succeeded": 3, "waiting": 1}
+    assert (found[4].tasks, found[4].taken_over, found[4].duration_ms) == ({}, 1, 28)
+    assert (found[4].usage.input_tokens, found[4].usage.calls, found[4].usage.cost_usd) == (20, 2, 4.0)
+    assert (found[9].calls, found[9].tasks, found[9].duration_ms) == ({}, {"failed": 1, "succeeded": 1}, 0)
+
+
+def test_what_only_an_earlier_script_has_called_is_not_in_it() -> None:
+    graph = graph_of("main")
+    graph.append([called("m_1", "search:2 a"), called("m_s2", "", "program", (1,))], 0)
+    graph.append([called("m_2", "search:3 b"), called("m_s3", "", "program", (3,))], 2)
+    taken = called("m_g_1", "search:5 a")
+    graph.rename(1, taken, 0)
+    graph.append([called("m_g_s2", "", "program", (1,))], 0)
+    lines = view_of(RunState(graph)).lines
+    assert [(line.line, line.calls) for line in lines] == [(5, {"pending": 1})]
+
+
+@pytest.mark.parametrize(
+    ("programs", "name", "problem"),
+    [
+        ((), "", "the run has no program; its nodes come from a plan"),
+        (("one", "two"), "", "the run has several programs: one, two; name one"),
+        (("one", "two"), "three", "`three` is no program; there are one, two"),
+    ],
+)
+def test_without_a_program_to_show_it_says_why(programs: tuple[str, ...], name: str, problem: str) -> None:
+    state = RunState(graph_of(*programs))
+    assert script_view(state, {}, name) == problem
+    if programs:
+        assert getattr(script_view(state, {}, "two"), "node", "") == "two"
+        state.graph.specs[1].script = ""
+        assert script_view(state, {}, "two") == "the script of `two` is too long to be shown"

@@ -1,0 +1,88 @@
+"""The script of a program with what each of its lines has called, as a line profiler shows it."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from workflows.messages.contracts import NodeReply
+from workflows.messages.result import UsageReport
+from workflows.messages.views import ScriptLine, ScriptView
+from workflows.plan.compile.graph import Graph
+from workflows.plan.language.limits import NO_USAGE, Usage
+from workflows.plan.language.text import format_name, format_names
+from workflows.plan.scheduling.state import STATUS_NAMES, RunState
+from workflows.views.places import made_by, path_and_line
+
+
+@dataclass(slots=True)
+class _Sums:
+    calls: Counter[str] = field(default_factory=Counter)
+    tasks: Counter[str] = field(default_factory=Counter)
+    taken_over: int = 0
+    millis: int = 0
+    usage: Usage = NO_USAGE
+
+
+def script_view(state: RunState, replies: Mapping[int, NodeReply], name: str) -> ScriptView | str:
+    """Return a program with the calls that its script, as it is now, has made so far; or why there is none to show.
+
+    Without a `name` it is the only program of the run.
+    """
+    graph = state.graph
+    programs = {spec.id: node for node, spec in enumerate(graph.specs) if spec.kind == "program" and spec.maker < 0}
+    if not programs:
+        return "the run has no program; its nodes come from a plan"
+    if not name and len(programs) > 1:
+        return f"the run has several programs: {format_names(list(programs))}; name one"
+    found = programs.get(name or next(iter(programs)))
+    if found is None:
+        return f"{format_name(name)} is no program; there are {format_names(list(programs))}"
+    spec = graph.specs[found]
+    if not spec.script:
+        return f"the script of {format_name(spec.id)} is too long to be shown"
+    lines = _lines(state, replies, found)
+    return ScriptView(node=spec.id, script=spec.script, lines=tuple(_line(line, lines[line]) for line in sorted(lines)))
+
+
+def _lines(state: RunState, replies: Mapping[int, NodeReply], program: int) -> dict[int, _Sums]:
+    lines: dict[int, _Sums] = {}
+    for node, line in _calls(state.graph, program):
+        spec, status = state.graph.specs[node], STATUS_NAMES[state.status[node]]
+        sums = lines.setdefault(line, _Sums())
+        if node in replies:
+            sums.usage = sums.usage.plus(replies[node].usage)
+        if spec.kind == "program":
+            sums.tasks[status] += 1
+        elif spec.kind != "join" and path_and_line(spec)[0]:
+            sums.calls[status] += 1
+            sums.taken_over += node in state.taken_over
+            sums.millis += state.millis[node]
+    return lines
+
+
+def _calls(graph: Graph, program: int) -> Iterator[tuple[int, int]]:
+    """Yield the calls that a program has made, in its tasks too, each with its line; not those that an earlier script
+    has made and this one has not. The turns of a model call and what it calls have its line.
+    """
+    left = [(program, 0)]
+    while left:
+        node, line = left.pop()
+        for made in made_by(graph, node):
+            spec = graph.specs[made]
+            if not spec.is_step:
+                line_of_call = path_and_line(spec)[1] or line
+                yield made, line_of_call
+                left.append((made, line_of_call))
+            elif graph.specs[node].instead == made:
+                left.append((made, line))
+
+
+def _line(line: int, sums: _Sums) -> ScriptLine:
+    return ScriptLine(
+        line=line,
+        calls=dict(sorted(sums.calls.items())),
+        tasks=dict(sorted(sums.tasks.items())),
+        taken_over=sums.taken_over,
+        duration_ms=sums.millis,
+        usage=UsageReport.of(sums.usage),
+    )
