@@ -167,7 +167,9 @@ class Programs:
 def _nothing_unwritten(words: Words) -> None:
     """Raise ProgramFailed if the script has ended with writes that it began since it last waited: they never start."""
     tools = words.around.tools
-    lost = [node for node in words.nodes if isinstance(node, ToolNode) and tools[node.tool].get("effect") == "write"]
+    lost = [
+        node for node in words.nodes if isinstance(node, ToolNode) and tools.get(node.tool, {}).get("effect") == "write"
+    ]
     if lost:
         places = ", ".join(words.labels[node.id].partition(" ")[0] for node in lost[:3])
         raise ProgramFailed(f"the script ended and never awaited {places}: nothing was written. Await every write")
@@ -191,7 +193,7 @@ def _told(session: Session, end: Fed, shape: Shape, size: int, value: Any) -> En
     if shape == "ref" and end.ref:
         return Ended(Ref.to(end.ref, value))
     if size > VALUE_BYTES:
-        advice = "Have the tasks return less" if shape else "Read it in parts: declare the tool `large`"
+        advice = "Have the tasks return less" if shape else "Have the tool return less, or declare it `large`"
         limit = f"a script reads at most {VALUE_BYTES:,}. {advice}"
         return Ended(error=("ValueError", f"the result has {size:,} bytes; {limit}"))
     if session.read > READ_BYTES:

@@ -32,16 +32,17 @@ def with_texts(script: str, exceptions: Collection[str]) -> str:
 
 def _calls(tree: ast.AST) -> Iterator[ast.Call]:
     """Yield the calls of plain names that are given anything but one text; places in f-strings are not reliable."""
-    for node in ast.iter_child_nodes(tree):
+    nodes = [tree]
+    while nodes:
+        node = nodes.pop()
         if isinstance(node, ast.JoinedStr):
             continue
+        nodes += ast.iter_child_nodes(node)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args and not node.keywords:
-            is_text = isinstance(node.args[0], ast.JoinedStr | ast.GeneratorExp) or (
-                isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
-            )
-            if not is_text or len(node.args) > 1:
+            first = node.args[0]
+            is_text = isinstance(first, ast.Constant) and isinstance(first.value, str)
+            if len(node.args) > 1 or not (is_text or isinstance(first, ast.JoinedStr | ast.GeneratorExp)):
                 yield node
-        yield from _calls(node)
 
 
 def endless_loop(script: str) -> tuple[str, int]:

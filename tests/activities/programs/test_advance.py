@@ -291,6 +291,11 @@ def large(catalogue: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [page, {**search, "schema": {"properties": {"query": {"type": "string"}, "deep": {"type": "object"}}}}]
 
 
+async def test_a_part_that_is_never_awaited_is_dropped(play: Make) -> None:
+    script = "async def main():\n    late = part(await page(path='text'))\n    return 1 if late else await late"
+    assert await play(script, fakes={"page": lambda path: TEXT}, catalogue=large(CATALOGUE)).run() == 1
+
+
 @SEEDS
 async def test_a_large_result_is_given_on_without_passing_through_the_script(
     play: Make, seed: int, monkeypatch: pytest.MonkeyPatch

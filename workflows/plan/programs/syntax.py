@@ -153,7 +153,9 @@ class _Check:
         modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [name.name for name in node.names]
         for module in modules:
             if module not in MODULES:
-                hint = _hint(module.partition(".")[0], MODULES)
+                hint = (
+                    _hint(module.partition(".")[0], MODULES) or ": use a tool; scripts have json, re, math and the like"
+                )
                 yield "import", node, f"there is no module {format_name(module)}{hint}"
         for alias in node.names if isinstance(node, ast.ImportFrom) else ():
             if alias.name == "*":

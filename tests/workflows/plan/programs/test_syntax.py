@@ -99,6 +99,7 @@ IN_MAIN = [
     ("class A:\n    @property\n    def x(self): return 1", "construct", "no decorators"),
     ("import os", "import", "no module `os`: a script reaches no files"),
     ("import os.path", "import", "no module `os.path`: a script reaches no files"),
+    ("import socket", "import", "no module `socket`: use a tool; scripts have json, re"),
     ("import jsn", "import", "no module `jsn`; did you mean `json`?"),
     ("from json import *", "import", "name what you import"),
     ("from . import x", "import", "no module"),
