@@ -175,7 +175,7 @@ class ArtifactReader:
     async def sized(self, run_prefix: str, digest: str) -> tuple[int, Any]:
         """Return how many bytes a stored output has, and the output. Raises BodyMissing or StoreUnavailable."""
         body = await self._store.get(run_prefix, digest)
-        return len(body), decode(body)
+        return len(body), await asyncio.to_thread(decode, body) if len(body) >= _INLINE_BYTES else decode(body)
 
     async def put_all(self, run_prefix: str, bodies: Iterable[bytes]) -> None:
         """Store bodies beside the outputs. Raises StoreUnavailable."""
