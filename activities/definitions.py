@@ -24,8 +24,7 @@ from activities.providers.settings import ModelSettings
 from activities.runs.check import PlanChecker, compiler_of
 from activities.runs.conclusion import RunConcluder
 from activities.runs.namespace import NamespaceAttributes
-from activities.runs.plan_stream import PlanStreamer
-from activities.runs.planner import Planner
+from activities.runs.planner import Planner, PlanStreamer
 from activities.runs.prepare import ApprovalRule, RunPreparer
 from activities.storage.garbage import KnownRuns, Owner, claim
 from activities.storage.grants import Grants

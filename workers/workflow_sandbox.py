@@ -28,7 +28,6 @@ PASSED_THROUGH = (
     "workflows.views.board",
     "workflows.messages.contracts",
     "workflows.drawing",
-    "workflows.messages.evidence",
     "workflows.messages.activity_options",
     "workflows.messages.queues",
     "workflows.views.report",

@@ -5,8 +5,7 @@ from typing import Any
 
 from activities.storage.artifacts import ArtifactStore, encode
 from activities.storage.run_context import ArtifactReader
-from workflows.messages.contracts import ConcludeCall, Conclusion
-from workflows.messages.evidence import conclusion_of
+from workflows.messages.contracts import ConcludeCall, Conclusion, conclusion_of
 from workflows.plan.language.references import BindError, bind
 
 ANSWER_BYTES = 64 * 1024

@@ -13,10 +13,13 @@ from activities.nodes.attempts import Attempts
 from activities.prompts import planner, program, roles
 from activities.prompts.plan_schema import plan_schema
 from activities.providers import Message, ModelReply, ModelRequest, ReplyForm
+from activities.runs.check import PlanChecker
 from activities.runs.model_choice import disallowed_models
 from activities.storage.artifacts import ArtifactStore, encode
 from activities.storage.run_context import ArtifactReader, plan_marker
-from workflows.messages.contracts import PlanCall, PlanResult
+from activities.toolbox.redaction import mask
+from workflows.messages.contracts import PlanCall, PlanDraft, PlanResult
+from workflows.plan.edits.prefix import PlanPrefix
 from workflows.plan.language.references import literal
 from workflows.plan.language.text import one_line, without_thoughts
 from workflows.plan.planner_format.lines import LineReader
@@ -211,3 +214,24 @@ async def _streaming(reader: LineReader, on_nodes: OnNodes | None) -> AsyncItera
         await asyncio.wait([sender])
         if not sender.cancelled():
             sender.exception()  # seen here, so that nobody logs it: the draft itself comes whole all the same
+
+
+@dataclass(slots=True)
+class PlanStreamer:
+    """What of one attempt's plan may run already. `send` gives it to the run; each one holds those before."""
+
+    checker: PlanChecker
+    run_prefix: str
+    call: PlanCall
+    attempt: int
+    send: Callable[[PlanDraft], Awaitable[None]]
+    _prefix: PlanPrefix = field(default_factory=PlanPrefix)
+    _sent: int = 0
+
+    async def add(self, nodes: list[dict[str, Any]]) -> None:
+        """Take further nodes as the planner has written them; send when more of the plan may start."""
+        checked = await self.checker.begin(self.run_prefix, self.call.run_context, self._prefix, mask(nodes))
+        if checked is not None:
+            self._sent += 1
+            found = {"plan": checked.plan, "execution_plan": checked.execution_plan}
+            await self.send(PlanDraft(run=self.call.run, attempt=self.attempt, sequence=self._sent, **found))

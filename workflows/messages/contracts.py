@@ -5,9 +5,9 @@ the tools installed. A test holds every reference to exactly one registered acti
 """
 
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from workflows.plan.language.limits import NO_USAGE, Usage
 from workflows.plan.language.nodes import ApprovalPolicy
@@ -286,6 +286,20 @@ class Conclusion(Message):
     evidence: tuple[Evidence, ...] = ()
     partial: bool = False
     ref: Digest | None = None
+
+
+def conclusion_of(output: Any) -> Conclusion:
+    """Return the answer and evidence of a joiner's output; any other output is the answer itself, without evidence.
+
+    `partial: true` beside them says that the answer covers only a part of the goal.
+    """
+    if isinstance(output, dict) and set(output) - {"partial"} == {"answer", "evidence"}:
+        try:
+            evidence = tuple(Evidence.model_validate(item) for item in output["evidence"])
+        except (ValidationError, TypeError):
+            return Conclusion(answer=output)
+        return Conclusion(answer=output["answer"], evidence=evidence, partial=output.get("partial") is True)
+    return Conclusion(answer=output)
 
 
 class SubagentRequest(Message):

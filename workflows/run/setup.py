@@ -24,8 +24,8 @@ from workflows.messages.contracts import (
     PlanCall,
     PrepareCall,
     PreparedRun,
+    conclusion_of,
 )
-from workflows.messages.evidence import conclusion_of
 from workflows.messages.queues import TOOLS
 from workflows.messages.request import ContinuedState, InvalidRequest, RunRequest, has_work, parse_request
 from workflows.messages.result import UsageReport

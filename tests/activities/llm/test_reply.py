@@ -17,7 +17,7 @@ from activities.prompts.outputs import Result
 from activities.providers import ModelReply, ModelRequest, ProviderError, Usage
 from activities.providers.errors import SchemaMismatch
 from activities.providers.reply_builder import ReplyBuilder
-from workflows.messages.evidence import conclusion_of
+from workflows.messages.contracts import conclusion_of
 from workflows.plan.language.json_schema import violations
 
 PASSAGES = {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from activities.providers import ModelRequest, ProviderError
 from activities.providers.offline import Offline, OfflineCannot
 from activities.toolbox import load_tools
-from workflows.messages.evidence import conclusion_of
+from workflows.messages.contracts import conclusion_of
 from workflows.plan.checking.validation import problems_of
 from workflows.plan.language.nodes import Plan
 
