@@ -3,7 +3,7 @@
 .PHONY: help demo test test-ui test-models mutants chaos cluster-up cluster-test cluster-down dev lint bench sizes pictures lock clean venv
 
 ARGS =
-PROCESSES = 4
+PROCESSES = 6
 N = 20
 SEED = 1
 SLEEP = 25

@@ -87,15 +87,16 @@ async def test_lines_become_a_draft_in_the_plan_language(desk: Desk) -> None:
     assert (await desk.library.value(HOME, planned.text)).startswith("Thought")
 
 
-async def test_people_see_the_lines_as_they_come_and_how_fast(desk: Desk) -> None:
-    desk.server.on("", Reply(f"Thought: two searches.\n{LINES}", rate=12))
+async def test_people_see_the_lines_as_they_come_and_how_fast(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("activities.providers.reply_builder.PACE_AFTER", 0.2)
+    desk.server.on("", Reply(f"Thought: two searches.\n{LINES}", rate=24))
     seen: list[str] = []
 
     async def see(_: Nodes) -> None:
         seen.append(desk.attempts.status)
 
     await desk.ask(on_nodes=see)
-    assert re.fullmatch(r'1\. search\("Nile length"\) · about \d+ tokens so far', seen[0])
+    assert re.fullmatch(r'1\. search\("Nile length"\) · about \d+ tokens so far(, \d+ a second)?', seen[0])
     assert re.fullmatch(r"3\. answer\(\$1, \$2\) · about \d+ tokens so far, \d+ a second", desk.attempts.status)
 
 
