@@ -136,3 +136,36 @@ async def test_a_killed_server_goes_on_from_its_database(server: DevServer, proc
     again = (await connect(server.address)).get_workflow_handle(handle.id)
     assert (await report_of(again))["answer"] == {"value": "." * 6}
     assert all(count <= 2 for count in Counter(processes.calls(run)).values())
+
+
+PROGRAM = """
+async def look(number: int):
+    return (await nap(value=number))["value"]
+
+async def main():
+    found = [(await nap(value=number))["value"] for number in range(3)]
+    return found + await parallel([task(look, number=number) for number in range(3, 6)])
+"""
+
+
+async def test_a_worker_that_dies_where_a_program_goes_on_calls_nothing_again(
+    server: DevServer, tmp_path: Path
+) -> None:
+    """Between the end of a call and the step behind it, and when that step has stored what it called."""
+    client = await connect(server.address)
+    processes = WorkerProcesses(server.address, tmp_path / "state", SENNIT_TOOLS="doubles.tools,doubles.dying_programs")
+    try:
+        processes.start("workflow")
+        node = {"id": "main", "kind": "program", "script": PROGRAM}
+        handle, run = await begin(client, "dying", {"nodes": [node]})
+        for moment in ("before", "after"):
+            (processes.state / "die").write_text(moment)
+            [doomed] = processes.start("tools")
+            async with asyncio.timeout(LIMIT):
+                while processes.running(doomed):
+                    await asyncio.sleep(0.05)
+        processes.start("tools")
+        assert (await report_of(handle))["answer"] == list(range(6))
+        assert set(Counter(processes.calls(run)).values()) == {1}
+    finally:
+        processes.kill()
