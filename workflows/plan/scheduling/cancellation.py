@@ -56,12 +56,10 @@ def cancel_unread(state: RunState, step: int) -> None:
 
 
 def _fed(state: RunState, node: int) -> Iterator[int]:
-    """Yield what a node waits for, what runs in its place, and what it has begun as a step of a program."""
-    spec, graph = state.graph.specs[node], state.graph
+    """Yield what a node waits for, and what it has begun as a step of a program."""
+    graph = state.graph
     yield from graph.deps[node]
-    yield from spec.inputs
-    if spec.instead >= 0:
-        yield spec.instead
+    yield from graph.specs[node].inputs
     yield from (other for other in graph.made.get(node, ()) if graph.specs[other].maker == node)
 
 
@@ -92,7 +90,8 @@ def _cancel(
         if state.status[node] != BLOCKED:
             cancel(state, node, CANCELLED, note)
         for here in gone:
-            for other in _fed(state, here):
+            instead = graph.specs[here].instead
+            for other in (*_fed(state, here), *([instead] if instead >= 0 else [])):
                 if _open(state, other):
                     heappush(heap, (-graph.place[other], other))
 

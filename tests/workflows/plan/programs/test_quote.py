@@ -81,6 +81,7 @@ def quote(body: str, head: str = "goal: str, k: int = 3, names: list = None", **
         ("await pipeline(WAYS, one, search)", "6"),
         ("await pipeline(goal, one)", "any number"),
         ("await asyncio.gather(search(query='a'), read(path='b'))", "2"),
+        ("x = await search(query='a')\nfor k in range(0, 30, 10):\n    await part(x, k)", "4"),
         ("await deep(goal)", "2 and more"),
         ("await left(goal)", "1 and more"),
         ("await Desk().look()", "0 to 1"),

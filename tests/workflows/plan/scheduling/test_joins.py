@@ -290,3 +290,18 @@ def test_a_join_that_fails_does_what_its_on_error_says() -> None:
 def test_the_ruling_on_three_inputs(policy: str, open_inputs: int, good: int, late: bool | None, ruling: int) -> None:
     spec = NodeSpec("j", "join", inputs=[0, 1, 2], policy=policy, quorum=2)  # type: ignore[arg-type]  # a table of words
     assert outcome(spec, open_inputs, good, late) == ruling
+
+
+@pytest.mark.parametrize("policy", ["all", "first"])
+def test_the_fallback_of_a_join_is_not_called_off_with_its_inputs(policy: str) -> None:
+    nodes = [node("a"), node("b"), join("j", "a", "b", policy=policy, deadline=50, instead="s")]
+    run = Play(*nodes, node("s", is_fallback=True), answer="j")
+    run.begin()
+    if policy == "all":
+        assert run.tick(50)[-1] == "start s"
+        assert run.ok("s") == ["end done"]
+    else:
+        assert "cancel b" in run.ok("a")
+        assert run.status("s") == "pending"
+        assert run.ok("j") == ["end done"]
+        assert run.status("s") == "skipped"
