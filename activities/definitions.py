@@ -26,7 +26,7 @@ from activities.runs.conclusion import RunConcluder
 from activities.runs.namespace import NamespaceAttributes
 from activities.runs.planner import Planner, PlanStreamer
 from activities.runs.prepare import ApprovalRule, RunPreparer
-from activities.storage.garbage import KnownRuns, Owner, claim
+from activities.storage.garbage import KnownRuns, Owner, claim, claim_origin
 from activities.storage.grants import Grants
 from activities.storage.location import open_store
 from activities.storage.run_context import ArtifactReader
@@ -140,12 +140,16 @@ class Activities:
         return prepared.model_copy(update={name: value for name, value in found.items() if value})
 
     async def _claim(self, call: PrepareCall) -> None:
-        """Say whose artifacts these are. Without the server's word on its namespace, they are never deleted."""
+        """Say whose artifacts these are, and that those of the runs which it forks are kept as long. Without the
+        server's word on its namespace, they are never deleted.
+        """
         try:
             namespace = (await KnownRuns.of(activity.client())).namespace
         except RPCError:
             namespace = ""
         owner = Owner(namespace=namespace, workflow=activity.info().workflow_id or "", run=call.first_run)
+        for origin in call.origins:
+            await _typed(claim_origin(self._store, _run_prefix(origin), owner))
         await _typed(claim(self._store, _run_prefix(call.run), owner))
 
     @activity.defn(name=contracts.CHECK_PLAN.name)

@@ -7,7 +7,7 @@ from activities.storage.artifacts import digest_of, encode
 from activities.storage.run_context import StoredPlan
 from workflows.messages.contracts import NodeCall
 from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import LlmNode, MapNode, ModelCall, Node, ProgramNode, ToolCall, ToolNode
+from workflows.plan.language.nodes import AgentCall, LlmNode, MapNode, ModelCall, Node, ProgramNode, ToolCall, ToolNode
 
 
 def content_key(checked: StoredPlan, address: Address, refs: dict[str, str], call: NodeCall, version: str) -> str:
@@ -39,6 +39,14 @@ def content_key(checked: StoredPlan, address: Address, refs: dict[str, str], cal
     return digest_of(encode([address.path, *kind, written, read, extra, run]))
 
 
+def result_key(checked: StoredPlan, address: Address, generation: int) -> str:
+    """Return what the result of a program's call is noted under, for runs that fork this one, if another node or a
+    person gives it: a gate's answer, a sub-agent's, and that of a model which has called tools.
+    """
+    key, node = host_key(checked.keys[address.id]), checked.node(address.id)
+    return digest_of(encode([key, generation, _serves(checked, work_at(node, address)), "result"]))
+
+
 def host_key(key: str) -> str:
     """Return the key of a program's call from that of a turn, or of a tool call, in its tool loop."""
     return key.partition(".")[0]
@@ -48,6 +56,8 @@ def _serves(checked: StoredPlan, work: object) -> Any:
     """Return what serves a call, as far as it is the run's: its documents, or the models of the role."""
     if isinstance(work, ModelCall):
         return work.model or checked.models.get(work.role)
+    if isinstance(work, AgentCall):
+        return [checked.docs, checked.models]
     return checked.docs if isinstance(work, ToolCall) else None
 
 

@@ -10,11 +10,14 @@ from workflows.messages.contracts import NodeCall, PlanPage
 from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.language.limits import NO_USAGE, Usage
 from workflows.plan.language.nodes import AgentCall, ModelCall, Node, ToolCall
+from workflows.plan.language.references import parse_reference
 
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """One node, or one item of a map, and what it runs with."""
+    """One node, or one item of a map, and what it runs with. `earlier_key` is the idempotency key of a write that was
+    begun in a run which this one forks.
+    """
 
     checked: StoredPlan
     address: Address
@@ -22,6 +25,7 @@ class NodeContext:
     binder: Binder
     run_prefix: str
     attempts: Attempts
+    earlier_key: str = ""
 
     @property
     def node(self) -> Node:
@@ -55,8 +59,22 @@ class NodeContext:
         """The key of a write: the same for all attempts of one generation, after a reset too. That of a program's call
         is also the same when the program is run again.
         """
-        own = self.checked.keys.get(self.address.id, self.address.path)
-        return f"{self.call.run}/{own}/{self.address.generation}"
+        return self.earlier_key or f"{self.call.run}/{self.identity}/{self.address.generation}"
+
+    @property
+    def identity(self) -> str:
+        """What a node is known by in all its generations: a program's call by its key, any other node by its path."""
+        return self.checked.keys.get(self.address.id, self.address.path)
+
+    @property
+    def wanted(self) -> tuple[list[str], bool]:
+        """The facts that the plan asks of the node's output, and whether the output is the plan's answer."""
+        if self.address.item is not None:
+            return [], False
+        answer = self.checked.answer
+        whole = parse_reference(answer) if isinstance(answer, str) else None
+        is_answer = whole is not None and whole.node == self.address.id and not whole.path
+        return self.checked.wanted.get(self.address.id, []), is_answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,6 +108,32 @@ class EffectLedger:
                 raise UnknownOutcome(f"{write.tool}: an earlier attempt to write {known.text} was cut off; {UNSURE}")
             await asyncio.sleep(_POLL_SECONDS)
 
+    async def has_begun(self, write: Write) -> bool:
+        """Whether an attempt has begun the write, and not taken that back."""
+        return await self.store.marked(self.run_prefix, f"{write.marker}.intent") is not None
+
+    async def begin(self, write: Write) -> None:
+        """Note that the write has begun."""
+        await self.store.mark(self.run_prefix, f"{write.marker}.intent", write.intent().model_dump_json().encode())
+
+    async def outcome(self, write: Write, *, any_arguments: bool = False) -> NodeReply | None:
+        """Return what a write has returned that has begun, None if it may be called again under the same key.
+
+        If an attempt may still be at it, its end is waited for. Raises UnknownOutcome if there is none; and
+        AlreadyWritten if other arguments were written, unless `any_arguments` will do.
+        """
+        while (found := await self.store.marked(self.run_prefix, f"{write.marker}.intent")) is not None:
+            known = Intent.model_validate_json(found)
+            reply = await self.recorded(write.marker)
+            if reply is not None and not any_arguments and known.digest != write.digest:
+                raise AlreadyWritten(f"{write.tool} has written {known.text}; now it would write {write.text}")
+            if reply is not None or (write.idempotent and known.digest == write.digest):
+                return reply
+            if time.time() > known.until:
+                raise UnknownOutcome(f"{write.tool}: an earlier attempt to write {known.text} was cut off; {UNSURE}")
+            await asyncio.sleep(_POLL_SECONDS)
+        return None
+
     async def _call(self, write: Write, call: Call, intent: str = "") -> NodeReply:
         """Make the call. A ToolError says that there was no effect: the call's own `intent` is taken back, and another
         attempt may try. After any other error the intent stays, and it does when this process dies or is stopped.

@@ -10,6 +10,7 @@ from temporalio.exceptions import ApplicationError
 
 from activities.providers import ProviderError
 from activities.storage.artifacts import BodyMissing
+from activities.storage.garbage import OriginMissing
 from activities.toolbox import ToolError
 from activities.toolbox.redaction import redact
 from workflows.plan.language.facts import FactTooLarge
@@ -54,6 +55,7 @@ _FINAL = (
     BudgetExceeded,
     CallFailed,
     FactTooLarge,
+    OriginMissing,
     OutputRefused,
     ProgramFailed,
     SubAgentFailed,

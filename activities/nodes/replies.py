@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic_core import from_json
 
 from activities.nodes.error_mapping import OutputRefused
@@ -15,6 +16,17 @@ INLINE_BYTES = 32 * 1024
 MAX_DEPTH = 120
 _READABLE_DEPTH = 200
 """Payloads nested deeper cannot be read, by the workflow least of all. An answer wraps outputs in 60 levels at most."""
+
+
+class Marker(BaseModel):
+    """What is kept of a node's outcome, under its content key or a write's key: the reply, and which plan it is of."""
+
+    reply: NodeReply
+    epoch: int = 1
+
+    def body(self) -> bytes:
+        """Return the marker as it is stored."""
+        return encode(self.model_dump(mode="json", exclude_unset=True))
 
 
 async def keep(store: ArtifactStore, run_prefix: str, output: Any, wanted: list[str], *, inline: bool) -> NodeReply:

@@ -1,13 +1,14 @@
 """Runs one node: bind, look for its marker, call what its kind asks for, keep the output, mark it done."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from activities.nodes.arguments import arguments_digest
 from activities.nodes.attempts import Attempts
@@ -18,26 +19,19 @@ from activities.nodes.documents import DocumentRule
 from activities.nodes.effect_ledger import EffectLedger, Write
 from activities.nodes.error_mapping import NodeTimeout, SubAgentFailed
 from activities.nodes.in_flight import finish
+from activities.nodes.origins import Origins
 from activities.nodes.questions import question_of, unapproved
-from activities.nodes.replies import keep, preview_of
+from activities.nodes.replies import Marker, keep, preview_of
 from activities.prompts.outputs import bind_goal, refers_to_goal
-from activities.storage.artifacts import ArtifactStore, encode
+from activities.storage.artifacts import ArtifactStore
 from activities.storage.run_context import ArtifactReader
 from activities.toolbox import Registry, Tool, ToolContext
 from workflows.messages.contracts import NodeCall, NodeReply, SubagentRequest
 from workflows.messages.result import usage_in
 from workflows.plan.language.limits import NO_USAGE
 from workflows.plan.language.nodes import AgentCall, AgentNode, JoinNode, ModelCall, ProgramNode, ToolCall
-from workflows.plan.language.references import parse_reference
 
 MOST_THREADS = 100
-
-
-class Marker(BaseModel):
-    """What is kept of a node's outcome, under its content key or a write's key: the reply, and which plan it is of."""
-
-    reply: NodeReply
-    epoch: int = 1
 
 
 class ModelRunner(Protocol):
@@ -68,6 +62,11 @@ class NodeRunner:
     threads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_THREADS))
     """How many plain functions run at once."""
 
+    @property
+    def origins(self) -> Origins:
+        """What is taken over from the runs that a run forks."""
+        return Origins(self.store)
+
     async def run(
         self, call: NodeCall, path: str, refs: dict[str, str], *, run_prefix: str, attempts: Attempts
     ) -> NodeReply:
@@ -81,24 +80,36 @@ class NodeRunner:
         """
         context = await self._context(call, path, refs, run_prefix, attempts)
         if call.answered:  # without a marker, or an equal call would take the answer for its own
-            return (await self._keep(context, NodeOutput(call.answer))).model_copy(update={"attempt": 0})
+            given = (await self._keep(context, NodeOutput(call.answer))).model_copy(update={"attempt": 0})
+            await self.origins.note(context, given)
+            return given
         work = context.work
-        if call.asks and work is None:
-            return NodeReply(question=await question_of(context, self.store))
         if isinstance(context.node, ProgramNode):
             return await self._advanced(context)
+        await self.origins.begin(context)
+        if call.asks and work is None:
+            taken = await self.origins.result(context)
+            return taken or NodeReply(question=await question_of(context, self.store))
         tool = self.registry.get(work.tool) if isinstance(work, ToolCall) else None
         # a wait for a thread comes before a write's intent, and is not part of the node's time
         async with nullcontext() if tool is None or tool.is_async else self.threads:
             if isinstance(work, ToolCall) and tool is not None and (tool.effect == "write" or context.spec.approval):
                 return await self._write(context, tool, work)
-            key = content_key(context.checked, context.address, refs, call, tool.version if tool else "")
-            return await self._marked(context, key) or await self._run(context, tool, key)
+            key = partial(_content_key, context, refs, tool)
+            found = await self._marked(context, key(context.address.generation)) or await self._taken(context, key)
+            return found or await self._run(context, tool, key(context.address.generation))
+
+    async def _taken(self, context: NodeContext, key: Callable[[int], str]) -> NodeReply | None:
+        """Return what a run that this one forks has of the call, None for nothing."""
+        if not isinstance(context.work, ToolCall | ModelCall):
+            return None
+        return await self.origins.result(context) or await self.origins.take(context, key)
 
     async def _run(self, context: NodeContext, tool: Tool | None, key: str) -> NodeReply:
         """Get the node's output, keep it, and mark the node as done."""
         reply, epoch = await self._keep(context, await self._within_timeout(context, tool)), context.call.epoch
-        marker = encode(Marker(reply=reply, epoch=epoch).model_dump(mode="json", exclude_unset=True))
+        await self.origins.note(context, reply)
+        marker = Marker(reply=reply, epoch=epoch).body()
         found = await self.store.mark(context.run_prefix, key, marker)
         if found == marker:
             return reply
@@ -128,6 +139,12 @@ class NodeRunner:
             seconds=context.seconds,
             idempotent=tool.idempotent,
         )
+        taken, earlier_key = await self.origins.result(context), ""
+        if taken is None:
+            taken, earlier_key = await self.origins.write(context, write)
+        if taken is not None:
+            return taken
+        context = replace(context, earlier_key=earlier_key)
         ledger = EffectLedger(self.store, context.run_prefix, partial(self._marked, context))
 
         async def ask() -> NodeReply | None:
@@ -148,6 +165,11 @@ class NodeRunner:
         context = await self._context(call, call.nodes[0], call.refs, run_prefix, Attempts(1, 0))
         node = context.node
         assert isinstance(node, AgentNode)
+        await self.origins.begin(context)
+        taken = await self.origins.result(context)
+        if taken is not None:
+            return SubagentRequest(taken=taken)
+        origins = await self.origins.of_subagent(context)
         await context.binder.load(node, context.address)
         run_context = await self.library.run_context(run_prefix, context.checked.run_context)
         goal, given = bind_goal(node.goal, context.binder.lookup)
@@ -158,6 +180,7 @@ class NodeRunner:
             request={
                 "goal": goal,
                 **({"given": f"{call.run}/{await self.library.put(run_prefix, given)}"} if given else {}),
+                **({"origins": origins} if origins else {}),
                 "tools": [name for name in allowed if node.tools is None or name in node.tools],
                 "docs": run_context.docs,
                 "approval": run_context.approval,
@@ -194,7 +217,7 @@ class NodeRunner:
             return None
         if is_own:
             return reply
-        wanted, inline = _wanted_of(context)
+        wanted, inline = context.wanted
         fresh = await keep(self.store, prefix, await self.library.value(prefix, reply.ref), wanted, inline=inline)
         return fresh.model_copy(update={"attempt": 0, "usage": NO_USAGE} if any(reply.usage) else {})
 
@@ -242,7 +265,7 @@ class NodeRunner:
         return NodeOutput(await tool.call(context.arguments(work), tool_context, limit, isolated=isolated))
 
     async def _keep(self, context: NodeContext, output: NodeOutput) -> NodeReply:
-        wanted, inline = _wanted_of(context) if not output.more else ([], False)
+        wanted, inline = context.wanted if not output.more else ([], False)
         reply = await keep(self.store, context.run_prefix, output.output, wanted, inline=inline)
         extra: dict[str, object] = {"attempt": context.attempts.own} if context.attempts.own > 1 else {}
         if any(output.usage):
@@ -252,20 +275,16 @@ class NodeRunner:
         return reply.model_copy(update=extra) if extra else reply
 
 
-def _wanted_of(context: NodeContext) -> tuple[list[str], bool]:
-    """Return the facts that the plan asks of the node's output, and whether the output is the plan's answer."""
-    checked, address = context.checked, context.address
-    if address.item is not None:
-        return [], False
-    whole = parse_reference(checked.answer) if isinstance(checked.answer, str) else None
-    return checked.wanted.get(address.id, []), whole is not None and whole.node == address.id and not whole.path
-
-
 async def _joined(context: NodeContext, node: JoinNode) -> Any:
     if node.policy == "settled":
         return await context.binder.settled(node.inputs)
     values = [await context.binder.value(name) for name in node.inputs if name in context.call.refs]
     return values[0] if node.policy == "first" else values
+
+
+def _content_key(context: NodeContext, refs: dict[str, str], tool: Tool | None, generation: int) -> str:
+    address = replace(context.address, generation=generation)
+    return content_key(context.checked, address, refs, context.call, tool.version if tool else "")
 
 
 def _answer_of(report: Any, node: str) -> NodeOutput:

@@ -19,6 +19,7 @@ from activities.programs.session import MAX_CALLS, MAX_DEPTH, MAX_OPEN, Counts, 
 from activities.programs.values import NotJson, Ref, mapped, packed
 from activities.storage.artifacts import digest_of, encode
 from activities.toolbox.read_output import PART
+from workflows.plan.compile.graph import KEY_CHARACTERS
 from workflows.plan.language.json_schema import violations
 from workflows.plan.language.nodes import (
     AgentNode,
@@ -38,7 +39,6 @@ from workflows.plan.programs.vocabulary import PLAIN, ROLES
 _MATERIAL = "material_"
 PATH_CHARACTERS = 60
 """With the longest id before it and the line behind it, less than the shortest summary has room for."""
-_MARK = 12
 _TOO_MANY = (
     f"more than {MAX_OPEN} calls are open at once; start tasks: "
     "`await parallel([task(search, query=query) for query in queries])`"
@@ -198,7 +198,7 @@ class Words:
         )
         begun = self._stored(child.model_dump(mode="json", exclude_defaults=True))
         node = ProgramNode(id=self._next, kind="program", step=Step(number=1, session=begun))
-        self.marks[node.id] = f"{key[:_MARK]}.{session.script[:_MARK]}"
+        self.marks[node.id] = f"{key[:KEY_CHARACTERS]}.{session.script[:KEY_CHARACTERS]}"
         self._enter(node, f"{_shortened(path)}:{call.line} {about}")
         return node.id
 
@@ -269,10 +269,9 @@ class Words:
         self._check_room()
         name = function or call.function
         key = self._key(name, what)
-        if isinstance(node, ToolNode | LlmNode):
-            self.keys[node.id] = key
         if not isinstance(node, JoinNode):
-            self.marks[node.id] = key[:_MARK]
+            self.keys[node.id] = key
+            self.marks[node.id] = key[:KEY_CHARACTERS]
         place = "/".join(filter(None, (self.session.path, self.session.phase, name)))
         self._enter(node, f"{_shortened(place)}:{call.line} {shown}")
         return OpenCall(node.id, key, shape)

@@ -20,6 +20,7 @@ from activities.storage.run_context import ArtifactReader, plan_marker
 from activities.toolbox.redaction import mask
 from workflows.messages.contracts import PlanCall, PlanDraft, PlanResult
 from workflows.plan.edits.prefix import PlanPrefix
+from workflows.plan.language.limits import NO_USAGE
 from workflows.plan.language.references import literal
 from workflows.plan.language.text import one_line, without_thoughts
 from workflows.plan.planner_format.lines import LineReader
@@ -54,7 +55,7 @@ class Planner:
         each comes after those it refers to; none after a line that is wrong, and at most as many as a plan may have.
         The draft that is returned is the authority. Raises ProviderError, BodyMissing, StoreUnavailable.
         """
-        known = await self._known(run_prefix, call.run_context)
+        known = await self._known(run_prefix, call.run_context) or await self._taken_over(run_prefix, call)
         if known is not None:
             return known
         run_context = await self.library.run_context(run_prefix, call.run_context)
@@ -116,6 +117,17 @@ class Planner:
         known = PlanResult.model_validate_json(reply) if reply is not None else None
         bodies = [digest for digest in (known.draft, known.text) if digest] if known is not None else []
         return known if all([await self.store.has(run_prefix, digest) for digest in bodies]) else None
+
+    async def _taken_over(self, run_prefix: str, call: PlanCall) -> PlanResult | None:
+        """Return the reply with which a run that this one forks has begun, with all of it stored here too."""
+        for origin in call.origins:
+            home = f"{run_prefix.rpartition('/')[0]}/{origin}"
+            known = await self._known(home, call.run_context)
+            if known is not None:
+                for digest in filter(None, (known.draft, known.text)):
+                    await self.store.put(run_prefix, await self.store.get(home, digest))
+                return known.model_copy(update={"usage": NO_USAGE})
+        return None
 
     async def _repair(self, run_prefix: str, call: PlanCall) -> tuple[Message, ...]:
         if not call.problems:

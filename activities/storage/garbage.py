@@ -18,6 +18,11 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.storage.artifacts import MARKERS, ArtifactStore, StoredObject
 from workflows.run.subagent import RUN_ID_CHARACTERS
 
+
+class OriginMissing(Exception):
+    """A run that is to be forked has nothing in this store."""
+
+
 _SUFFIX = ".owner"
 _LIMIT = timedelta(seconds=10)
 _PLAIN = re.compile(r"[\w.:/ -]*", re.ASCII)
@@ -34,6 +39,26 @@ class Owner(BaseModel):
 async def claim(store: ArtifactStore, run_prefix: str, owner: Owner) -> None:
     """Say that a run uses this prefix, before it stores anything there. Safe to repeat. Raises StoreUnavailable."""
     await store.mark(run_prefix, f"{owner.run}{_SUFFIX}", owner.model_dump_json().encode())
+
+
+async def claim_origin(store: ArtifactStore, run_prefix: str, owner: Owner) -> None:
+    """Say that a run forks the run that this prefix belongs to, so that what is there is kept as long as it is known.
+
+    Raises OriginMissing if it is gone, and StoreUnavailable.
+    """
+    namespace, _, run = run_prefix.rpartition("/")
+    root = run[:RUN_ID_CHARACTERS]
+    if await is_claimed(store, run_prefix):
+        await claim(store, f"{namespace}/{root}", owner)
+    if not await is_claimed(store, run_prefix):
+        raise OriginMissing(f"what run {root} has stored is gone, so nobody knows what it has written: start a new run")
+
+
+async def is_claimed(store: ArtifactStore, run_prefix: str) -> bool:
+    """Whether a run's artifacts are there, or those of the run above a sub-agent. Raises StoreUnavailable."""
+    namespace, _, run = run_prefix.rpartition("/")
+    root = run[:RUN_ID_CHARACTERS]
+    return await store.marked(f"{namespace}/{root}", f"{root}{_SUFFIX}") is not None
 
 
 @dataclass(slots=True)

@@ -1,5 +1,6 @@
 """Sennit for programs: start runs, find them again, wait for them. The `sennit` command uses nothing else."""
 
+import shlex
 from datetime import timedelta
 from importlib.metadata import version
 from typing import Any, Unpack
@@ -12,6 +13,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from starter.client.connection import TemporalServer, configured_server, connect_client
 from starter.client.errors import Refused
 from starter.client.local import grant, join_local_stack
+from starter.client.origin import Origin, read_origin
 from starter.client.request import (
     RunOptions,
     build_request,
@@ -74,8 +76,44 @@ class Sennit:
             plan, title = plan_of(program, options.get("inputs") or {}), title or title_of(program)
         request = build_request(goal=goal, plan=plan, docs=folder, **options)
         name = goal or str((plan or {}).get("goal") or "") or title
-        workflow_id = checked_new_id(id) if id is not None else new_id(name)
-        grant(self.server, docs=folder, run=workflow_id if options.get("approval") == "never" else None)
+        return await self._begin(request, id if id is not None else new_id(name), name, title, plan, again=again)
+
+    async def fork(
+        self,
+        origin: Origin,
+        *,
+        docs: str | None = None,
+        id: str | None = None,  # noqa: A002  # the name it has as `--id`
+        again: bool = False,
+        title: str = "",
+        **options: Unpack[RunOptions],
+    ) -> Run:
+        """Start a run that does again what a run did that is over, and return it: what it calls as that did is taken
+        over, and not called.
+
+        `origin` comes from `origin`. What is None is as it was in that run. For `id`, `again` and what is raised see
+        `start`.
+        """
+        folder = docs_folder(docs, must_exist=self.server.is_local) if docs else origin.request.get("docs")
+        given = {name: value for name, value in options.items() if value is not None}
+        inputs = {**origin.inputs, **(options.get("inputs") or {})}
+        fields = {**origin.request, **given, "inputs": inputs, "docs": folder, "origins": list(origin.homes)}
+        request = build_request(plan=origin.plan, **fields)
+        name = str(fields.get("goal") or (origin.plan or {}).get("goal") or "") or title or origin.name
+        return await self._begin(request, id or origin.fork_id, name, title, origin.plan, again=again)
+
+    async def origin(self, name: str) -> Origin:
+        """Return the run with this id as a fork of it begins. Raises Refused if it goes on, or cannot be forked."""
+        _, goes_on = await self.look_up(name)
+        if goes_on:
+            raise Refused(f"{name} still runs; change its program with: {shlex.join(['sennit', 'edit', name])} FILE.py")
+        return await read_origin(self.client, name)
+
+    async def _begin(
+        self, request: dict[str, Any], chosen: str, name: str, title: str, plan: dict[str, Any] | None, *, again: bool
+    ) -> Run:
+        workflow_id, approval = checked_new_id(chosen), request.get("approval")
+        grant(self.server, docs=request.get("docs"), run=workflow_id if approval == "never" else None)
         memo: dict[str, Any] = {"sennit": version("sennit")}  # a packed plan cannot be read in the web UI
         if plan:
             memo |= {"title": summary(title or name), "nodes": len(plan.get("nodes") or ())}
@@ -88,7 +126,7 @@ class Sennit:
                 task_queue=WORKFLOW,
                 id_reuse_policy=reuse,
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-                priority=Priority(fairness_key=options.get("tenant")),  # what a run starts inherits it
+                priority=Priority(fairness_key=request.get("tenant")),  # what a run starts inherits it
                 static_summary=markdown_summary(name) or None,
                 memo=memo,
                 rpc_timeout=RPC_TIMEOUT,

@@ -11,12 +11,12 @@ from temporalio.exceptions import TimeoutError as RunTimeout
 from starter.client.errors import Exit, Refused, exit_of
 from workflows.messages.result import RunReport, RunStatus
 
-REFUSALS = ("InvalidRequest", "InvalidPlan")
+REFUSALS = ("InvalidRequest", "InvalidPlan", "OriginMissing")
 
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """A run that is over. `refused` names why nothing was run at all: InvalidRequest or InvalidPlan."""
+    """A run that is over. `refused` names why nothing was run at all, one of `REFUSALS`."""
 
     report: RunReport
     refused: str | None = None

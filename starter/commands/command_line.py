@@ -16,6 +16,7 @@ COMMANDS = {
     "demo": ("demo", "answer a sample question over sample documents; needs no key"),
     "ask": ("ask", "plan and answer a question"),
     "run": ("run", "run a plan file"),
+    "fork": ("run", "run again what is over, with another script; what it calls again is taken over"),
     "status": ("status", "show a run; exits with the run's own code"),
     "watch": ("watch", "follow a run to its answer"),
     "cancel": ("cancel", "cancel a run"),
@@ -36,7 +37,7 @@ COMMANDS = {
 }
 """The module of each command, and what the command does."""
 
-NOT_BUILT = ("report", "fork")
+NOT_BUILT = ("report",)
 
 EXIT_CODES = """\
 exit codes: 0 answer, 1 failed or cancelled, 2 wrong usage or refused,

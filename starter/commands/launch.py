@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pydantic import ValidationError
@@ -12,6 +12,7 @@ from starter.client.connection import configured_server, connect_client, silence
 from starter.client.errors import Exit, Refused, Unreachable
 from starter.client.local import has_local_runs, join_local_stack
 from starter.client.request import docs_folder
+from starter.client.run import Run
 from starter.terminal.console import Terminal
 from starter.terminal.prompt import value_of
 from starter.terminal.wait import detach, wait_for_run
@@ -19,6 +20,7 @@ from workflows.plan.language.limits import Limits, parse_duration
 from workflows.plan.language.nodes import MAX_NODES
 from workflows.plan.language.validation_messages import describe_errors
 
+Begin = Callable[[Sennit], Awaitable[dict[str, Any]]]
 LIMITS_EXAMPLE = "tokens=20000,cost_usd=0.5,calls=20,nodes=100,time=10m"
 
 
@@ -42,12 +44,19 @@ async def connect(
     return Sennit(await connect_client(server), server)
 
 
-async def launch(args: argparse.Namespace, terminal: Terminal, *, docs: str | None, **what: Any) -> Exit:
-    """Start a run, or join the one of that id, and wait for it as the flags say."""
+async def launch(
+    args: argparse.Namespace, terminal: Terminal, *, docs: str | None, fork: Begin | None = None, **what: Any
+) -> Exit:
+    """Start a run, or join the one of that id, and wait for it as the flags say. `fork` returns the run that it forks
+    and what else is given.
+    """
     if args.again and args.id is None:
         raise Refused("--again starts the run of an --id anew; without --id every run is new")
-    sennit = await connect(args, terminal, docs=docs, for_new=True)
-    run = await sennit.start(
+    sennit = await connect(args, terminal, docs=docs, for_new=fork is None or has_local_runs())
+    begin: Callable[..., Awaitable[Run]] = sennit.start
+    if fork is not None:
+        begin, what = sennit.fork, await fork(sennit)
+    run = await begin(
         **what,
         docs=docs,
         tools=list(filter(None, args.tools.split(","))) if args.tools is not None else None,

@@ -1,23 +1,34 @@
-"""`sennit run`: run a plan file, or a program."""
+"""`sennit run`: run a plan file, or a program; `sennit fork`: run again what is over, and take over what it made."""
 
 import argparse
 from pathlib import Path
+from typing import Any
 
+from starter.client.client import Sennit
 from starter.client.errors import Exit, Refused
-from starter.commands.command_line import Parser
+from starter.commands.command_line import Parser, add_run_argument
 from starter.commands.launch import add_start_arguments, launch
 from starter.plans.catalogue import read_catalogue
 from starter.plans.inputs import read_inputs
-from starter.plans.plan_file import PlanFile, read_plan
+from starter.plans.plan_file import PlanFile, read_plan, read_script
 from starter.terminal.console import Terminal
+from workflows.plan.programs.program_plan import title_of
 
 
 def add_arguments(parser: Parser) -> None:
+    parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE", help="an input; repeatable")
+    if parser.prog.endswith(" fork"):
+        examples = "sennit fork nightly-1 --with research.py\nsennit fork nightly-1 --model openai:NAME --id nightly-2"
+        parser.describe("RUN", examples)
+        add_run_argument(parser)
+        parser.add_argument("--with", dest="script", metavar="FILE.py", help="another script, - for standard input")
+        parser.add_argument("--node", metavar="NODE", default="", help="the program's id in a plan of several")
+        add_start_arguments(parser, replans=True, docs=True)
+        return
     parser.describe(
         "PLAN", "sennit run plan.yaml --input city=Rome\nsennit run research.py --input topic=tides --id nightly-1"
     )
     parser.add_argument("plan", metavar="PLAN", help="plan.yaml, plan.json, program.py, or - for standard input")
-    parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE", help="an input; repeatable")
     parser.add_argument("--quote", action="store_true", help="print what a program can cost, and start nothing")
     add_start_arguments(parser, docs=True)
 
@@ -27,6 +38,8 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
 
     The run checks the tools, against those that its workers have.
     """
+    if args.command == "fork":
+        return await _fork(args, terminal)
     file = read_plan(args.plan)
     if args.quote:
         return await _quote(args, file, terminal)
@@ -35,6 +48,23 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     title = plan.goal or file.title or ("plan" if args.plan == "-" else Path(args.plan).stem)
     what = {"program": file.script} if file.script else {"plan": file.data}
     return await launch(args, terminal, **what, inputs=inputs, docs=args.docs, title=title)
+
+
+async def _fork(args: argparse.Namespace, terminal: Terminal) -> Exit:
+    """Start a run in the place of one that is over. The script is checked before anything is asked of the server."""
+    script = read_script(args.script) if args.script else ""
+
+    async def begin(sennit: Sennit) -> dict[str, Any]:
+        origin = await sennit.origin(args.run)
+        given = dict(word.partition("=")[::2] for word in args.input)
+        origin = origin.with_script(script, args.node, given) if script else origin
+        declared = PlanFile(args.run, origin.plan).check(None).inputs if origin.plan is not None else {}
+        inputs = read_inputs(args.input, declared, may_lack=True)
+        missing = {name: spec for name, spec in declared.items() if name not in origin.inputs}
+        read_inputs([word for word in args.input if word.partition("=")[0] in missing], missing)
+        return {"origin": origin, "inputs": inputs, "title": title_of(script)}
+
+    return await launch(args, terminal, docs=args.docs, fork=begin)
 
 
 async def _quote(args: argparse.Namespace, file: PlanFile, terminal: Terminal) -> Exit:

@@ -39,9 +39,9 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (["ask", "x", "--again"], "sennit: --again"),
         (["ask", "x", "--address", "host"], "sennit: the Temporal address is HOST:PORT"),
         (["run", "nowhere.yaml"], "nowhere.yaml: No such file or directory"),
+        (["fork", "r", "--with", "nowhere.py"], "nowhere.py: No such file or directory"),
         (["plan", "check", "nowhere.yaml"], "nowhere.yaml: No such file or directory"),
         (["report", "x"], "sennit: `sennit report` is not built yet"),
-        (["fork", "x"], "sennit: `sennit fork` is not built yet"),
         (["update", "r", "edit_node", "node=n1"], "sennit: `edit_node` is not built yet"),
         (["update", "r", "explode"], "sennit: `explode` is no update"),
         (["update", "r", "answer", "nod=n1", "value=1"], "sennit: answer: unknown field `nod`"),
@@ -60,7 +60,7 @@ def test_what_the_client_can_see_is_refused_with_2_before_anything_starts(
     assert not (tmp_path / "state").exists()
 
 
-@pytest.mark.parametrize("command", ["status", "watch", "cancel", "finish"])
+@pytest.mark.parametrize("command", ["status", "watch", "cancel", "finish", "fork"])
 def test_no_stack_is_started_just_to_look_for_a_run(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "r"]) == Exit.UNREACHABLE
     assert "there is no Temporal server; pass --address" in capsys.readouterr().err

@@ -15,6 +15,7 @@ from doubles.runs import call, happens, insist, until
 from doubles.tools import calls
 from temporalio.client import WorkflowUpdateFailedError
 
+from starter.client.origin import read_origin
 from workflows.run import drain, engine
 
 pytestmark = pytest.mark.server
@@ -286,6 +287,9 @@ async def test_an_edited_script_runs_only_what_changed(begin: Start, model_serve
     ]
     assert model_server.asked[1:] == []
     assert (cache / "notes.txt").read_text().count(mark) == 1
+    origin = await read_origin(handle._client, handle.id)
+    assert origin.plan == program(repaired, mark=mark), "a fork begins with the script that the run had last"
+    assert origin.homes == (handle.first_execution_run_id,)
 
 
 FLYING = """
@@ -326,3 +330,55 @@ async def test_a_tool_loop_that_an_edit_takes_away_and_another_brings_back_write
     assert (report["status"], report["answer"]) == ("done", "noted"), report
     assert (cache / "notes.txt").read_text().count(mark) == 1
     assert len(model_server.asked) == 3, "only the turn that was cut off is asked again"
+
+
+FORKED = """
+async def look(number: int):
+    return (await nap(value=number))["value"]
+
+async def main(mark: str):
+    found = await parallel([task(look, number=number) for number in range(2)])
+    written = await note(text=mark)
+    greeting = await llm("Greet them.", tools=["nap"])
+    asked = await ask("Go on?")
+    told = await agent("Which is longer, the Nile or the Amazon?")
+    last = await WRONG
+    return [found, greeting, asked, last["value"]]
+"""
+
+
+@remembered_or_not
+async def test_a_fork_makes_only_the_calls_that_changed(begin: Start, model_server: ModelServer, cache: Path) -> None:
+    model_server.on("Greet them", Reply("", calls=(Call("nap", {"value": 1}),)), results=0)
+    model_server.on("Greet them", "Hello.", results=1)
+    model_server.on("the Nile", "1. nap(value=2)\n2. answer($1)", "The Nile.")
+    mark = uuid.uuid4().hex
+    first = await begin(plan=program(FORKED.replace("WRONG", 'fail(message="no")'), mark=mark), approval="never")
+    await answer_and_fail(first)
+    await insist(first, "finish", {})
+    over = await first.result()
+    assert over["status"] == "partial"
+    assert [line["status"] for line in over["nodes"]].count("failed") == 2, over["nodes"]
+    asked, origin = len(model_server.asked), first.first_execution_run_id or ""
+    repaired = {"plan": program(FORKED.replace("WRONG", "nap(value=6 * 7)"), mark=mark), "approval": "never"}
+    forks = [await begin(**repaired, origins=[origin]) for _ in range(2)]
+    await asyncio.gather(*(fork.result() for fork in forks))
+    forks.append(await begin(**repaired, origins=[forks[0].first_execution_run_id, origin]))
+    for fork, made in zip(forks, (1, 1, 0), strict=True):
+        report = await fork.result()
+        assert (report["status"], report["answer"]) == ("done", [[0, 1], "Hello.", "yes", 42]), report
+        assert called(cache, fork).total() == made
+        kinds = Counter(node["kind"] for node in report["nodes"] if node.get("taken_over"))
+        assert kinds == {"tool": 4 - made, "llm": 1, "gate": 1, "agent": 1}, report["nodes"]
+        assert report["usage"]["calls"] == 0
+    assert len(model_server.asked) == asked
+    assert (cache / "notes.txt").read_text().count(mark) == 1
+
+
+async def answer_and_fail(handle: Handle) -> None:
+    """Answer what a run asks until a call of it has failed."""
+    view = await until(handle, blocked)
+    while view["blocked"][0]["update"] != "retry_node":
+        [asked] = view["blocked"]
+        await insist(handle, "answer", {"node": asked["node"], "value": "yes"})
+        view = await until(handle, lambda view: blocked(view) and view["blocked"][0]["update"] == "retry_node")

@@ -37,7 +37,8 @@ class Message(BaseModel):
 class PrepareCall(Message):
     """Opens a run. `run` is the home of its artifacts, and `first_run` the first run id of its chain. `given` is what
     the goal of a sub-agent names, as `RUN/DIGEST` among the artifacts of the run above. `root` is the workflow id of
-    the topmost run above, as the server says, or its own; only runs that ask for less approval need it.
+    the topmost run above, as the server says, or its own; only runs that ask for less approval need it. `origins` are
+    the homes of the artifacts of the runs that this one forks, the latest first.
     """
 
     run: str
@@ -52,6 +53,7 @@ class PrepareCall(Message):
     approval: ApprovalPolicy = "writes"
     root: str = ""
     given: str = ""
+    origins: tuple[str, ...] = ()
 
 
 class PlanPage(Message):
@@ -105,7 +107,7 @@ class PreparedRun(Message):
 class PlanCall(Message):
     """Asks a planner for a plan of the run's goal. After a draft that cannot run, `draft` is that plan, `text` what
     the planner wrote, `problems` what is wrong. With `stream`, the beginning of the plan is sent in signals while
-    the rest is written.
+    the rest is written. The plan that one of the `origins` began with is taken over.
     """
 
     run: str
@@ -114,6 +116,7 @@ class PlanCall(Message):
     draft: Digest = ""
     text: Digest = ""
     stream: bool = False
+    origins: tuple[str, ...] = ()
 
 
 class PlanDraft(Message):
@@ -189,7 +192,7 @@ class NodeCall(Message):
     `calls`, and `cost` in millionths of a dollar. `epoch` is 2 after a whole plan has replaced the streamed beginning.
     With `asks` the node only puts together what it asks a person, in about `room` characters, 0 for the usual. A write
     that needs approval also asks, and does nothing, if it is not what is `approved`. `then` is the step of a program
-    that follows in the same activity if the node has a value.
+    that follows in the same activity if the node has a value. What the `origins` of the run have made is taken over.
     """
 
     run: str
@@ -207,6 +210,7 @@ class NodeCall(Message):
     asks: bool = False
     room: int = 0
     approved: WriteApproval | None = None
+    origins: tuple[str, ...] = ()
     then: "NodeCall | None" = None
 
 
@@ -231,7 +235,8 @@ class NodeReply(Message):
 
     `value` is the output itself if it is small and part of the run's answer. With `more` the output is not an answer
     but a request for more nodes; those of a program are in `page`. With a `question` the node has done nothing yet.
-    `written` is the digest of arguments that a person has changed.
+    `written` is the digest of arguments that a person has changed. What was `taken_over` comes from a run that this one
+    forks.
     """
 
     ref: Digest | None = None
@@ -247,6 +252,7 @@ class NodeReply(Message):
     usage: Usage = NO_USAGE
     question: NodeQuestion | None = None
     written: Digest = ""
+    taken_over: bool = False
     error: NodeError | None = None
 
 
@@ -303,9 +309,12 @@ def conclusion_of(output: Any) -> Conclusion:
 
 
 class SubagentRequest(Message):
-    """The run request of a sub-agent. Untrusted text is not part of its goal, which refers to it by name."""
+    """The run request of a sub-agent. Untrusted text is not part of its goal, which refers to it by name. It is not
+    started if its result is `taken` over from a run that this one forks.
+    """
 
-    request: dict[str, JsonValue]
+    request: dict[str, JsonValue] = Field(default_factory=dict)
+    taken: NodeReply | None = None
 
 
 PREPARE = Call("prepare", PrepareCall, PreparedRun)

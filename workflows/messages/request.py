@@ -1,7 +1,7 @@
 """The one object that starts a run, and errors that name what is wrong with it."""
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
@@ -15,6 +15,7 @@ from workflows.plan.language.validation_messages import describe_errors
 
 MAX_REQUEST_BYTES = 1536 * 1024
 """With what a continued run carries besides, a request must stay below the 2 MiB that one payload may have."""
+MOST_ORIGINS = 50
 PACK_ABOVE_BYTES = 64 * 1024
 MAX_TENANT_BYTES = 64
 """A tenant is also the fairness key of its runs, for which the server has so much room."""
@@ -56,6 +57,9 @@ class RunRequest(BaseModel):
 
     `given` and `depth` come with the goal of a sub-agent, from the run above it; nobody else may set them. So does
     `run_prefix`, the name of its artifacts, which a run without a parent ignores.
+
+    `origins` are the names of the artifacts of runs that this one forks, the latest first: calls that it makes as they
+    did are not made, but have their results.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -76,6 +80,9 @@ class RunRequest(BaseModel):
     window: int = Field(default=100, strict=True, ge=1, le=500)
     tenant: str = ""
     given: str = Field(default="", max_length=200)
+    origins: tuple[Annotated[str, Field(pattern=r"^[0-9A-Za-z-]{1,100}$")], ...] = Field(
+        default=(), max_length=MOST_ORIGINS
+    )
     run_prefix: str = Field(default="", max_length=100)
     depth: int = Field(default=0, strict=True, ge=0, le=100)
     carry: ContinuedState | None = None

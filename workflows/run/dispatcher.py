@@ -36,7 +36,7 @@ from workflows.plan.scheduling.events import NodeEnded, Outcome
 from workflows.plan.scheduling.joins import take_ended
 from workflows.plan.scheduling.state import ENDED, RUNNING, STATUS_NAMES, SUCCEEDED, RunState
 from workflows.run.outcomes import ends_of
-from workflows.run.subagent import GIVEN_UP, SUSPENDED, run_subagent
+from workflows.run.subagent import GIVEN_UP, SUSPENDED, prefix_below, run_subagent
 from workflows.run.subagent_status import SubagentStatus
 
 LOSS_CHARACTERS = 300
@@ -110,6 +110,7 @@ class Dispatcher:
         self._put_back: list[NodeEnded] = []
         self.started = 0
         self.child_defaults: dict[str, Any] = {}
+        self.origins: tuple[str, ...] = ()
         self.replans = 0
         self._task = -1
         self._starts = 0
@@ -120,7 +121,7 @@ class Dispatcher:
         for flight in dict.fromkeys(self._flights.values()):
             flight.handle.cancel(GIVEN_UP)
         other = Dispatcher(state, self._run, plan, self._wake, self._subagent_status, epoch=self.epoch + 1)
-        other.child_defaults, other.replans = self.child_defaults, self.replans
+        other.child_defaults, other.replans, other.origins = self.child_defaults, self.replans, self.origins
         other._task, other._starts, other._bytes = self._task, self._starts, self._bytes
         return other
 
@@ -184,8 +185,10 @@ class Dispatcher:
         ident = ident if self.epoch == 1 else f"{ident}@{self.epoch}"  # no two ids of one run are under way at once
         handle: Handle
         if kind == "agent":
-            given = {**self.child_defaults, "budget": self._part(first)}
-            own = name.replace(spec.id, spec.formerly[0], 1) if spec.formerly else name  # its writes are known by that
+            place = name.replace(spec.id, spec.call, 1) if spec.key else name  # its writes are known by that
+            home = prefix_below(self._run, place)
+            given = {**self.child_defaults, "budget": self._part(first), "run_prefix": home}
+            own = name.replace(spec.id, spec.formerly[0], 1) if spec.formerly else name
             handle = asyncio.create_task(run_subagent(call, own, ident, options, given, self._subagent_status))
         else:
             handle = workflow.start_activity(
@@ -195,7 +198,8 @@ class Dispatcher:
 
     def _node_call(self, units: Units, *, asks: bool = False) -> NodeCall:
         plan = self._state.spec_of(units[0]).page or self._plan
-        return node_call(self._state, self._run, plan, units, asks=asks)
+        call = node_call(self._state, self._run, plan, units, asks=asks)
+        return call.model_copy(update={"origins": self.origins}) if self.origins else call
 
     def _follow(self, units: Units, handle: Handle, *, steps: bool = False) -> None:
         flight = InFlight(units, tuple(self._state.generation[unit] for unit in units), handle, steps=steps)
@@ -376,7 +380,7 @@ def _loss(state: RunState, node: int, room: int) -> tuple[str, str | None]:
 
 def weight(call: NodeCall) -> int:
     """Return roughly how many bytes the command to start this call takes."""
-    size = 600 + sum(len(path) + 4 for path in call.nodes) + 44 * len(call.items)
+    size = 600 + sum(len(path) + 4 for path in (*call.nodes, *call.origins)) + 44 * len(call.items)
     size += sum(len(name) + len(digest) + 6 for name, digest in call.refs.items())
     size += sum(
         len(name) + len(status) + len((error or "").encode()) + 10 for name, (status, error) in call.lost.items()

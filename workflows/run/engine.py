@@ -235,6 +235,8 @@ class Engine:
         """
         self.state.now = milliseconds()
         old, specs = len(self.state.graph.specs), _specs_of(self.state.graph, page)
+        for spec in specs if self._dispatcher.origins else ():
+            spec.fills |= spec.kind == "gate"  # an activity looks whether it has been answered
         if old + len(specs) > MOST_NODES:
             self._carry_out(step(self.state, replace(ended, outcome=FULL)))
             return lambda unit: unit
@@ -290,9 +292,9 @@ class Engine:
         """Set how many more times the model of the answering node may ask for nodes."""
         self._dispatcher.replans = times
 
-    def set_child_defaults(self, inherited: dict[str, Any]) -> None:
-        """Set the request fields that every sub-agent inherits from this run."""
-        self._dispatcher.child_defaults = inherited
+    def follow(self, request: RunRequest) -> None:
+        """Set what the run's calls, and its sub-agents, inherit from its request."""
+        self._dispatcher.child_defaults, self._dispatcher.origins = inherited(request), request.origins
 
     def limit(self, limits: Limits) -> None:
         """Set the limits of the whole run, from now on."""
@@ -376,7 +378,7 @@ def start_engine(
     if carry is not None:
         engine = Engine(load(graph, carry.snapshot), setup, subagents, checked.plan, changed, epoch=carry.epoch)
         engine.allow_replans(carry.replans)
-        engine.set_child_defaults(inherited(request))
+        engine.follow(request)
         engine.post(TimeAdvanced())
         return engine
     state = RunState(graph, window=request.window, park_for=round(request.park_for * 1000))
@@ -386,7 +388,7 @@ def start_engine(
     state.rates = {queue: Rate(limit) for queue, limit in setup.rates.items()}
     engine = Engine(state, setup, subagents, checked.plan, changed)
     engine.allow_replans(0 if has_plan(request) else request.max_replans)
-    engine.set_child_defaults(inherited(request))
+    engine.follow(request)
     if request.budget is not None:
         engine.limit(request.budget)
         engine.charge(setup.spent)

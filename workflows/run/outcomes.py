@@ -27,6 +27,7 @@ def outcome_of(reply: NodeReply) -> Outcome:
         reply.skipped,
         usage=reply.usage,
         written=reply.written,
+        taken_over=reply.taken_over,
     )
 
 

@@ -54,6 +54,7 @@ class RunSetup:
     attributes: SearchAttributes = field(default_factory=SearchAttributes)
     rates: dict[str, int] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
+    origins: tuple[str, ...] = ()
 
     async def load(self, carry: ContinuedState) -> CheckResult:
         """Return the plan that the previous run of the chain worked on."""
@@ -65,7 +66,7 @@ class RunSetup:
     async def prepare(self, request: RunRequest) -> PreparedRun:
         """Open the run; the request's own plan comes back checked. Raises ApplicationError."""
         info = workflow.info()
-        self.attributes.tenant = request.tenant
+        self.attributes.tenant, self.origins = request.tenant, request.origins
         self.outage.allow(request)
         for name in ("given", "depth"):
             if getattr(request, name) and info.parent is None:
@@ -85,9 +86,9 @@ class RunSetup:
         """
         self.phase = "planning"
         self.attributes.publish("running", self.phase, None, self.spent)
-        call = PlanCall(
-            run=self.run_prefix, run_context=self.run_context, **({"stream": True} if prepared.streams else {})
-        )
+        extra = {"stream": True} if prepared.streams else {}
+        call = PlanCall(run=self.run_prefix, run_context=self.run_context, **extra)
+        call = call.model_copy(update={"origins": self.origins}) if self.origins else call
         for _ in range(1 + REPAIRS):
             planned = await self._do(PLAN, call, "plan the goal", queue=prepared.planner, beats=True, waits=True)
             self.spent = self.spent.plus(planned.usage)
@@ -228,5 +229,5 @@ def with_usage(error: ApplicationError, spent: Usage) -> ApplicationError:
 
 def _given(request: RunRequest) -> dict[str, Any]:
     """Return what `prepare` needs of a request; unset fields are not sent."""
-    names = ("goal", "plan", "plan_packed", "inputs", "docs", "tools", "model", "approval", "given")
+    names = ("goal", "plan", "plan_packed", "inputs", "docs", "tools", "model", "approval", "given", "origins")
     return {name: getattr(request, name) for name in names if name in request.model_fields_set}

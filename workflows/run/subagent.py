@@ -30,7 +30,8 @@ async def run_subagent(
 
     The child is `<parent id>.<name>`; the activities around it have the id `ident`. It ends `partial` where it would
     park. Its request has the fields `given`, and no larger budget than they allow. It is cancelled when its parent
-    ends. If that is not because it was given up, its writes end first.
+    ends. If that is not because it was given up, its writes end first. It does not start if a run that this one forks
+    has its result.
 
     A child that was left running by a reset of this run is ended. The new one takes over what is finished, because its
     artifacts have the same place.
@@ -40,10 +41,12 @@ async def run_subagent(
     prepared = await workflow.execute_activity(
         PREPARE_AGENT.name, call, activity_id=f"{ident}.goal", result_type=PREPARE_AGENT.gives, **as_keywords(options)
     )
+    if prepared.taken is not None:
+        return GroupReply(nodes=(prepared.taken,))
     budget = prepared.request.get("budget")
     if given["budget"]:
         budget = {**given["budget"], **_tighter(budget or {}, given["budget"])}
-    request = {**prepared.request, **given, "budget": budget, "run_prefix": prefix_below(call.run, name)}
+    request = {**prepared.request, **given, "budget": budget}
     child = await workflow.start_child_workflow(
         "AgentRun",
         request,

@@ -13,7 +13,8 @@ from pydantic import BaseModel
 
 from activities.nodes.attempts import Attempts
 from activities.nodes.error_mapping import NodeTimeout
-from activities.nodes.runner import Marker, NodeRunner
+from activities.nodes.replies import Marker
+from activities.nodes.runner import NodeRunner
 from activities.storage.artifacts import digest_of, encode
 from activities.storage.directory import DirectoryStore
 from activities.storage.run_context import ArtifactReader

@@ -17,6 +17,7 @@ from starter.client.client import Sennit
 from starter.client.connection import local_server
 from starter.client.errors import NoAnswer, Refused
 from workflows.messages.queues import WORKFLOW
+from workflows.plan.programs.program_plan import program_plan
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(60)]
 
@@ -98,6 +99,34 @@ async def test_the_memo_describes_the_plan_and_queues_are_fair_to_tenants(sennit
     assert found.raw_description.workflow_execution_info.priority.fairness_key == "acme"
     with pytest.raises(Refused, match="tenant is a name of at most 64 bytes"):
         await sennit.start(goal="x", tenant="é" * 33)
+
+
+async def test_a_fork_has_the_request_of_its_origin_but_for_what_it_is_given(sennit: Sennit) -> None:
+    script = "async def main(a: int, b: int = 2):\n    return a\n"
+    first = await sennit.start(program=script, inputs={"a": 1}, tenant="acme", budget={"tokens": 10}, title="nightly")
+    await first.outcome()
+    origin = await sennit.origin(first.id)
+    mended = origin.with_script(script.replace("return a", "return b"), inputs={"b": 3})
+    fork = await sennit.fork(mended, inputs={"b": 3}, budget={"tokens": 20}, model=None)
+    await fork.outcome()
+    assert fork.id.startswith(f"{first.id}-fork-")
+    again = await sennit.origin(fork.id)
+    assert again.homes == (fork.run_id, first.run_id)
+    assert again.request == {"inputs": {"a": 1, "b": 3}, "tenant": "acme", "budget": {"tokens": 20}}
+    assert again.plan == program_plan(script.replace("return a", "return b"), {"a": 1, "b": 3})
+
+
+async def test_a_run_that_goes_on_and_a_sub_agent_have_no_fork(sennit: Sennit) -> None:
+    await sennit.start(goal="wait", id="here")
+    with pytest.raises(Refused, match="here still runs; change its program with: sennit edit here FILE"):
+        await sennit.origin("here")
+    child = await sennit.client.start_workflow(
+        "AgentRun", {"goal": "x", "depth": 1}, id="here.sub", task_queue=WORKFLOW
+    )
+    await child.result()
+    with pytest.raises(Refused, match="fork the run above it, here"):
+        await sennit.origin("here.sub")
+    await (await sennit.find("here")).update("answer", node="n1", value="x")
 
 
 async def test_an_id_starts_one_run_however_often_it_is_asked_for(sennit: Sennit) -> None:

@@ -81,9 +81,8 @@ def test_a_wrong_line_exits_2_and_says_why(line: str, message: str, capsys: pyte
     assert captured.out == ""
 
 
-@pytest.mark.parametrize("line", ["report x --y -h", "fork x"])
-def test_commands_that_are_not_built_take_any_arguments(line: str) -> None:
-    assert parse(line.split()).module is None
+def test_commands_that_are_not_built_take_any_arguments() -> None:
+    assert parse(["report", "x", "--y", "-h"]).module is None
 
 
 @pytest.mark.parametrize("name", ["sennit", *COMMANDS])

@@ -20,6 +20,8 @@ from workflows.plan.language.packing import inflate
 
 MAX_UNPACKED_BYTES = 64 * 1024 * 1024
 SHOWN_SCRIPT = 64 * 1024
+KEY_CHARACTERS = 12
+"""Of the key of a program's call, what the scheduler knows it by."""
 GATHER_MILLIS = 120_000
 """What a map may take to put the values of its items together: thousands of reads of the store."""
 

@@ -96,6 +96,8 @@ def succeed(state: RunState, unit: int, outcome: Outcome) -> None:
     state.size[unit] = outcome.size
     if outcome.facts:
         state.facts[unit] = outcome.facts
+    if outcome.taken_over:
+        state.taken_over[unit] = True
     state.work.append(unit)
 
 

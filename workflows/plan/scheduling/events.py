@@ -67,7 +67,8 @@ class Outcome:
     `again` puts a group's member back, to be started alone; `skipped` says that its condition was false. `usage` is
     None when it is not known. `delegated` leaves the node's end to its fallback. With an `expansion_request` or a
     `question` the node has not ended, but waits for a person. When it starts `again`, `objections` say what was wrong
-    with its last request. `written` is the digest of arguments that a person has changed.
+    with its last request. `written` is the digest of arguments that a person has changed. `taken_over` says that a run
+    which this one forks has made it.
     """
 
     digest: str | None = None
@@ -83,6 +84,7 @@ class Outcome:
     question: Question | None = None
     objections: tuple[str, ...] = ()
     written: str = ""
+    taken_over: bool = False
 
 
 @dataclass(slots=True)

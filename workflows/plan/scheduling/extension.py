@@ -26,7 +26,8 @@ SUMMARIES = 3
 SUMMARY_CHARACTERS = 50
 WHY_CHARACTERS = 120
 _BY_UNIT = (
-    "facts", "notes", "inherited_failure", "previous_result", "answers", "approved", "questions", "past_deadline"
+    "facts", "notes", "inherited_failure", "previous_result", "answers", "approved", "questions", "past_deadline",
+    "taken_over",
 )  # fmt: skip
 
 

@@ -85,7 +85,7 @@ _SLOTS = {
     "past_deadline": "of a join whose deadline has passed: true until that has closed it",
     "expansion_requests": "requests for more nodes that a person decides on, until the nodes are added",
     "objections": "what was wrong with a node's last request",
-    "taken_over": "whether a program that runs again has taken it over as it was",
+    "taken_over": "whether a program that runs again, or a run that forks another, has taken it over as it was",
     # queues
     "heap": "ready units as (priority, rank, unit)",
     "held": "by lock, its holders: a count of shared ones, or -1",

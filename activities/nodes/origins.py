@@ -1,0 +1,150 @@
+"""What a run takes over from its origins, the runs that it forks: what they have made already, under the same keys.
+
+A call is looked for when it is about to be made. What is found is copied, so that it is this run's own; nothing that an
+origin has stored changes. A call that a person has run again is not looked for.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from pydantic import ValidationError
+
+from activities.nodes.content_key import host_key, result_key
+from activities.nodes.context import NodeContext
+from activities.nodes.effect_ledger import EffectLedger, Write
+from activities.nodes.replies import Marker, keep
+from activities.storage.artifacts import ArtifactStore, BodyMissing, decode, digest_of
+from activities.storage.garbage import is_claimed
+from activities.toolbox.errors import UnknownOutcome
+from workflows.messages.contracts import NodeReply
+from workflows.plan.compile.graph import KEY_CHARACTERS
+from workflows.plan.language.limits import NO_USAGE
+from workflows.plan.language.nodes import AgentNode, GateNode, LlmNode
+from workflows.run.subagent import prefix_below
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """Looks for calls in the origins of their runs, the latest first; and leaves what runs that fork this one need."""
+
+    store: ArtifactStore
+
+    async def begin(self, context: NodeContext) -> None:
+        """Note that a call begins again in another generation: a fork goes by its latest. Raises StoreUnavailable."""
+        for generation in range(2, context.address.generation + 1):
+            await self.store.mark(context.run_prefix, _again(context.identity, generation), b"{}")
+
+    async def note(self, context: NodeContext, reply: NodeReply) -> None:
+        """Note a reply as the result of a program's call, if other nodes or a person have given it: that of a gate, a
+        sub-agent, the last turn of a model that has called tools, or a call that has failed. Raises StoreUnavailable.
+        """
+        node, generation = context.node, context.address.generation
+        is_end = isinstance(node, LlmNode) and node.turn is not None and not reply.more
+        is_given = _is_call(context) and (context.call.answered or isinstance(node, GateNode | AgentNode))
+        if context.address.id not in context.checked.keys or not (is_end or is_given):
+            return
+        if is_end:
+            generation = await self._latest(context.run_prefix, host_key(context.identity))
+        key = result_key(context.checked, context.address, generation)
+        await self.store.unmark(context.run_prefix, key)
+        await self.store.mark(context.run_prefix, key, Marker(reply=reply, epoch=context.call.epoch).body())
+
+    async def result(self, context: NodeContext) -> NodeReply | None:
+        """Return what `note` has noted of a program's call in an origin, None if there is nothing."""
+        if not _is_call(context):
+            return None
+        return await self.take(context, partial(result_key, context.checked, context.address))
+
+    async def take(self, context: NodeContext, key: Callable[[int], str]) -> NodeReply | None:
+        """Return what an origin has under the call's `key` in its latest generation there, or None.
+
+        Its output is stored and marked here first. Raises StoreUnavailable.
+        """
+        for _, home in self._homes(context):
+            latest = await self._latest(home, context.identity)
+            reply = await self._adopted(context, home, key(latest))
+            if reply is not None:
+                marker = Marker(reply=reply, epoch=context.call.epoch)
+                await self.store.mark(context.run_prefix, key(1), marker.body())
+            if reply is not None or latest > 1:
+                return reply
+        return None
+
+    async def write(self, context: NodeContext, write: Write) -> tuple[NodeReply | None, str]:
+        """Return what a write has returned in an origin that began it, and the idempotency key that it had there if it
+        is to be called again, "" otherwise.
+
+        Raises UnknownOutcome if nobody knows whether an origin has written, and AlreadyWritten if it wrote something
+        else in this place of its plan.
+        """
+        for origin, home in self._homes(context):
+            for generation in range(await self._latest(home, context.identity), 0, -1):
+                earlier = replace(write, key=f"{origin}/{context.identity}/{generation}")
+                ledger = EffectLedger(self.store, home, partial(self._adopted, context, home))
+                if not await ledger.has_begun(earlier):
+                    continue
+                reply = await ledger.outcome(earlier, any_arguments=context.address.id in context.checked.keys)
+                if reply is not None:
+                    marker = Marker(reply=reply, epoch=context.call.epoch)
+                    await self.store.mark(context.run_prefix, write.marker, marker.body())
+                    await EffectLedger(self.store, context.run_prefix, ledger.recorded).begin(write)
+                return reply, "" if reply is not None else earlier.key
+            if not await is_claimed(self.store, home):
+                raise UnknownOutcome(f"{write.tool}: what run {origin} has written is not known any more")
+        return None, ""
+
+    async def of_subagent(self, context: NodeContext) -> list[str]:
+        """Return the origins of a node's sub-agent: those that the origins of this run had in this place."""
+        found = []
+        for origin, home in self._homes(context):
+            latest = await self._latest(home, context.identity)
+            found += [prefix_below(origin, _place(context, generation)) for generation in range(latest, 0, -1)]
+        return found
+
+    def _homes(self, context: NodeContext) -> Iterator[tuple[str, str]]:
+        namespace = context.run_prefix.rpartition("/")[0]
+        for origin in context.call.origins if context.address.generation == 1 else ():
+            yield origin, f"{namespace}/{origin}"
+
+    async def _latest(self, home: str, identity: str) -> int:
+        """Return the latest generation in which a call has begun there."""
+        generation = 1
+        while await self.store.marked(home, _again(identity, generation + 1)) is not None:
+            generation += 1
+        return generation
+
+    async def _adopted(self, context: NodeContext, home: str, key: str) -> NodeReply | None:
+        """Return the reply in a marker of an origin, with its output stored here; None if either is not there. What is
+        to be summed up is cut anew.
+        """
+        try:
+            reply = Marker.model_validate_json(await self.store.marked(home, key) or b"").reply
+            body = await self.store.get(home, reply.ref) if reply.ref is not None else b""
+        except (ValidationError, BodyMissing):
+            return None
+        if not body or (reply.more and "excerpts" in decode(body)):
+            return None
+        if reply.more:
+            await self.store.put(context.run_prefix, body)
+        else:
+            wanted, inline = context.wanted
+            reply = await keep(self.store, context.run_prefix, decode(body), wanted, inline=inline)
+        return reply.model_copy(update={"attempt": 0, "usage": NO_USAGE, "taken_over": True})
+
+
+def _is_call(context: NodeContext) -> bool:
+    """Whether a node is a call that a program has made, and not a part of its tool loop."""
+    key = context.checked.keys.get(context.address.id)
+    return key is not None and key == host_key(key)
+
+
+def _place(context: NodeContext, generation: int) -> str:
+    """Return what a node's sub-agent is called in its run prefix, as the workflow does."""
+    name, path = context.address.id, context.address.path
+    place = context.checked.keys[name][:KEY_CHARACTERS] if name in context.checked.keys else path
+    return place if generation == 1 else f"{place}~{generation}"
+
+
+def _again(identity: str, generation: int) -> str:
+    return f"{digest_of(identity.encode())}.again{generation}"

@@ -1,0 +1,145 @@
+"""A run that is over, as a fork of it begins: its request, with the script that it had last, from its history."""
+
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from starter.client.errors import Refused
+from starter.client.server_errors import cli_error
+from workflows.messages.contracts import PROGRAM
+from workflows.messages.request import MOST_ORIGINS
+from workflows.messages.updates import EditProgram
+from workflows.plan.language.packing import unpack_plan
+from workflows.plan.language.text import format_names
+from workflows.plan.programs.program_plan import program_plan
+from workflows.plan.programs.reply import PROGRAM as PROGRAM_NODE
+from workflows.plan.programs.reply import program_plan_of
+
+_ITS_OWN = ("plan", "plan_packed", "origins", "given", "depth", "run_prefix", "carry")
+"""What is not in the request of a fork as it was."""
+LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A run to fork: `homes` name its artifacts and those of the runs that it forks itself, the latest first.
+
+    Without a `plan` it planned by itself; `has_program` says whether it called a program then.
+    """
+
+    name: str
+    request: dict[str, Any]
+    homes: tuple[str, ...]
+    plan: dict[str, Any] | None = None
+    has_program: bool = False
+
+    @property
+    def fork_id(self) -> str:
+        """A fresh id for a fork."""
+        return f"{self.name[:LONGEST_NAME]}-fork-{secrets.token_hex(2)}"
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The inputs of the run, as far as the plan has them."""
+        given = self.request.get("inputs") or {}
+        declared = (self.plan or {}).get("inputs") or {}
+        return {name: value for name, value in given.items() if name in declared}
+
+    def with_script(self, script: str, node: str = "", inputs: Mapping[str, Any] | None = None) -> "Origin":
+        """Return the run with another script of its program, or of the program `node` of its plan.
+
+        Raises Refused if there is none, or if it is not clear which.
+        """
+        if self.plan is None and self.has_program and node in ("", PROGRAM_NODE):
+            return replace(self, plan=program_plan_of(script))
+        programs = _programs(self.plan)
+        if node and node not in programs:
+            raise Refused(f"{self.name} has no program {node!r:.60}{_known(programs)}")
+        if not node and len(programs) != 1:
+            way = f"name one with --node{_known(programs)}" if programs else "fork it without --with"
+            raise Refused(f"{self.name} has {len(programs) or 'no'} programs to give a script to; {way}")
+        assert self.plan is not None
+        [name] = [node] if node else programs
+        if self.plan == program_plan(programs[name]["script"], self.request.get("inputs") or {}):
+            given = {**(self.request.get("inputs") or {}), **(inputs or {})}
+            return replace(self, plan=program_plan(script, given))
+        nodes = [{**each, "script": script} if each.get("id") == name else each for each in self.plan["nodes"]]
+        return replace(self, plan={**self.plan, "nodes": nodes})
+
+
+def _programs(plan: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
+    nodes = (plan or {}).get("nodes") or []
+    return {str(node["id"]): node for node in nodes if node.get("kind") == "program"}
+
+
+def _known(names: Mapping[str, Any]) -> str:
+    return f"; there are {format_names(list(names))}" if names else ""
+
+
+async def read_origin(client: Client, name: str) -> Origin:
+    """Return the run of that id, which is over. Raises Refused if it cannot be forked, or another CliError."""
+    try:
+        found = await client.get_workflow_handle(name).describe()
+        first = found.raw_description.workflow_execution_info.first_run_id
+        scripts: dict[str, str] = {}
+        request, plan, has_program, run_id = dict[str, Any](), None, False, found.run_id
+        while run_id:
+            began, edited, calls_program, run_id = await _read_run(client, name, run_id)
+            request, plan = request or began, plan or _plan_of(began)
+            scripts, has_program = edited | scripts, has_program or calls_program
+    except RPCError as error:
+        raise cli_error(error) from None
+    if request.get("depth"):
+        raise Refused(f"{name} is a sub-agent; fork the run above it, {name.rpartition('.')[0]}")
+    homes = (first, *request.get("origins", ()))
+    if len(homes) > MOST_ORIGINS:
+        raise Refused(f"{name} is a fork of forks, {MOST_ORIGINS} deep already; fork an earlier one")
+    origin = Origin(
+        name, {key: value for key, value in request.items() if key not in _ITS_OWN}, homes, plan, has_program
+    )
+    for node, script in scripts.items():
+        origin = origin.with_script(script, node)
+    return origin
+
+
+def _plan_of(request: dict[str, Any]) -> dict[str, Any] | None:
+    packed = request.get("plan_packed")
+    return unpack_plan(packed) if packed else request.get("plan")
+
+
+async def _read_run(client: Client, name: str, run_id: str) -> tuple[dict[str, Any], dict[str, str], bool, str]:
+    """Return the request of one run of a chain, the scripts that its programs were given, whether it called a program,
+    and the run before it.
+    """
+    request, before, calls_program = dict[str, Any](), "", False
+    sent: dict[str, tuple[str, str]] = {}
+    scripts: dict[str, str] = {}
+    async for event in _events(client, name, run_id):
+        if event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
+            began = event.workflow_execution_started_event_attributes
+            before = began.continued_execution_run_id
+            [request, *_] = await client.data_converter.decode(began.input.payloads)
+        elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+            calls_program |= event.activity_task_scheduled_event_attributes.activity_type.name == PROGRAM.name
+        elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
+            update = event.workflow_execution_update_accepted_event_attributes.accepted_request
+            if update.input.name == EditProgram.name:
+                [given, *_] = await client.data_converter.decode(update.input.args.payloads)
+                edit = EditProgram.model_validate(given)
+                sent[update.meta.update_id] = edit.node, edit.script
+        elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED:
+            done = event.workflow_execution_update_completed_event_attributes
+            if done.outcome.WhichOneof("value") == "success" and done.meta.update_id in sent:
+                node, script = sent[done.meta.update_id]
+                scripts[node] = script
+    return request, scripts, calls_program, before
+
+
+def _events(client: Client, name: str, run_id: str) -> AsyncIterator[HistoryEvent]:
+    return client.get_workflow_handle(name, run_id=run_id).fetch_history_events()
