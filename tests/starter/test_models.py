@@ -98,7 +98,7 @@ def test_a_large_replan_waits_for_approval(found: Found) -> None:
     question = (
         "n4: replan: may it add 2 more nodes, about 1,001 tokens? the page is down: n5 search 1 query=Amazon river"
     )
-    assert f"{question}; n6 joiner $goal\n    sennit approve careful n4\n" in done.stderr
+    assert f"{question}; n6 joiner $goal\n    sennit approve careful n4  # or reject\n" in done.stderr
     asked = len(model.asked(GOAL))
     assert "n4 waiting" in " ".join(person.sennit("status", "careful").stdout.split())
     assert person.sennit("approve", "careful", "n4").stdout == "the nodes that n4 asks for are added\n"

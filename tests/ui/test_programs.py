@@ -54,10 +54,15 @@ async def test_of_102_calls_the_two_that_failed_run_again_on_fresh_workers(
         processes.start("workflow", "tools")
         failed = {item["node"]: item["question"] for item in view["blocked"]}
         assert {text.partition(" ")[0] for text in failed.values()} == {"look#8/fail:5", "look#34/fail:5"}
+        shown = await run.query("script")
+        assert [(line["line"], line["calls"]) for line in shown["lines"] if line["calls"].get("failed")] == [
+            (5, {"failed": 2})
+        ]
         for node, question in failed.items():
             await ui.open(run, "user-metadata")
             await expect(ui.board.get_by_text(f'{{"node": "{node}"}}', exact=True).first).to_be_visible()
             await expect(ui.board.get_by_text(question).first).to_be_visible()
+            await expect(ui.board.get_by_text("look \N{MULTIPLICATION SIGN}51", exact=True)).to_be_visible()
             assert await flaws(ui.board) == []
             form = await ui.update_form("retry_node", {"node": node})
             await form.get_by_role("button", name="Submit").click()
