@@ -25,19 +25,22 @@ settings.register_profile("sennit", deadline=None, suppress_health_check=[Health
 settings.load_profile("sennit")  # a busy machine fails no test
 
 Plan = dict[str, Any]
+BROWSER = "tests/ui/"
 CORPUS = Path(__file__).parents[1] / "examples" / "corpus"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that wait for servers come first, and the quick ones fill what room is left at the end."""
-    items.sort(key=lambda item: item.get_closest_marker("server") is None)
+    """Browser tests come first, since one process runs them all, then those that wait for servers. The quick ones fill
+    what room is left at the end.
+    """
+    items.sort(key=lambda item: (not item.nodeid.startswith(BROWSER), item.get_closest_marker("server") is None))
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]
     """Hands out whole files in the order of collection, and all browser tests as one: they share a browser."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "tests/ui" if nodeid.startswith("tests/ui/") else str(nodeid.partition("::")[0])
+        return BROWSER if nodeid.startswith(BROWSER) else str(nodeid.partition("::")[0])
 
 
 @pytest.hookimpl(optionalhook=True)
