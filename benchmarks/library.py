@@ -19,7 +19,7 @@ from benchmarks import virtual_time
 from starter.testing import run_async
 
 PROGRAMS = Path(__file__).parents[1] / "examples" / "programs"
-SEEDS = 40
+SEEDS = 100
 MODEL = f"anthropic:{DEFAULTS['anthropic']}"
 LATENCY = {"llm": (4.0, 0.8), "agent": (25.0, 0.8), "python": (3.0, 0.5), "ask": (120.0, 0.8)}
 """Median in seconds, and sigma of the logarithm; other tools take about as long as a search."""

@@ -84,7 +84,7 @@ async def _beside(built: Stage, shape: Shape) -> float:
         programs.append((await built.timed(program(shape.name.split()[0], shape.latency)))[0])
     plan, script = statistics.median(plans), statistics.median(programs)
     path = shape.critical_path
-    row = f"{shape.name:<26}  plan {plan / path:6.3f}  program {script / path:6.3f}  program/plan {script / plan:6.3f}"
+    row = f"{shape.name:<27}  plan {plan / path:6.3f}  program {script / path:6.3f}  program/plan {script / plan:6.3f}"
     print(row, flush=True)
     return script / plan
 

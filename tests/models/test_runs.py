@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import Start, serving, starting
-from doubles.runs import happens, until
+from doubles.runs import happens, insist, until
 from models.llama import FREE_SECONDS, MODEL, Llama
 from models.test_calls import ENDLESS, REPEAT, closed
 from temporalio.client import Client, WorkflowFailureError
@@ -20,6 +20,7 @@ from activities.toolbox import load_tools
 from workflows.plan.language.json_schema import violations
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(400)]
+ROOT = Path(__file__).parents[2]
 KM = closed(km={"type": "number"})
 
 
@@ -77,6 +78,38 @@ async def test_a_program_branches_on_what_the_model_says(run: Start) -> None:
     assert result["usage"]["calls"] == 3 + result["answer"]["rounds"] <= 6
 
 
+SHORT = {"type": "string", "maxLength": 30}
+BOUNDED = {
+    "schema=list[str]": f"schema={ {'type': 'array', 'items': SHORT, 'minItems': 2, 'maxItems': 2} }",
+    'schema={"good": bool, "faults": list[str]}': f"schema={closed(good={'type': 'boolean'}, faults=SHORT)}",
+    "k=5": "k=1",
+    ", hits)": f", hits, schema={SHORT})",
+    ", answers)": f", answers, schema={SHORT})",
+    '["faults"])': f'["faults"], schema={SHORT})',
+}
+"""Without bounds so small a model never ends a list or a page."""
+
+
+async def test_a_page_on_a_topic_is_written_to_its_end(run: Start) -> None:
+    """Either its critic finds it good, or a person is asked after three rounds."""
+    script = (ROOT / "examples" / "programs" / "topic.py").read_text()
+    for wide, bounded in BOUNDED.items():
+        assert wide in script
+        script = script.replace(wide, bounded)
+    node = {"id": "main", "kind": "program", "script": script, "arguments": {"topic": "rivers"}}
+    docs = str(ROOT / "examples" / "corpus" / "rivers")
+    handle = await run(plan={"nodes": [node], "answer": "$main", "on_failure": "fail"}, docs=docs)
+    view = await until(handle, lambda view: view["status"] in ("blocked", "done", "failed"), limit=300)
+    if view["blocked"]:
+        [asked] = view["blocked"]
+        assert "Three rounds did not do" in asked["question"]
+        await insist(handle, "answer", {"node": asked["node"], "value": "publish"})
+    result = await handle.result()
+    assert result["status"] == "done", result
+    assert isinstance(result["answer"], str)
+    assert result["usage"]["calls"] in (5, 7, 9, 10)
+
+
 async def test_a_model_calls_tools_and_has_the_last_word(run: Start) -> None:
     schema = {"type": "string", "maxLength": 20}
     loop = {"prompt": REPEAT, "tools": ["calculate"], "max_turns": 2, "output_schema": schema}
@@ -123,7 +156,7 @@ async def test_a_run_goes_on_when_its_server_was_killed_and_is_back(run: Start, 
     assert result["usage"]["calls"] > 4
 
 
-@pytest.mark.parametrize("run", ["lines", "json"], indirect=True)
+@pytest.mark.parametrize("run", ["lines", "json", "program"], indirect=True)
 async def test_a_question_ends_in_an_answer_or_names_what_was_wrong(run: Start) -> None:
     """What so small a model plans is nonsense as a rule; then nothing is told as an answer."""
     handle = await run(goal="What is 6 times 7?", tools=["calculate"], on_failure="fail")
