@@ -8,7 +8,7 @@ from typing import Any
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 
 from starter.client.errors import Refused
 from starter.client.server_errors import cli_error
@@ -74,8 +74,9 @@ class Origin:
 
 
 def _programs(plan: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
-    nodes = (plan or {}).get("nodes") or []
-    return {str(node["id"]): node for node in nodes if node.get("kind") == "program"}
+    nodes = (plan or {}).get("nodes")
+    found = [node for node in nodes if isinstance(node, dict)] if isinstance(nodes, list) else []
+    return {str(node.get("id")): node for node in found if node.get("kind") == "program"}
 
 
 def _known(names: Mapping[str, Any]) -> str:
@@ -84,17 +85,19 @@ def _known(names: Mapping[str, Any]) -> str:
 
 async def read_origin(client: Client, name: str) -> Origin:
     """Return the run of that id, which is over. Raises Refused if it cannot be forked, or another CliError."""
+    request, scripts, plan, has_program, first = dict[str, Any](), dict[str, str](), None, False, ""
     try:
         found = await client.get_workflow_handle(name).describe()
-        first = found.raw_description.workflow_execution_info.first_run_id
-        scripts: dict[str, str] = {}
-        request, plan, has_program, run_id = dict[str, Any](), None, False, found.run_id
+        first, run_id = found.raw_description.workflow_execution_info.first_run_id, found.run_id
         while run_id:
             began, edited, calls_program, run_id = await _read_run(client, name, run_id)
             request, plan = request or began, plan or _plan_of(began)
             scripts, has_program = edited | scripts, has_program or calls_program
     except RPCError as error:
-        raise cli_error(error) from None
+        if error.status is not RPCStatusCode.NOT_FOUND or not (plan or request.get("goal")):
+            raise cli_error(error) from None  # of a long chain, the server may have forgotten the first runs
+    except ValueError as error:
+        raise Refused(f"{name} has no plan that can be read: {error}") from None
     if request.get("depth"):
         raise Refused(f"{name} is a sub-agent; fork the run above it, {name.rpartition('.')[0]}")
     homes = (first, *request.get("origins", ()))
@@ -124,14 +127,14 @@ async def _read_run(client: Client, name: str, run_id: str) -> tuple[dict[str, A
         if event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
             began = event.workflow_execution_started_event_attributes
             before = began.continued_execution_run_id
-            [request, *_] = await client.data_converter.decode(began.input.payloads)
+            given = await client.data_converter.decode(began.input.payloads)
+            request = given[0] if given and isinstance(given[0], dict) else {}
         elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
             calls_program |= event.activity_task_scheduled_event_attributes.activity_type.name == PROGRAM.name
         elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
             update = event.workflow_execution_update_accepted_event_attributes.accepted_request
             if update.input.name == EditProgram.name:
-                [given, *_] = await client.data_converter.decode(update.input.args.payloads)
-                edit = EditProgram.model_validate(given)
+                edit = EditProgram.model_validate((await client.data_converter.decode(update.input.args.payloads))[0])
                 sent[update.meta.update_id] = edit.node, edit.script
         elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED:
             done = event.workflow_execution_update_completed_event_attributes

@@ -382,3 +382,21 @@ async def answer_and_fail(handle: Handle) -> None:
         [asked] = view["blocked"]
         await insist(handle, "answer", {"node": asked["node"], "value": "yes"})
         view = await until(handle, lambda view: blocked(view) and view["blocked"][0]["update"] == "retry_node")
+
+
+async def test_a_fork_goes_on_with_a_sub_agent_that_has_failed(
+    begin: Start, model_server: ModelServer, cache: Path
+) -> None:
+    mark = uuid.uuid4().hex
+    plan = f'1. note(text="{mark}")\n2. answer($1)'
+    model_server.on("Note it", plan, Reply("no", status=400, code="invalid_request_error"), "It is noted.")
+    script = 'async def main():\n    return await agent("Note it.")\n'
+    first = await begin(plan=program(script), approval="never")
+    await until(first, blocked)
+    await insist(first, "finish", {})
+    assert (await first.result())["status"] == "partial"
+    longer = program(script.replace("    return", "    await nap(value=1)\n    return"))
+    report = await (await begin(plan=longer, approval="never", origins=[first.first_execution_run_id])).result()
+    assert (report["status"], report["answer"]) == ("done", "It is noted."), report
+    assert (cache / "notes.txt").read_text().count(mark) == 1
+    assert len(model_server.asked) == 3, "it has the plan that it had"
