@@ -25,6 +25,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.run.update_handlers import UpdateHandlers
     from workflows.views.board import board, board_without_plan
     from workflows.views.metrics import RunMetrics
+    from workflows.views.quote import quote_warnings
     from workflows.views.report import report_of
 
 BOARD_EVERY = timedelta(seconds=1)
@@ -241,7 +242,8 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         info = workflow.info()
         fields = {"id": info.workflow_id, "run_id": info.run_id, "usage": UsageReport.of(self._spent)}
         report = report_of(engine.state, engine.shown_status, found, self._no_answer)
-        report = report.model_copy(update={**fields, "warnings": self._checked.warnings})
+        warnings = (*self._checked.warnings, *quote_warnings(engine.state))
+        report = report.model_copy(update={**fields, "warnings": warnings})
         if engine.status == "failed":
             raise ApplicationError(report.problem or "the run failed", report, type="RunFailed", non_retryable=True)
         return report

@@ -14,7 +14,7 @@ from activities.toolbox.errors import ToolError
 from activities.toolbox.redaction import mask
 from activities.toolbox.threads import tool_threads
 from workflows.messages.contracts import NodeQuestion, WriteApproval
-from workflows.plan.language.nodes import GateNode, ToolCall
+from workflows.plan.language.nodes import GateNode, ProgramNode, ToolCall
 from workflows.plan.language.references import as_text
 from workflows.plan.language.text import printable
 from workflows.plan.scheduling.events import Approval, Question
@@ -36,6 +36,22 @@ async def question_of(context: NodeContext, store: ArtifactStore) -> NodeQuestio
     await context.binder.load(node, context.address)
     text = _visible(as_text(context.binder.bound(node.question)))
     return NodeQuestion(text=await _beginning(text, store, context))
+
+
+async def unapproved_program(context: NodeContext, store: ArtifactStore) -> NodeQuestion | None:
+    """Return what a person is to be asked about a program, or None if they have approved it: this script with these
+    arguments. Safe to repeat. Raises BindError, BodyMissing, StoreUnavailable.
+    """
+    node, quote = context.node, context.spec.quote
+    assert isinstance(node, ProgramNode)
+    await context.binder.load(node, context.address)
+    arguments = context.binder.bound(dict(node.arguments))
+    asked, approved = Question("", arguments_digest(node.script, arguments)), context.call.approved
+    if approved is not None and _approval(approved).covers(asked):
+        return None
+    given = [_named(name, _value(value), _SHORT) for name, value in list(arguments.items())[:_NAMED]]
+    text = "\n".join([*([f"quote: {quote.text}"] if quote else []), *given, "", _visible(node.script.strip())])
+    return NodeQuestion(text=await _beginning(text, store, context), digest=asked.digest)
 
 
 async def unapproved(context: NodeContext, store: ArtifactStore, tool: Tool, work: ToolCall) -> NodeQuestion | None:

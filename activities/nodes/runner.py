@@ -20,7 +20,7 @@ from activities.nodes.effect_ledger import EffectLedger, Write
 from activities.nodes.error_mapping import NodeTimeout, SubAgentFailed
 from activities.nodes.in_flight import finish
 from activities.nodes.origins import Origins
-from activities.nodes.questions import question_of, unapproved
+from activities.nodes.questions import question_of, unapproved, unapproved_program
 from activities.nodes.replies import Marker, keep, preview_of
 from activities.prompts.outputs import bind_goal, refers_to_goal
 from activities.storage.artifacts import ArtifactStore
@@ -85,7 +85,8 @@ class NodeRunner:
             return given
         work = context.work
         if isinstance(context.node, ProgramNode):
-            return await self._advanced(context)
+            question = await unapproved_program(context, self.store) if context.spec.approval else None
+            return NodeReply(question=question) if question is not None else await self._advanced(context)
         await self.origins.begin(context)
         if call.asks and work is None:
             taken = await self.origins.result(context)

@@ -1,7 +1,7 @@
 """Checks plans, and compiles those that can run: too long for the workflow, and it reads and writes artifacts."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from activities.programs.interpreter import Interpreter
 from activities.programs.pages import page_after
 from activities.prompts.planner import with_line_numbers
 from activities.runs.model_choice import disallowed_models, price_a_million, price_warnings, queue_of
+from activities.runs.program_quote import quote_in_plan, unapprovable
 from activities.storage.artifacts import ArtifactStore, digest_of, encode
 from activities.storage.run_context import ArtifactReader, RunContext, StoredPlan, plan_marker
 from workflows.messages.contracts import CheckCall, CheckResult, LoadCall
@@ -140,16 +141,19 @@ class PlanChecker:
 
     async def _edited(self, run: Run, base: StoredPlan, call: CheckCall) -> CheckResult:
         """Check another script for a program, and keep the program with it as a plan of its own."""
-        node = base.node(call.node).model_copy(update={"script": call.script})
+        program = base.node(call.node)
+        assert isinstance(program, ProgramNode)
+        node = program.model_copy(update={"script": call.script})
         plan, catalogue = base.plan.model_copy(update={"nodes": (node,)}), run.context.catalogue
         problems = list(program_problems(plan, {tool["name"]: tool for tool in catalogue}))
         problems = problems or [found async for found in self._type_problems(plan, catalogue)]
         if problems:
             return refused(tuple(_of_script(problem) for problem in problems))
-        packed = ExecutionPlan([base.spec(call.node)], []).pack()
+        spec = replace(base.spec(call.node), script="", quote=quote_in_plan(node, run.context, base.inputs))
+        packed = ExecutionPlan([spec], []).pack()
         fields = {name: getattr(base, name) for name in StoredPlan.model_fields}  # a copy would keep what is cached
         edited = StoredPlan.model_construct(**fields | {"plan": plan, "execution_plan": packed})
-        return CheckResult(plan=await self.library.keep(run.prefix, edited))
+        return CheckResult(plan=await self.library.keep(run.prefix, edited), execution_plan=packed)
 
     async def _checked(
         self, run: Run, plan: Plan, progress: Progress | None = None, *, continues: bool = True
@@ -160,6 +164,7 @@ class PlanChecker:
         problems = problems_of(plan, catalogue, models=self.models.providers)
         problems += input_problems(plan, run_context.inputs)
         problems += program_problems(plan, {tool["name"]: tool for tool in run_context.catalogue})
+        problems += unapprovable(plan) if run_context.approve_plan else ()
         problems = problems or [found async for found in self._type_problems(plan, run_context.catalogue)]
         if problems:
             return refused(tuple(problems))
@@ -227,10 +232,15 @@ class PlanChecker:
             kept.append(encode(value))
             return digest_of(kept[-1]), len(kept[-1])
 
-        packed = compiler_of(plan, run.context, keep).execution_plan(None).pack()
+        compiled = compiler_of(plan, run.context, keep).execution_plan(None)
+        inputs = bind_inputs(plan, run.context.inputs)
+        for node, spec in zip(plan.nodes, compiled.specs, strict=True):
+            if isinstance(node, ProgramNode) and node.step is None:
+                spec.quote = quote_in_plan(node, run.context, inputs)
+                spec.approval = run.context.approve_plan
         for body in kept:
             await self.store.put(run.prefix, body)
-        return packed
+        return compiled.pack()
 
 
 def compiler_of(plan: Plan, run_context: RunContext, keep: Keep) -> PlanCompiler:

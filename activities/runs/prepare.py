@@ -65,6 +65,7 @@ class RunPreparer:
             inputs=call.inputs,
             docs=str(folder) if folder else None,
             approval=self.approvals.of(call.approval, call.root),
+            approve_plan=call.approve_plan,
             catalogue=[
                 entry for entry in self.registry.catalogue() if call.tools is None or entry["name"] in call.tools
             ],
@@ -76,6 +77,9 @@ class RunPreparer:
         if unknown:
             known = format_names(sorted(entry["name"] for entry in self.registry.catalogue()))
             problem = f"tools: unknown tool {', '.join(map(format_name, unknown))}; known: {known}"
+            return PreparedRun(run_context=digest, checked=CheckResult(problems=(problem,)))
+        if plan is None and call.approve_plan and self.models.plan_format != "program":
+            problem = "approve_plan: only programs can be approved. Start the workers with SENNIT_PLAN_FORMAT=program"
             return PreparedRun(run_context=digest, checked=CheckResult(problems=(problem,)))
         if plan is None and rejected is None:
             model = run_context.models["planner"][0]

@@ -34,6 +34,7 @@ class RunContext(BaseModel):
     inputs: dict[str, JsonValue]
     docs: str | None
     approval: ApprovalPolicy
+    approve_plan: bool = False
     catalogue: list[dict[str, Any]]
     models: dict[str, list[str]] = {}
     given: str = ""

@@ -26,7 +26,7 @@ _MARKUP = re.compile(r"[<\[]|^[#>]")
 
 class RunOptions(TypedDict, total=False):
     """How a run is done. None means the default. `budget` has the fields of Limits; queues serve `tenant`s in turn;
-    `model` serves every role.
+    `model` serves every role; with `approve_plan` a person approves each program before its first step.
 
     A replan that adds more nodes than `approve_replans_above` waits for a person.
     """
@@ -35,6 +35,7 @@ class RunOptions(TypedDict, total=False):
     tools: Sequence[str] | None
     model: str | None
     approval: ApprovalPolicy | None
+    approve_plan: bool | None
     on_failure: OnFailure | None
     window: int | None
     budget: dict[str, Any] | None

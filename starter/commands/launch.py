@@ -62,6 +62,7 @@ async def launch(
         tools=list(filter(None, args.tools.split(","))) if args.tools is not None else None,
         model=args.model,
         approval=args.approval,
+        approve_plan=args.approve_plan or None,
         on_failure=args.on_failure,
         window=args.window,
         budget=args.budget,
@@ -98,6 +99,7 @@ def add_start_arguments(parser: argparse.ArgumentParser, *, replans: bool = Fals
     add("--again", action="store_true", help="with --id: start a new run if that one is over")
     add("--on-failure", choices=("park", "partial", "fail"), help="what a failed node leads to (default: park)")
     add("--approval", choices=("writes", "never"), help="what needs approval (default: writes)")
+    add("--approve-plan", action="store_true", help="ask before a program's first step, with its script and quote")
     approve_help = "ask before a model adds more than N nodes to the plan at once (default: never ask)"
     add("--approve-replans-above", type=_whole(0, MAX_NODES), metavar="N", help=approve_help)
     add("--window", type=_whole(1, 500), metavar="N", help="most nodes in flight (default: 100)")

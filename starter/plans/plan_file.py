@@ -65,7 +65,7 @@ class PlanFile:
         for role in get_args(Role) if model else ():
             price = prices.get(model.partition(",")[0].strip())
             prices = {name: each for name, each in prices.items() if name != role} | ({role: price} if price else {})
-        return quote_of(self.script, {tool["name"]: tool for tool in catalogue.tools}, prices, inputs)
+        return quote_of(self.script, {tool["name"]: tool for tool in catalogue.tools}, prices.get, inputs)
 
     def refuse(self, problems: Iterable[Problem]) -> None:
         if found := list(problems):

@@ -155,6 +155,7 @@ def view_text(view: RunView, width: int, flags: str = "") -> str:
         ("goal  ", view.goal),
         (f"{view.phase}  ", view.progress),
         ("budget  ", budget_text(view.budget)),
+        ("quote  ", view.quote),
         ("drains until these have ended, to continue as new  ", ", ".join(view.waits_for)),
     )
     lines = [(head + fit(tail, max(width - cell_len(head), 8))).rstrip() for head, tail in heads if tail]
@@ -166,7 +167,9 @@ def view_text(view: RunView, width: int, flags: str = "") -> str:
 
 def report_text(report: RunReport, width: int) -> str:
     """Return a run that is over: state, nodes, what went wrong, and the answer."""
-    lines = [f"{one_line(report.id)}  {report.status}", *_node_lines(report.nodes, width), *closing_lines(report)[1:]]
+    quote = [fit(f"quote  {report.quote}", width)] if report.quote else []
+    lines = [f"{one_line(report.id)}  {report.status}", *quote, *_node_lines(report.nodes, width)]
+    lines += closing_lines(report)[1:]
     answer = answer_text(report, width)
     return "\n".join(lines + (["", answer] if answer else []))
 

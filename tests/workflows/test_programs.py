@@ -4,6 +4,7 @@ import asyncio
 import json
 import uuid
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from doubles.model_rules import Call, Reply
 from doubles.models import ModelServer
 from doubles.runs import call, happens, insist, until
 from doubles.tools import calls
-from temporalio.client import WorkflowUpdateFailedError
+from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 
 from starter.client.origin import read_origin
 from workflows.run import drain, engine
@@ -239,6 +240,84 @@ async def test_a_person_gives_the_results_of_calls_that_failed(
     assert (report["status"], report["answer"]) == ("done", [[7], True, "by hand", None]), report
     assert called(cache, handle) == before
     assert len(before) == 4, "each tool was called once"
+
+
+WHILE = """
+async def often(name: str, times: int):
+    said = []
+    while len(said) < times:
+        said.append(await llm(f"Say {name} for the {len(said)}th time."))
+    return len(said)
+
+async def main(times: int):
+    alone = await often("main", times)
+    return [alone, *await parallel([task(often, name=name, times=times) for name in ("a", "b")])]
+"""
+
+
+def parked_at(cap: int, view: dict[str, Any]) -> bool:
+    return blocked(view) and view["budget"]["calls"]["limit"] == cap
+
+
+async def test_a_program_parks_at_its_cap_and_goes_on_where_it_was(begin: Start, model_server: ModelServer) -> None:
+    model_server.on("Say", "It is said.")
+    handle = await begin(plan=program(WHILE, times=3), budget={"calls": 2})
+    for cap in (2, 5):  # in a loop of `main`, and in loops of both tasks
+        view = await until(handle, partial(parked_at, cap))
+        [item] = view["blocked"]
+        assert item["question"].startswith(f"the budget is spent (calls {cap} of {cap})")
+        assert view["usage"]["calls"] == cap
+        await insist(handle, "raise_budget", {"calls": cap + 3 if cap == 2 else 9})
+    report = await handle.result()
+    assert (report["status"], report["answer"], report["usage"]["calls"]) == ("done", [3, 3, 3], 9)
+    assert [line["attempts"] for line in report["nodes"] if line["kind"] == "llm"] == [1] * 9, "nothing is paid twice"
+
+
+APPROVED = """
+async def main(name: str):
+    said = [await llm(f"Say {name} {number}.") for number in range(3)]
+    return [len(said), await fail(message="no")]
+"""
+
+
+async def test_a_person_approves_a_program_and_what_it_can_cost(begin: Start, model_server: ModelServer) -> None:
+    model_server.on("Say", "It is said.")
+    handle = await begin(plan=program(APPROVED, name="Bo"), approve_plan=True, budget={"calls": 2, "tokens": 900})
+    view = await until(handle, blocked)
+    question = "`main` makes at least 3 model calls; the budget has 2 left; 1 node is ready and waits"
+    assert [item["question"] for item in view["blocked"]] == [question]
+    assert view["quote"].startswith("calls 4; tokens about 3,0")
+    assert "the budget has 900 tokens" in view["warnings"][-1]
+    await insist(handle, "raise_budget", {"calls": 5, "tokens": 50_000})
+
+    async def asked(part: str) -> str:
+        view = await until(handle, lambda view: blocked(view) and view["blocked"][0]["why"] == "approval")
+        [item] = view["blocked"]
+        assert (item["node"], view["quote"] in item["shown"], part in item["shown"]) == ("main", True, True), item
+        return str(item["example"]["digest"])
+
+    digest = await asked('name: "Bo"')
+    assert (await handle.query("plan"))["usage"]["calls"] == 0, "nothing is spent before"
+    with pytest.raises(WorkflowUpdateFailedError) as refused:
+        await insist(handle, "approve", {"node": "main", "digest": digest, "args": {"name": "x"}})
+    assert "args can be changed of a write only" in str(refused.value.cause)
+    await insist(handle, "approve", {"node": "main", "digest": digest})
+    await until(handle, lambda view: blocked(view) and view["blocked"][0]["why"] == "failed")
+    repaired = APPROVED.replace("fail(message", "nap(value")
+    await insist(handle, "edit_program", {"script": repaired})
+    assert await asked("nap(value") != digest, "another script is asked about again"
+    await insist(handle, "reject", {"node": "main", "reason": "not yet"})
+    view = await until(handle, lambda view: blocked(view) and view["blocked"][0]["why"] == "failed")
+    assert "Rejected: not yet" in view["blocked"][0]["question"]
+    await insist(handle, "retry_node", {"node": "main"})
+    await insist(handle, "approve", {"node": "main", "digest": await asked("nap(value")})
+    report = await handle.result()
+    assert (report["status"], report["answer"], report["usage"]["calls"]) == ("done", [3, {"value": "no"}], 3)
+    assert report["quote"] == view["quote"]
+    plain = await begin(plan={"nodes": [call("a", "nap")]}, approve_plan=True)
+    with pytest.raises(WorkflowFailureError) as failed:
+        await plain.result()
+    assert "only programs can be approved" in str(failed.value.cause)
 
 
 EDITED = """

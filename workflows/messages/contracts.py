@@ -51,6 +51,7 @@ class PrepareCall(Message):
     tools: tuple[str, ...] | None = None
     model: str = ""
     approval: ApprovalPolicy = "writes"
+    approve_plan: bool = False
     root: str = ""
     given: str = ""
     origins: tuple[str, ...] = ()

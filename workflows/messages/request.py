@@ -55,6 +55,8 @@ class RunRequest(BaseModel):
 
     `model` serves every role in the place of those that the workers are set to; several stand with commas between.
 
+    With `approve_plan` a person approves each program of the plan before its first step.
+
     `given` and `depth` come with the goal of a sub-agent, from the run above it; nobody else may set them. So does
     `run_prefix`, the name of its artifacts, which a run without a parent ignores.
 
@@ -72,6 +74,7 @@ class RunRequest(BaseModel):
     tools: tuple[str, ...] | None = None
     model: str = Field(default="", max_length=500)
     approval: ApprovalPolicy = "writes"
+    approve_plan: bool = Field(default=False, strict=True)
     on_failure: OnFailure | None = None
     park_for: Duration = 86_400.0
     budget: Limits | None = None

@@ -93,6 +93,7 @@ class RunReport(Message):
     nodes_left_out: int = Field(default=0, description="nodes not listed because the list would be too long")
     usage: UsageReport = UsageReport()
     problem: str | None = None
+    quote: str = Field(default="", description="what its programs could cost, from the least to the most")
     blocked: tuple[BlockedOn, ...] = Field(default=(), description="what a run that goes on waits for")
     warnings: tuple[str, ...] = ()
     ui_url: str | None = None

@@ -50,6 +50,7 @@ class RunView(Message):
     next: int | None = None
     usage: UsageReport = UsageReport()
     budget: dict[str, dict[str, int | float | None]] = Field(default_factory=dict)
+    quote: str = Field(default="", description="what its programs can cost, from the least to the most")
     warnings: tuple[str, ...] = ()
 
 

@@ -14,6 +14,7 @@ from workflows.plan.language.limits import NO_USAGE, Usage
 from workflows.plan.scheduling.budget import ledger
 from workflows.run.engine import Engine
 from workflows.run.setup import RunSetup
+from workflows.views.quote import quote_line, quote_warnings
 from workflows.views.report import blocked_on, counts, drain_waits_for, error_of, view_of, visible_units
 from workflows.views.script import script_view
 
@@ -114,6 +115,8 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
         update={
             "counts": counts(state),
             "budget": ledger(state.budget),
+            "quote": quote_line(state),
+            "warnings": (*view.warnings, *quote_warnings(state)),
             "blocked": blocked,
             "waits_for": drain_waits_for(state),
             "nodes": tuple(nodes),

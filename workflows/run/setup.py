@@ -229,5 +229,6 @@ def with_usage(error: ApplicationError, spent: Usage) -> ApplicationError:
 
 def _given(request: RunRequest) -> dict[str, Any]:
     """Return what `prepare` needs of a request; unset fields are not sent."""
-    names = ("goal", "plan", "plan_packed", "inputs", "docs", "tools", "model", "approval", "given", "origins")
+    what = ("goal", "plan", "plan_packed", "inputs", "docs", "given", "origins")
+    names = (*what, "tools", "model", "approval", "approve_plan")
     return {name: getattr(request, name) for name in names if name in request.model_fields_set}

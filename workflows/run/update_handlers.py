@@ -19,6 +19,7 @@ from workflows.messages.updates import (
     Update,
     parse_update,
 )
+from workflows.plan.compile.graph import ExecutionPlan
 from workflows.plan.scheduling.events import Answered, Event, ProgramEdited
 from workflows.run.engine import Engine
 from workflows.run.setup import RunSetup
@@ -75,8 +76,9 @@ class UpdateHandlers:
         checked = await self._checked_by_worker(engine, update, verdict.event)
         if checked is not None:
             verdict = engine.judge(update)  # much may have happened meanwhile
-            if isinstance(verdict.event, ProgramEdited) and isinstance(update, EditProgram):
-                verdict.event.page, verdict.event.script = checked.plan, update.script
+            if isinstance(verdict.event, ProgramEdited) and isinstance(update, EditProgram) and not checked.problems:
+                [spec] = ExecutionPlan.unpack(checked.execution_plan).specs
+                verdict.event.page, verdict.event.script, verdict.event.quote = checked.plan, update.script, spec.quote
             if checked.problems:
                 verdict = Verdict(rejection="\n".join(checked.problems))
         if verdict.event is None:

@@ -150,6 +150,8 @@ def _approve(state: RunState, unit: int, update: Approve, waiting: list[int]) ->
     size = len(str(update.args))
     if size > MAX_ANSWER_CHARACTERS:
         return f"args has {size:,} characters; at most {MAX_ANSWER_CHARACTERS:,}"
+    if update.args and state.kind_of(unit) == "program":
+        return "args can be changed of a write only; to change a program, edit its script"
     if update.args and (unit not in state.questions or waiting != [unit]):
         return "args can be changed of one write at a time; name the node that makes it"
     if unit in state.expansion_requests:

@@ -28,6 +28,7 @@ from workflows.plan.language.limits import duration_text
 from workflows.plan.language.text import clean
 from workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, STATUS_NAMES, RunState
 from workflows.views.places import groups_of, place_of_call, short_name
+from workflows.views.quote import quote_line, quote_warnings
 from workflows.views.report import (
     blocked_on,
     drain_waits_for,
@@ -56,7 +57,7 @@ _ASKS = {
     "gate": "asks",
     "approval": "needs approval",
     "replan": "wants more nodes",
-    "budget": "no budget is left",
+    "budget": "needs budget",
     "planning": "planning failed",
 }
 _ALTERNATIVES = {"reject": "refuse", "skip_node": "go on without it", "answer": "give its result yourself"}
@@ -111,7 +112,7 @@ def board(
     blocked = (*outage, *blocked_on(state, run, blocked_children))
     shown, diagram = _diagram_of(state.graph)
     drawn_statuses = [_status(state, node) for node in shown]
-    head = [*_head(run, title, counts), *_draining(state)]
+    head = [*_head(run, title, counts), *_quote(state), *_draining(state)]
     ranked = sorted(
         (pair for pair in zip(units, statuses, strict=True) if not state.is_item(pair[0]) or pair[1] in _URGENT),
         key=lambda pair: (_STATUSES.index(pair[1]), state.spec_of(pair[0]).kind in _OUTER, pair[0]),
@@ -158,6 +159,12 @@ def _head(run: str, title: str, counts: dict[str, int]) -> list[str]:
         parts += [f"[pending activities]({page}/pending-activities)"] if counts.get("running") else []
         parts.append(f"[timeline]({page}/timeline)")
     return [f"**{prose(title, 200)}**", " · ".join(parts), ""]
+
+
+def _quote(state: RunState) -> list[str]:
+    """Return what the run's programs can cost, and where the budget may not be enough."""
+    lines = [f"quote: {text}" for text in [quote_line(state)] if text] + quote_warnings(state)
+    return [*(prose(line, 300) for line in lines), *([""] if lines else [])]
 
 
 def _draining(state: RunState) -> list[str]:

@@ -17,10 +17,20 @@ from workflows.plan.scheduling.admission import token_of, waiting_in
 from workflows.plan.scheduling.budget import Budget, ledger
 from workflows.plan.scheduling.events import ExpansionRequest, Question
 from workflows.plan.scheduling.retry import names_of, repeated, takes_answer
-from workflows.plan.scheduling.state import AGAIN, AWAITING_FALLBACK, EXPANDED, RUNNING, STATUS_NAMES, WAITING, RunState
+from workflows.plan.scheduling.state import (
+    AGAIN,
+    AWAITING_FALLBACK,
+    EXPANDED,
+    RUNNING,
+    SKIPPED,
+    STATUS_NAMES,
+    WAITING,
+    RunState,
+)
 from workflows.plan.scheduling.termination import blocking_failures, outages
 from workflows.views.example import example_value
 from workflows.views.places import in_order, place_of_call
+from workflows.views.quote import quote_line, shortage
 
 REPORT_BYTES = 700_000
 ERROR_CHARACTERS = 300
@@ -283,16 +293,21 @@ def _spent(budget: Budget, names: Iterable[str]) -> str:
 
 
 def _budget(state: RunState, budget: Budget, run: str) -> BlockedOn:
-    """Return what waits for more budget; the example doubles the limits that are in the way."""
-    names = budget.short() or list(budget.limits)
+    """Return what waits for more budget; the example doubles the limits that are in the way, or lets a program make the
+    least of its calls.
+    """
+    lack = shortage(state, state.waiting_budget)
+    names = budget.short() or (["calls"] if lack else list(budget.limits))
     doubled = {name: 2 * max(budget.limits[name], getattr(budget.spent, name)) for name in names}
+    if lack and "calls" in doubled:
+        doubled["calls"] = max(doubled["calls"], budget.limits["calls"] + lack[0])
     limits = Limits(**limit_fields(doubled)).model_dump(exclude_none=True)
     count = len(state.waiting_budget)
     ready = f"{count} nodes are ready and wait" if count != 1 else "1 node is ready and waits"
     return BlockedOn(
         node="",
         why="budget",
-        question=f"{_spent(budget, names)}; {ready}",
+        question=f"{lack[1] if lack else _spent(budget, names)}; {ready}",
         update="raise_budget",
         example=limits,
         command=shlex.join(
@@ -311,6 +326,9 @@ def report_of(state: RunState, status: RunStatus, found: Conclusion, unanswered:
     problem = unanswered or "; ".join(failed[:3])
     if not problem and state.budget is not None and (short := state.budget.short()):
         problem = _spent(state.budget, short)
+    never_began = [unit for unit, end in enumerate(state.status) if end == SKIPPED and unit not in state.notes]
+    if not problem and (lack := shortage(state, never_began)):
+        problem = lack[1]
     return RunReport(
         id="",
         run_id="",
@@ -322,4 +340,5 @@ def report_of(state: RunState, status: RunStatus, found: Conclusion, unanswered:
         nodes=lines,
         nodes_left_out=left_out,
         problem=problem or None if status != "done" else None,
+        quote=quote_line(state),
     )

@@ -10,7 +10,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -31,6 +31,17 @@ Kind = Literal["tool", "llm", "agent", "program", "map", "join", "gate"]
 Policy = Literal["all", "settled", "first", "quorum", "any"]
 
 
+class Quoted(NamedTuple):
+    """What a program can cost, as a line for people, and the least of it: exact of its model `calls`, about how many
+    `tokens`, and about how many millionths of a dollar.
+    """
+
+    text: str
+    calls: int
+    tokens: int
+    cost: int
+
+
 @dataclass(slots=True)
 class NodeSpec:
     """One node with its annotations. Indices are positions in the plan; times are milliseconds.
@@ -45,7 +56,8 @@ class NodeSpec:
     the plan, by its digest, where an activity finds a node that a program has added; "" for the run's own plan;
     `maker` is the step of the program that has added it. `key` is what a program's call is known by when the program
     runs again; of a task, a `.` and the mark of its script follow. `formerly` are the ids that it had before that.
-    `script` is that of a program, for people to see, "" if it is longer than 64 KiB.
+    `script` is that of a program, for people to see, "" if it is longer than 64 KiB. A program of the plan has a
+    `quote`.
     """
 
     id: str
@@ -87,6 +99,7 @@ class NodeSpec:
     formerly: list[str] = field(default_factory=list)
     key: str = ""
     script: str = ""
+    quote: Quoted | None = None
 
     def limit(self, *, item: bool) -> int:
         """Return how long one attempt may take. A map's timeout is that of its items; gathering them is the map's."""
@@ -144,6 +157,9 @@ class ExecutionPlan:
     def unpack(cls, text: str, most: int = MAX_UNPACKED_BYTES) -> "ExecutionPlan":
         """Return the execution plan in `text`. Raises ValueError before more than `most` bytes of it are unpacked."""
         rows, *rest = json.loads(inflate(base64.b85decode(text), most))
+        for row in rows:
+            if "quote" in row:
+                row["quote"] = Quoted(*row["quote"])
         return cls([NodeSpec(**row) for row in rows], *rest)
 
 

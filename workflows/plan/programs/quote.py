@@ -4,23 +4,26 @@ The least is that of a run in which no call fails, but for those whose failure t
 """
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from workflows.plan.compile.forecast import AGENT_TOKENS, GUESSED_TOKENS
+from workflows.plan.compile.graph import Quoted
+from workflows.plan.language.limits import micro_dollars
 from workflows.plan.programs.counts import NONE, Count, Counts, Flow, after, either, merged, perhaps, total
 from workflows.plan.programs.rounds import MANY, Rounds, Size, TooLong, Values
 from workflows.plan.programs.source import Function, Source, line_of, parsed
 from workflows.plan.programs.syntax import parameters_of
 
 MAX_CALLS = 10_000
-_CALLS, _TASKS, _TOKENS, _COST = "#calls", "#tasks", "#tokens", "#cost"
+_CALLS, _TASKS, _TOKENS, _COST, _MODELS = "#calls", "#tasks", "#tokens", "#cost", "#models"
 _TURNS = 8
 _ANY = Count(more=True)
 _PER_DOLLAR = 10**12
-Prices = Mapping[str, tuple[int, int]]
-"""Micro-dollars per million input and output tokens, by the name of a model, and by role for the model it has."""
+_WRITES = 5
+Prices = Callable[[str], tuple[int, int] | None]
+"""Micro-dollars per million input and output tokens, by the name of a model, or by role for the model it has."""
 
 
 class Round(NamedTuple):
@@ -34,7 +37,7 @@ class Round(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Quote:
     """What a script can cost, `cost` in dollars, None where no price is known. `assumed` are the inputs whose numbers
-    were counted with.
+    were counted with. No run that comes to its end makes fewer calls of `llm` than `models`.
     """
 
     calls: Count
@@ -45,19 +48,30 @@ class Quote:
     rounds: tuple[Round, ...]
     writes: tuple[str, ...]
     assumed: dict[str, Any]
+    models: int
+
+    @property
+    def _amounts(self) -> str:
+        """The tokens, and what they cost."""
+        tokens = f"about {self.tokens}" if self.tokens.most else str(self.tokens)
+        if self.cost is None:
+            return f"{tokens}; not all prices are known"
+        dollars = f"; ${self.cost[0]:,.4f} to ${self.cost[1]:,.4f}{' and more' * self.tokens.more}"
+        return tokens + dollars * bool(self.cost[1])
+
+    def in_short(self) -> Quoted:
+        """Return what a run shows of it, and holds against its budget."""
+        more = f" and {len(self.writes) - _WRITES} more" if len(self.writes) > _WRITES else ""
+        text = f"calls {self.calls}; tokens {self._amounts}; writes {', '.join(self.writes[:_WRITES]) or 'none'}{more}"
+        return Quoted(text, self.models, self.tokens.least, micro_dollars(self.cost[0] if self.cost else 0))
 
     def lines(self) -> list[str]:
         """Return it for people."""
-        tokens = f"about {self.tokens}" if self.tokens.most else str(self.tokens)
-        if self.cost is None:
-            tokens = f"{tokens}; not all prices are known"
-        elif self.cost[1]:
-            tokens = f"{tokens}; ${self.cost[0]:,.4f} to ${self.cost[1]:,.4f}{' and more' * self.tokens.more}"
         return [
             f"calls: {self.calls}{f' ({_listed(self.functions)})' if self.functions else ''}",
             *(f"  {each.what} (line {each.line}): {_listed(each.functions)}" for each in self.rounds),
             *([f"tasks: {self.tasks}"] if self.tasks != NONE else []),
-            f"tokens: {tokens}",
+            f"tokens: {self._amounts}",
             f"writes: {', '.join(self.writes) or 'none'}",
             *(
                 [f"counted with {', '.join(f'{name} = {value}' for name, value in self.assumed.items())}"]
@@ -102,6 +116,7 @@ def quote_of(
         rounds=tuple(sorted(reader.unknown.values(), key=lambda each: each.line)),
         writes=tuple(sorted(reader.writes)),
         assumed={name: given[name] for name in sorted(reader.rounds.assumed)},
+        models=_capped(counts.get(_MODELS, NONE)).least,
     )
 
 
@@ -288,7 +303,10 @@ class _Reader:
             case ast.Name(id="ask" | "part" as word):
                 return {_CALLS: Count(1, 1), word: Count(1, 1)}
             case ast.Name(id="task") if node.args:
-                return total({_TASKS: Count(1, 1)}, self._given(node.args[0], [], named, values))
+                called = self._given(node.args[0], [], named, values)
+                if not self.rounds.is_awaited(node):  # it may be cancelled before it has called any
+                    called = {**called, _MODELS: called.get(_MODELS, NONE)._replace(least=0)}
+                return total({_TASKS: Count(1, 1)}, called)
             case ast.Name(id="pipeline") if node.args:
                 stages = [self._given(stage, [], {}, values) for stage in node.args[1:]]
                 size = self.rounds.size(node.args[0], values)
@@ -333,11 +351,12 @@ class _Reader:
 
     def _model(self, name: str, model: str, tokens: int, called: Count) -> Counts:
         """Return the count of a model call: the least if it only reads, the most if it only writes."""
-        price = self.prices.get(model)
+        price = self.prices(model)
         self.is_priced = self.is_priced and price is not None
         least, most = tokens * called.least, tokens * called.most
         cost = Count(least * min(price), most * max(price)) if price else NONE
-        return {_CALLS: called, name: called, _TOKENS: Count(least, most), _COST: cost}
+        models = {_MODELS: called} if name == "llm" else {}
+        return {_CALLS: called, name: called, _TOKENS: Count(least, most), _COST: cost, **models}
 
     def _tools(self, listed: ast.expr | None) -> list[str]:
         """Return the tools that a list may name, all if that cannot be seen."""

@@ -106,6 +106,15 @@ class Rounds:
         """Whether a name is one of Python, a word or a tool: the script does not define it."""
         return isinstance(name, ast.Name) and self.source.meaning(name) is None
 
+    def is_awaited(self, task: ast.AST) -> bool:
+        """Whether a task is begun where `parallel` waits for it: its calls are made, unless one fails."""
+        around = self.source.parents.get(task)
+        while isinstance(around, ast.expr | ast.comprehension) and not isinstance(around, ast.Lambda):
+            if isinstance(around, ast.Call):
+                return isinstance(around.func, ast.Name) and around.func.id == "parallel" and self.is_free(around.func)
+            around = self.source.parents.get(around)
+        return False
+
     def _argument(self, name: ast.Name, values: Values) -> ast.AST | None:
         meaning = self.source.meaning(name)
         return meaning if meaning in values and meaning not in self.source.again else None

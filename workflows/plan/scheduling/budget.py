@@ -95,6 +95,11 @@ class Budget:
         used = {name: getattr(self.spent, name) + getattr(self.held, name) for name in self.limits}
         return {name: max(0, limit - used[name] + getattr(own, name)) for name, limit in self.limits.items()}
 
+    def left(self, name: str) -> int:
+        """Return how much of a limit is neither spent nor reserved."""
+        used: int = getattr(self.spent, name) + getattr(self.held, name)
+        return max(0, self.limits[name] - used)
+
     def short(self) -> list[str]:
         """Return the names of the limits that are reached."""
         return [name for name, limit in self.limits.items() if getattr(self.spent, name) >= limit]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from workflows.plan.compile.graph import Graph, NodeSpec
+from workflows.plan.compile.graph import Graph, NodeSpec, Quoted
 from workflows.plan.language.limits import NO_USAGE, Usage
 
 TOKEN_CHARACTERS = 12
@@ -171,6 +171,7 @@ class ProgramEdited:
     unit: int
     page: str = ""
     script: str = ""
+    quote: Quoted | None = None
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from heapq import heappop, heappush
 
 from workflows.plan.scheduling.budget import Amounts, Budget, Rate
-from workflows.plan.scheduling.state import RUNNING, RunState
+from workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
 
 
 def queue(state: RunState, unit: int) -> None:
@@ -105,6 +105,9 @@ def afford(state: RunState, units: tuple[int, ...]) -> bool:
     budget = state.budget
     if budget is None:
         return True
+    if lacking(state, units[0]):
+        state.waiting_budget.append(units[0])
+        return False
     estimates = [_estimate(state, budget, unit) for unit in units]
     total = Amounts()
     for wanted in estimates:
@@ -115,6 +118,21 @@ def afford(state: RunState, units: tuple[int, ...]) -> bool:
     for unit, wanted in zip(units, estimates, strict=True):
         budget.reserve(unit, wanted)
     return True
+
+
+def lacking(state: RunState, unit: int) -> int:
+    """Return how many model calls the budget lacks for the least that a program makes from its start; 0 for none.
+
+    A program that runs again may take over all that programs have called so far.
+    """
+    quote = None if state.is_item(unit) else state.graph.specs[unit].quote
+    if quote is None or state.budget is None or "calls" not in state.budget.limits:
+        return 0
+    known = 0
+    if state.generation[unit] > 1:
+        calls = (node for node, spec in enumerate(state.graph.specs) if spec.page and spec.kind == "llm")
+        known = sum(state.status[node] == SUCCEEDED for node in calls)
+    return max(0, quote.calls - known - state.budget.left("calls"))
 
 
 def _estimate(state: RunState, budget: Budget, unit: int) -> Amounts:

@@ -245,7 +245,7 @@ def _append(state: RunState, event: NodesAppended) -> None:
 def _edit(state: RunState, event: ProgramEdited) -> None:
     state.park_until = state.pause = 0
     spec = state.graph.specs[event.unit]
-    spec.page, spec.script = event.page, shown_script(event.script)
+    spec.page, spec.script, spec.quote = event.page, shown_script(event.script), event.quote
     retry.retry(state, event.unit)
 
 

@@ -45,7 +45,7 @@ WAYS = ("a", "b", "c")
 
 def quote(body: str, head: str = "goal: str, k: int = 3, names: list = None", **inputs: Any) -> Quote:
     lines = "".join(f"    {line}\n" for line in body.strip("\n").splitlines())
-    return quote_of(f"{FUNCTIONS}\n\nasync def main({head}):\n{lines}", TOOLS, PRICES, inputs)
+    return quote_of(f"{FUNCTIONS}\n\nasync def main({head}):\n{lines}", TOOLS, PRICES.get, inputs)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_inputs_bound_loops_by_what_is_given_or_by_default() -> None:
 
 
 def test_the_quote_of_the_example_in_lines_and_as_json() -> None:
-    found = quote_of(EXAMPLE.read_text(), TOOLS, PRICES)
+    found = quote_of(EXAMPLE.read_text(), TOOLS, PRICES.get)
     assert found.lines() == [
         "calls: 3 to 9 and more (llm 3 to 8 and more, search any number, ask 0 to 1)",
         "  for each of `questions` (line 17): search 1, llm 1",
@@ -169,7 +169,36 @@ def test_the_quote_of_the_example_in_lines_and_as_json() -> None:
 def test_a_script_that_calls_itself_in_too_many_ways_has_no_bound() -> None:
     calls = "".join(f"async def f{n}(k):\n    await f{n + 1}(k + 1)\n    await f{n + 1}(k * 2)\n\n" for n in range(40))
     script = f"{calls}async def f40(k):\n    await save(path=k)\n\nasync def main():\n    await f0(1)\n"
-    found = quote_of(script, TOOLS, PRICES)
+    found = quote_of(script, TOOLS, PRICES.get)
     assert (str(found.calls), found.rounds, found.writes) == ("any number", (), ("save",))
-    nested = quote_of(f"async def main():\n    return {'+'.join(['1'] * 800)}\n", TOOLS, PRICES)
+    nested = quote_of(f"async def main():\n    return {'+'.join(['1'] * 800)}\n", TOOLS, PRICES.get)
     assert str(nested.calls) == "any number"
+
+
+@pytest.mark.parametrize(
+    ("body", "models"),
+    [
+        ("for _ in range(3):\n    await llm('a')", 3),
+        ("await search(query='a')\nawait agent('d')\nawait ask('c')", 0),
+        ("await asyncio.gather(llm('a'), llm('b'))", 2),
+        ("await parallel([task(ask_model, x=w) for w in WAYS])", 3),
+        ("await pipeline(['a', 'b'], ask_model)", 2),
+        ("await first([task(ask_model, x=w) for w in WAYS])", 0),
+        ("await settled([task(ask_model, x=w) for w in WAYS])", 0),
+        ("tickets = [task(ask_model, x=w) for w in WAYS]\nawait parallel(tickets)", 0),
+        ("try:\n    await llm('a')\n    await llm('b')\nexcept ValueError:\n    pass\nawait llm('c')", 1),
+        ("if goal:\n    raise ValueError(goal)\nawait llm('a')", 1),
+        ("while goal:\n    await llm('a')\nawait llm('b', tools=['search'])", 1),
+    ],
+)
+def test_no_run_that_ends_calls_models_less_often(body: str, models: int) -> None:
+    functions = f"import asyncio\n{FUNCTIONS}\n\nasync def ask_model(x):\n    return await llm('a', x)\n\n"
+    script = f"{functions}\nasync def main(goal):\n"
+    body = "".join(f"    {line}\n" for line in body.splitlines())
+    assert quote_of(script + body, TOOLS, PRICES.get).models == models
+
+
+def test_a_run_shows_a_quote_in_one_line() -> None:
+    found = quote("await save(x=1)\nfor _ in range(2):\n    await llm('a')").in_short()
+    assert found.text == "calls 3; tokens about 2,000; $0.0020 to $0.0100; writes save"
+    assert found[1:] == (2, 2_000, 2_000)

@@ -2,13 +2,25 @@
 
 import random
 
+import pytest
 from doubles.plan.play import Fields, Play, each, node
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workflows.plan.compile.graph import NodeSpec, Quoted
 from workflows.plan.language.limits import Usage
 from workflows.plan.scheduling.budget import Amounts, Budget, Rate
-from workflows.plan.scheduling.events import BudgetRaised, CostCharged, NodeEnded, Outcome, RunStarted, Start
+from workflows.plan.scheduling.events import (
+    BudgetRaised,
+    CostCharged,
+    NodeEnded,
+    NodesAppended,
+    Outcome,
+    ProgramEdited,
+    RunStarted,
+    Start,
+)
+from workflows.plan.scheduling.ready import lacking
 from workflows.plan.scheduling.step import step
 
 
@@ -307,3 +319,38 @@ def test_a_call_that_was_cut_off_and_starts_again_counts_with_what_it_had_reserv
     run.begin()
     run.end("c0", Outcome(again=True, attempts=0, usage=None))
     assert (budget.spent.tokens, budget.spent.calls, budget.spent.nodes) == (100, 1, 0)
+
+
+def begun_with(calls: int, *, spent: int = 0) -> Play:
+    """A program that makes at least 6 model calls, behind a model call."""
+    main = node("main", "a", kind="program", policy="any", quote=Quoted("calls 6", 6, 100, 0))
+    run = Play(node("a", kind="llm"), main, answer="main")
+    run.state.budget = Budget({"calls": calls})
+    run.begin()
+    run.end("a", Outcome("of a", 1, usage=Usage(10, calls=1 + spent)))
+    return run
+
+
+def test_a_program_whose_least_is_more_than_the_budget_has_left_does_not_begin() -> None:
+    run = begun_with(6)
+    assert (run.status("main"), run.state.parked) == ("pending", True)
+    assert lacking(run.state, 1) == 1
+    assert run.act(BudgetRaised({"calls": 7})) == ["start main"]
+
+
+@pytest.mark.parametrize("calls", [7, 8])
+def test_a_program_begins_if_the_budget_has_its_least_left(calls: int) -> None:
+    assert begun_with(calls).status("main") == "running"
+
+
+def test_a_program_that_runs_again_may_take_over_what_it_has_called() -> None:
+    run = begun_with(9, spent=1)
+    unit = run.unit("main")
+    call = NodeSpec("main_1", "llm", page="p", key="k")
+    following = NodeSpec("main_s2", "program", inputs=[2], policy="any", page="p")
+    run.act(NodesAppended([call, following], NodeEnded(unit, 1, Outcome("s", delegated=True))))
+    run.end("main_1", Outcome("of it", 1, usage=Usage(10, calls=3)))
+    again = run.act(ProgramEdited(unit, "q", quote=Quoted("calls 6", 6, 100, 0)))
+    assert "start main~2" not in again
+    assert lacking(run.state, unit) == 1
+    assert "start main~2" in run.act(BudgetRaised({"calls": 10}))

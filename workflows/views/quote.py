@@ -1,0 +1,45 @@
+"""What a run's programs can cost, beside its budget."""
+
+from collections.abc import Iterable
+
+from workflows.plan.language.limits import dollars
+from workflows.plan.scheduling.ready import lacking
+from workflows.plan.scheduling.state import RunState
+
+MOST = 3
+"""Programs whose quotes are shown."""
+
+
+def quote_line(state: RunState) -> str:
+    """Return the quotes of a run's programs in one line, "" if it has none."""
+    quoted = [(spec.id, spec.quote.text) for spec in state.graph.specs if spec.quote is not None]
+    if len(quoted) == 1:
+        return quoted[0][1]
+    more = f" · and {len(quoted) - MOST} more" if len(quoted) > MOST else ""
+    return " · ".join(f"{name}: {text}" for name, text in quoted[:MOST]) + more
+
+
+def quote_warnings(state: RunState) -> list[str]:
+    """Return where a quote guesses that the budget is not enough. A guess may be wrong, so it holds nothing up."""
+    limits = state.budget.limits if state.budget is not None else {}
+    found = []
+    for spec in state.graph.specs if limits else ():
+        for name in ("tokens", "cost"):
+            guess = getattr(spec.quote, name, 0)
+            if name in limits and guess > limits[name]:
+                takes, has = _amount(name, guess), _amount(name, limits[name])
+                found.append(f"`{spec.id}` takes about {takes} by its quote; the budget has {has}")
+    return found
+
+
+def _amount(name: str, amount: int) -> str:
+    return f"${dollars(amount):,.4f}" if name == "cost" else f"{amount:,} {name}"
+
+
+def shortage(state: RunState, units: Iterable[int]) -> tuple[int, str] | None:
+    """Return how many model calls the budget lacks for that of the programs which lacks most, and a sentence on it."""
+    lack, unit = max(((lacking(state, unit), unit) for unit in units), default=(0, -1))
+    if not lack or state.budget is None:
+        return None
+    left = state.budget.left("calls")
+    return lack, f"`{state.path(unit)}` makes at least {left + lack} model calls; the budget has {left} left"
