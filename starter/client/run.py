@@ -126,6 +126,8 @@ class Run:
             if "problem" in found:
                 raise Refused(f"{self.id}: {one_line(found['problem'])}")
             return ScriptView.model_validate(found)
+        except ValidationError:
+            raise Refused(f"{self.id} is not a run of this Sennit: its script has another form") from None
         except WorkflowQueryFailedError as failure:
             raise NoAnswer(f"the run shows no script: {one_line(failure.message)[:300]}") from None
         except RPCError as error:

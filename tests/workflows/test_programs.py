@@ -100,6 +100,8 @@ async def test_a_chain_takes_one_activity_a_call_and_continues_as_new(
     assert (report["status"], report["answer"]) == ("done", sum(range(30)))
     assert set(called(cache, handle).values()) == {1}
     assert (await handle.describe()).run_id != handle.first_execution_run_id, "it has continued as new"
+    shown = await handle.query("script")
+    assert (shown["script"], [line["calls"] for line in shown["lines"]]) == (CHAIN, [{"succeeded": 30}])
     kinds = [
         event.activity_task_scheduled_event_attributes.activity_type.name
         async for event in handle.fetch_history_events()

@@ -63,6 +63,12 @@ class StandIn:
         status = {"status": "running", "phase": "run", "counts": {"running": 5}, "nodes": nodes, "next": after}
         return {"id": workflow.info().workflow_id, "run_id": workflow.info().run_id, **status}
 
+    @workflow.query
+    def script(self, request: Any = None) -> dict[str, Any]:
+        if request["node"] == "odd":
+            return {"another": "form"}
+        return {"problem": "the run has no program"} if not request["node"] else {**request, "script": "# short"}
+
     @workflow.update
     def answer(self, request: Any = None) -> str:
         self.answers[request["node"]] = request["value"]
@@ -149,6 +155,15 @@ async def test_the_view_has_every_page_and_changes_until_the_end(sennit: Sennit)
         seen.append(view)
         await run.update("answer", node="n1", value="x")
     assert len(seen) == 1
+
+
+async def test_a_program_is_shown_or_it_says_why_not(sennit: Sennit) -> None:
+    run = await sennit.start(goal="x")
+    assert (await run.script("main")).script == "# short"
+    with pytest.raises(Refused, match=f"{run.id}: the run has no program"):
+        await run.script()
+    with pytest.raises(Refused, match="its script has another form"):
+        await run.script("odd")
 
 
 async def test_a_later_page_that_nobody_answers_is_asked_for_again(sennit: Sennit) -> None:
