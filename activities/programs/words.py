@@ -180,7 +180,7 @@ class Words:
     def _start(self, call: Call, function: str, arguments: dict[str, Any], stages: tuple[str, ...] = ()) -> str:
         """Add the node of a task, and return its id."""
         session, name = self.session, ">".join(stages) or function
-        self._check_room()
+        self._check_room(call)
         if session.depth >= MAX_DEPTH:
             raise _Refused("RecursionError", f"tasks of tasks go {MAX_DEPTH} levels deep; this one is deeper")
         about, arguments = shown(arguments), packed(arguments)
@@ -260,13 +260,13 @@ class Words:
     def _next(self) -> str:
         return f"{self.session.stems[-1][1]}_{self.session.made + 1}"
 
-    def _check_room(self) -> None:
+    def _check_room(self, call: Call) -> None:
         if self.session.made >= MAX_CALLS:
-            raise ProgramFailed(f"more than {MAX_CALLS:,} calls; give a part of them to tasks")
+            raise ProgramFailed(f"over {MAX_CALLS:,} calls, the last on line {call.line}; give a part of them to tasks")
 
     def _add(self, node: Node, call: Call, what: Any, shown: str, *, function: str = "", shape: Shape = "") -> OpenCall:
         """Add a node that was made for a call with `what`."""
-        self._check_room()
+        self._check_room(call)
         name = function or call.function
         key = self._key(name, what)
         if not isinstance(node, JoinNode):

@@ -170,7 +170,7 @@ def test_a_script_cannot_catch_that_it_makes_too_many_calls(words: Words, monkey
     monkeypatch.setattr(module, "MAX_CALLS", 1)
     said(words, "search", query="a")
     for function, args in (("search", ["a"]), ("task", ["look"])):
-        with pytest.raises(ProgramFailed, match="more than 1 calls"):
+        with pytest.raises(ProgramFailed, match="over 1 calls, the last on line 3"):
             said(words, function, *args)
 
 
