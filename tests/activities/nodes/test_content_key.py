@@ -40,6 +40,22 @@ def test_what_a_call_reads_of_the_run_itself_is_part_of_its_key() -> None:
     assert key(stored(asks, goal="Which?"), "a") != key(stored(asks, goal="Why?"), "a")
 
 
+@pytest.mark.parametrize("keys", [{}, {"a": "K"}])
+@pytest.mark.parametrize(
+    ("node", "fields"),
+    [(tool("a"), {"docs": "/other"}), (llm("a"), {"models": {"worker": ["other"]}})],
+    ids=["documents", "models"],
+)
+def test_what_serves_a_call_is_part_of_its_key(
+    node: dict[str, Any], fields: dict[str, Any], keys: dict[str, str]
+) -> None:
+    """Runs that fork one another may have others."""
+    plan = stored(node).model_copy(update={"keys": keys})
+    assert key(plan, "a") != key(plan.model_copy(update=fields), "a")
+    unread = {"models": {"critic": ["other"]}}
+    assert key(plan, "a") == key(plan.model_copy(update=unread), "a")
+
+
 @pytest.mark.parametrize("field", ["goal", "given"])
 @pytest.mark.parametrize("role", ["worker", "joiner"])
 def test_a_model_call_for_another_goal_is_other_work(field: str, role: str) -> None:
