@@ -19,6 +19,7 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import CancelledError
 
 from activities.programs.advance import Programs
+from activities.storage.artifacts import BodyMissing
 from workflows.run import drain
 
 pytestmark = pytest.mark.server
@@ -174,6 +175,27 @@ async def test_a_program_waits_for_people_across_runs_that_continue_as_new(
     assert (await handle.result())["answer"] == ["yes 0", "yes 1", "yes 2"]
     assert set(called(cache, handle).values()) == {1}
     assert len(runs) > 1
+
+
+async def test_a_step_that_found_no_store_is_retried_and_calls_nothing_again(
+    start: Start, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, away = Programs.advance, [True]
+
+    async def advance(self: Programs, context: Any) -> Any:
+        if context.address.id == "main_s3" and away:
+            raise BodyMissing("gone")  # not tried again, as an outage is for some seconds
+        return await real(self, context)
+
+    monkeypatch.setattr(Programs, "advance", advance)
+    script = "async def main():\n    await nap(value=1)\n    await nap(value=2)\n    return await nap(value=3)\n"
+    handle = await start(plan=program(script))
+    view = await until(handle, lambda view: bool(view["blocked"]))
+    [item] = view["blocked"]
+    away.clear()
+    await insist(handle, item["update"], item["example"])
+    assert (await handle.result())["answer"] == {"value": 3}
+    assert set(called(cache, handle).values()) == {1}
 
 
 async def test_a_run_is_cancelled_while_its_program_goes_on(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

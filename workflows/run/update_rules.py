@@ -114,7 +114,7 @@ def _retry_all(state: RunState, update: NodeUpdate) -> Verdict:
 def _misfit(spec: NodeSpec, update: NodeUpdate) -> str | None:
     """Return why an update can never fit a node, or None."""
     name, gate = update.node, spec.kind == "gate"
-    if isinstance(update, RetryNode) and spec.is_fallback:
+    if isinstance(update, RetryNode) and spec.is_fallback and not spec.is_step:
         return f"`{name}` stands in for another node; retry that one"
     if isinstance(update, EditProgram) and (spec.kind != "program" or spec.maker >= 0):
         return f"`{name}` has no script of its own; name the program, as the plan calls it"

@@ -240,6 +240,18 @@ def test_a_failure_that_nobody_catches_parks_the_run_and_its_retry_goes_on(seed:
     assert world.tried == Counter({f"b{number}": 1 for number in range(6)}) + Counter(["b1", "b4", "last"])
 
 
+def test_a_step_that_its_worker_could_not_make_is_retried_alone() -> None:
+    state = begun()
+    added(state, 0, paged("main_1", key="a"), paged("main_s2", "program", inputs=[1], policy="any"))
+    step(state, NodeEnded(1, 1, Outcome("v")))
+    step(state, NodeEnded(2, 1, Outcome(error=("StoreUnavailable", "away"))))
+    assert blocking_failures(state) == (2,)
+    decisions = step(state, RetryRequested(2))
+    assert [each.units for each in decisions if isinstance(each, Start)] == [(2,)]
+    step(state, NodeEnded(2, 2, Outcome("v")))
+    assert (state.digest[0], state.ended) == ("v", True)
+
+
 def test_a_failure_that_is_caught_is_no_failure_of_the_run() -> None:
     world = World(caught, fails={"x": 1}).run()
     assert (world.end, world.state.digest[0]) == ("done", "['of instead', 'of y']")
