@@ -91,8 +91,7 @@ def blocked_lines(item: BlockedOn, flags: str = "") -> list[str]:
     """Return what a run waits for, the values that it shows, and the command that answers it."""
     why, question = one_line(item.why), one_line(item.question)
     parts = [one_line(item.node), why if why != question else "", question]
-    others = [update.removesuffix("_node") for update in item.also if item.update == "retry_node"]
-    also = f"  # or {', '.join(others)}" if others else ""
+    also = f"  # or {', '.join(update.removesuffix('_node') for update in item.also)}" if item.also else ""
     return [": ".join(filter(None, parts)), *shown_lines(item), f"    {one_line(item.command)}{flags}{also}"]
 
 

@@ -102,7 +102,11 @@ def test_whatever_people_send_any_number_of_inputs_reaches_our_own_check(functio
 
 
 def test_the_queries_are_there_and_described() -> None:
-    assert {str(name) for name in DEFINITION.queries} == set(HELP["queries"]) == {"plan", "node", "costs", "help"}
+    assert (
+        {str(name) for name in DEFINITION.queries}
+        == set(HELP["queries"])
+        == {"plan", "node", "script", "costs", "help"}
+    )
     assert all(query.description for query in DEFINITION.queries.values())
 
 
