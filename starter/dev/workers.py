@@ -122,7 +122,8 @@ def settings_digest(environ: Mapping[str, str] = os.environ, root: Path = ROOT) 
             digest.update(repr((name, part, content)).encode())
             mentioned = re.findall(r"\$\{?(\w+)", content.decode(errors="replace"))
             names += [each for each in mentioned if each in environ and each not in names]
-    for source in (*_tool_modules(environ), *(file for name in PACKAGES for file in _python_files(root / name))):
+    sources = (*_tool_modules(environ), *(file for name in PACKAGES for file in _python_files(root / name)))
+    for source in dict.fromkeys(sources):  # a folder may be on the path of one process more often than on another's
         digest.update(repr((str(source), _content(source))).encode())
     return digest.hexdigest()[:16]
 

@@ -62,6 +62,17 @@ def test_the_digest_follows_the_content_of_files(
     assert (settings_digest(environ, tmp_path / "sennit") == first) is not follows
 
 
+def test_the_digest_is_the_same_for_tools_that_are_on_the_path_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "tools.py").touch()
+    environ = {"SENNIT_TOOLS": "mine.tools", "SENNIT_TOOLS_PATH": str(tmp_path)}
+    once = settings_digest(environ, tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path, str(tmp_path)])
+    assert settings_digest(environ, tmp_path) == once
+
+
 def test_the_digest_follows_the_variables_that_a_file_mentions(tmp_path: Path) -> None:
     (tmp_path / "mcp.json").write_text('{"headers": {"Authorization": "$TOKEN"}, "again": "$SENNIT_MCP"}')
     environ = {"SENNIT_MCP": str(tmp_path / "mcp.json"), "TOKEN": "old", "OTHER": "x"}
