@@ -79,6 +79,8 @@ class NodeRunner:
         `activities.nodes.error_mapping`.
         """
         context = await self._context(call, path, refs, run_prefix, attempts)
+        if not isinstance(context.node, ProgramNode):
+            await self.origins.begin(context)
         if call.answered:  # without a marker, or an equal call would take the answer for its own
             given = (await self._keep(context, NodeOutput(call.answer))).model_copy(update={"attempt": 0})
             await self.origins.note(context, given)
@@ -87,7 +89,6 @@ class NodeRunner:
         if isinstance(context.node, ProgramNode):
             question = await unapproved_program(context, self.store) if context.spec.approval else None
             return NodeReply(question=question) if question is not None else await self._advanced(context)
-        await self.origins.begin(context)
         if call.asks and work is None:
             taken = await self.origins.result(context)
             return taken or NodeReply(question=await question_of(context, self.store))

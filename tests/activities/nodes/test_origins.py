@@ -192,13 +192,27 @@ async def test_a_write_with_what_a_person_has_changed_is_taken_over(writes: Runs
     assert (await writes.make(FORK, OLD)).taken_over
 
 
-async def test_the_result_that_a_person_gave_to_a_failed_call_is_taken_over(runs: Runs) -> None:
+@pytest.mark.parametrize("failures", [1, 2])
+async def test_the_result_that_a_person_gave_to_a_failed_call_is_taken_over(runs: Runs, failures: int) -> None:
+    """An answer begins another generation, as a retry does."""
+    runs.fails = True
+    for generation in range(1, failures + 1):
+        with pytest.raises(ToolError):
+            await runs.make(OLD, generation=generation)
+    given = await runs.make(OLD, generation=failures + 1, answer="found by hand")
+    assert (await runs.make(FORK, OLD)).ref == given.ref
+    assert len(runs.called) == failures
+
+
+async def test_a_call_that_was_made_after_it_was_answered_counts_with_what_it_made(runs: Runs) -> None:
     runs.fails = True
     with pytest.raises(ToolError):
         await runs.make(OLD)
-    given = await runs.make(OLD, answer="found by hand")
-    assert (await runs.make(FORK, OLD)).ref == given.ref
-    assert len(runs.called) == 1
+    await runs.make(OLD, generation=2, answer="found by hand")
+    runs.fails = False
+    made = await runs.make(OLD, generation=3)
+    assert (await runs.make(FORK, OLD)).ref == made.ref
+    assert len(runs.called) == 2
 
 
 async def test_the_node_of_a_plan_that_has_written_something_else_is_refused(writes: Runs) -> None:
