@@ -72,11 +72,12 @@ def _cancel(
 ) -> None:
     """Cancel those of `nodes` that nothing outside `off` needs, and then what only they needed, but not the `spared`.
 
-    Consumers come before what they consume, so each node is visited once, when all its consumers are decided. A blocked
-    node has nothing to cancel, but no longer needs anything either.
+    Consumers come before what they consume, so that a node is mostly visited once, when all its consumers are decided.
+    A node that comes too early, because nodes were appended since the graph was sorted, comes again with each of its
+    consumers: to sort the graph here would take longer the more nodes there are. A blocked node has nothing to cancel,
+    but no longer needs anything either.
     """
     graph = state.graph
-    graph.sort()
     heap: list[tuple[int, int]] = []
     for node in nodes:
         if _open(state, node):

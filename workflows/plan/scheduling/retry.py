@@ -213,13 +213,16 @@ def _follow(state: RunState, other: int, same: bool) -> None:
 def is_passed(state: RunState, unit: int) -> bool:
     """Whether a script has read how a failed unit ended, by itself or by the end of a task, and has gone on."""
     graph, stack = state.graph, [state.node_of(unit)]
+    seen = dict.fromkeys(stack)
     while stack:
         here = stack.pop()
         readers = [join for join in graph.joins[here] if _concerns(state, join, here)]
         if any(_has_gone_on(state, join) for join in readers):
             return True
         host = graph.fallback_for.get(here)
-        stack += readers if host is None else [*readers, host]
+        found = [node for node in (*readers, *(() if host is None else (host,))) if node not in seen]
+        seen |= dict.fromkeys(found)
+        stack += found
     return False
 
 

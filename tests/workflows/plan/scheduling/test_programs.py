@@ -591,3 +591,37 @@ def test_what_a_failed_task_has_left_is_cancelled_when_its_program_ends() -> Non
     ends(state, "main_s2")
     assert statuses(state)["slow"] == "cancelled"
     assert state.ended
+
+
+def test_races_in_a_loop_are_decided_without_a_look_at_all_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    state, last = begun(), 0
+    monkeypatch.setattr(Graph, "sort", lambda _: pytest.fail("this takes longer the more nodes there are"))
+    for _ in range(3):
+        first = len(state.graph.specs)
+        race = paged(f"r{first}", "join", policy="first", inputs=[first, first + 1])
+        then = paged(f"s{first}", "program", policy="any", inputs=[first + 2])
+        added(state, last, paged(f"a{first}"), paged(f"b{first}"), race, then)
+        ends(state, f"a{first}")
+        ends(state, race.id)
+        last = first + 3
+        assert [state.status[node] for node in (first, first + 1, last)] == [SUCCEEDED, CANCELLED, RUNNING]
+
+
+def test_how_far_a_failure_was_read_is_found_in_linear_time() -> None:
+    """Two joins read each task, and the task around it goes on from both."""
+
+    class Joins(list[list[int]]):
+        def __getitem__(self, node: Any) -> Any:
+            looks.append(node)
+            assert len(looks) < 10 * len(state.status)
+            return super().__getitem__(node)
+
+    state, task, looks = begun(), 0, list[int]()
+    for depth in range(20):
+        first = len(state.graph.specs)
+        joins = [paged(f"j{depth}{name}", "join", policy="settled", inputs=[first]) for name in "ab"]
+        then = paged(f"s{depth}", "program", policy="any", inputs=[first + 1, first + 2])
+        added(state, task, paged(f"t{depth}", "program"), *joins, then)
+        task = first
+    state.graph.joins = Joins(state.graph.joins)
+    assert not is_passed(state, task)
