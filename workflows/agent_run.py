@@ -281,8 +281,8 @@ class AgentRun(UpdateHandlers, QueryHandlers):
 
     def _draw(self, engine: Engine | None) -> None:
         self._drawn_at = workflow.now()
-        goal = self._request.goal if self._request else ""
-        title = f"{self._status}: {goal}" if goal else self._status
+        what = (self._request.goal or self._request.title) if self._request else ""
+        title = f"{self._status}: {what}" if what else self._status
         run, outage = workflow.info().workflow_id, self._setup.outage.blocked
         if engine is None:
             workflow.set_current_details(board_without_plan(run, title, outage))

@@ -99,6 +99,7 @@ class Sennit:
         inputs = {**origin.inputs, **(options.get("inputs") or {})}
         fields = {**origin.request, **given, "inputs": inputs, "docs": folder, "origins": list(origin.homes)}
         request = build_request(plan=origin.plan, **fields)
+        title = title or fields.get("title") or ""
         name = str(fields.get("goal") or (origin.plan or {}).get("goal") or "") or title or origin.name
         return await self._begin(request, id or origin.fork_id, name, title, origin.plan, again=again)
 
@@ -114,9 +115,12 @@ class Sennit:
     ) -> Run:
         workflow_id, approval = checked_new_id(chosen), request.get("approval")
         grant(self.server, docs=request.get("docs"), run=workflow_id if approval == "never" else None)
+        title = summary(title or name)
+        if title and not request.get("goal"):
+            request = {**request, "title": title}
         memo: dict[str, Any] = {"sennit": version("sennit")}  # a packed plan cannot be read in the web UI
         if plan:
-            memo |= {"title": summary(title or name), "nodes": len(plan.get("nodes") or ())}
+            memo |= {"title": title, "nodes": len(plan.get("nodes") or ())}
         reuse = WorkflowIDReusePolicy.ALLOW_DUPLICATE if again else WorkflowIDReusePolicy.REJECT_DUPLICATE
         try:  # the server decides whether the id is free, so two starters cannot both win
             handle = await self.client.start_workflow(

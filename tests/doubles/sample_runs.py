@@ -7,6 +7,8 @@ from doubles.runs import call, until
 from doubles.web_stack import Handle, WebStack
 from temporalio.client import WorkflowFailureError
 
+from workflows.plan.programs.program_plan import program_plan, title_of
+
 State = Literal["running", "blocked", "failed", "done"]
 STATES: tuple[State, ...] = ("running", "blocked", "failed", "done")
 Runs = dict[tuple[int, State], Handle]
@@ -18,6 +20,21 @@ SAMPLES: tuple[tuple[int, State], ...] = (
 )  # fmt: skip
 """Every state, and every size at work and when nothing goes on any more."""
 FUSE_ABOVE = 100
+PROGRAM = '''
+"""Put 51 pages into a few words each."""
+
+
+async def look(page: int) -> str:
+    host = "down.example.org" if page in (7, 33) else "example.org"
+    found = await visit(url=f"https://{host}/{page}")
+    gist = await digest(text=found["value"])
+    return gist["value"]
+
+
+async def main(pages: int) -> list:
+    return await parallel([task(look, page=page) for page in range(1, pages + 1)])
+'''
+"""Of its 102 calls, two fail."""
 
 
 def sample_request(size: int, state: State) -> dict[str, Any]:
@@ -74,6 +91,13 @@ async def start_asking_run(stack: WebStack) -> Handle:
     plan = {"goal": "Publish a better note", "nodes": nodes, "answer": ["$review", "$publish", "$mails"]}
     run = await stack.start("asking", goal=plan["goal"], plan=plan)
     await until(run, lambda view: len(view["blocked"]) == 6)
+    return run
+
+
+async def start_program(stack: WebStack) -> Handle:
+    """Start a program of 102 calls, and return it when two of them have failed."""
+    run = await stack.start("pages", title=title_of(PROGRAM), plan=program_plan(PROGRAM), inputs={"pages": 51})
+    await until(run, lambda view: len(view["blocked"]) == 2)
     return run
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from doubles.chromium import WIDTH, NoChromium, Scheme, browsing, window
 from doubles.layout import flaws
-from doubles.sample_runs import SIZES, Runs, start_asking_run, start_sample_runs
+from doubles.sample_runs import SIZES, Runs, start_asking_run, start_program, start_sample_runs
 from doubles.web_stack import Handle, WebStack, web_stack
 from doubles.webui import WebUI
 from PIL import Image, ImageChops
@@ -106,7 +106,7 @@ def trimmed(picture: Image.Image) -> Image.Image:
     return picture.crop((left, top, right, bottom))
 
 
-async def photograph(camera: Camera, asked: list[Handle], runs: Runs, asking: Handle) -> None:
+async def photograph(camera: Camera, asked: list[Handle], runs: Runs, asking: Handle, program: Handle) -> None:
     """Take every picture in one colour scheme."""
     await camera.listing("list")
     await camera.timeline("timeline", asked[-1])
@@ -118,6 +118,7 @@ async def photograph(camera: Camera, asked: list[Handle], runs: Runs, asking: Ha
     await camera.board("failed", runs[5, "failed"])
     await camera.form("update", runs[5, "blocked"])
     await camera.board("asking", asking)
+    await camera.board("program", program)
 
 
 async def answered(stack: WebStack) -> list[Handle]:
@@ -136,11 +137,12 @@ async def main() -> int:
     faults: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         async with browsing() as browser, web_stack(Path(folder)) as stack:
-            runs, asked, asking = await start_sample_runs(stack), await answered(stack), await start_asking_run(stack)
+            runs, asked = await start_sample_runs(stack), await answered(stack)
+            asking, program = await start_asking_run(stack), await start_program(stack)
             for scheme in SCHEMES:
                 context = await window(browser, scheme=scheme, scale=SCALE, height=TALL)
                 camera = Camera(await WebUI.opened(context, stack.ui), scheme)
-                await photograph(camera, asked, runs, asking)
+                await photograph(camera, asked, runs, asking, program)
                 faults += camera.faults
                 await context.close()
     for fault in faults:

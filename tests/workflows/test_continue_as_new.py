@@ -114,8 +114,10 @@ async def test_a_drain_is_given_up_for_a_long_node_and_is_shown(
 ) -> None:
     monkeypatch.setattr(drain, "SOFT_MILLISECONDS", 2_000)
     monkeypatch.setattr(drain, "AGAIN", 10.0)
-    handle = await start(plan={"nodes": [*chain(12), call("long", "hang", args={"name": "drain"})], "answer": "$n11"})
+    plan = {"nodes": [*chain(12), call("long", "hang", args={"name": "drain"})], "answer": "$n11"}
+    handle = await start(plan=plan, title="nightly")
     view = await until(handle, lambda view: view["phase"] == "draining" and view["waits_for"] == ["long"])
+    assert "nightly**" in (await board(handle)).partition("\n")[0]
     assert "Nothing starts until these have ended: `long`" in await board(handle)
     view = await until(handle, lambda view: status_of(view, "n11") == "succeeded")
     assert (view["phase"], view["waits_for"], len(await links(client, handle))) == ("running", [], 1)

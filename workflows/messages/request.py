@@ -51,7 +51,7 @@ class ContinuedState(BaseModel):
 
 
 class RunRequest(BaseModel):
-    """Starts a run: a `goal` for the planner, or a `plan`. Everything else has a default.
+    """Starts a run: a `goal` for the planner, or a `plan`, which may have a `title`. Everything else has a default.
 
     `model` serves every role in the place of those that the workers are set to; several stand with commas between.
 
@@ -67,6 +67,7 @@ class RunRequest(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     goal: str = ""
+    title: str = Field(default="", max_length=200)
     plan: dict[str, JsonValue] | None = None
     plan_packed: str | None = Field(default=None, max_length=MAX_PACKED_BYTES)
     inputs: dict[str, JsonValue] = Field(default_factory=dict)

@@ -118,7 +118,9 @@ async def test_a_fork_has_the_request_of_its_origin_but_for_what_it_is_given(sen
     assert fork.id.startswith(f"{first.id}-fork-")
     again = await sennit.origin(fork.id)
     assert again.homes == (fork.run_id, first.run_id)
-    assert again.request == {"inputs": {"a": 1, "b": 3}, "tenant": "acme", "budget": {"tokens": 20}}
+    assert again.request == {
+        "inputs": {"a": 1, "b": 3}, "tenant": "acme", "budget": {"tokens": 20}, "title": "nightly",
+    }  # fmt: skip
     assert again.plan == program_plan(script.replace("return a", "return b"), {"a": 1, "b": 3})
 
 
