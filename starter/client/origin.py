@@ -7,6 +7,7 @@ from typing import Any
 
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
+from temporalio.api.update.v1 import Request as UpdateRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -131,17 +132,22 @@ async def _read_run(client: Client, name: str, run_id: str) -> tuple[dict[str, A
             request = given[0] if given and isinstance(given[0], dict) else {}
         elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
             calls_program |= event.activity_task_scheduled_event_attributes.activity_type.name == PROGRAM.name
-        elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
-            update = event.workflow_execution_update_accepted_event_attributes.accepted_request
-            if update.input.name == EditProgram.name:
-                edit = EditProgram.model_validate((await client.data_converter.decode(update.input.args.payloads))[0])
-                sent[update.meta.update_id] = edit.node, edit.script
+        elif (update := _update_in(event)).input.name == EditProgram.name:
+            edit = EditProgram.model_validate((await client.data_converter.decode(update.input.args.payloads))[0])
+            sent[update.meta.update_id] = edit.node, edit.script
         elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED:
             done = event.workflow_execution_update_completed_event_attributes
             if done.outcome.WhichOneof("value") == "success" and done.meta.update_id in sent:
                 node, script = sent[done.meta.update_id]
                 scripts[node] = script
     return request, scripts, calls_program, before
+
+
+def _update_in(event: HistoryEvent) -> UpdateRequest:
+    """Return the update that an event brings. One that was made before a reset is only in its admission."""
+    if event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ADMITTED:
+        return event.workflow_execution_update_admitted_event_attributes.request
+    return event.workflow_execution_update_accepted_event_attributes.accepted_request
 
 
 def _events(client: Client, name: str, run_id: str) -> AsyncIterator[HistoryEvent]:

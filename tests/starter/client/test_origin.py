@@ -1,11 +1,18 @@
 """Another script for a run that is forked."""
 
-from typing import Any
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.api.update.v1 import Input, Meta, Outcome, Request
 
+from starter.client import origin as module
 from starter.client.errors import Refused
 from starter.client.origin import LONGEST_NAME, Origin
+from workflows.messages.converter import DATA_CONVERTER
 from workflows.plan.programs.program_plan import program_plan
 
 OLD, NEW = "async def main(a):\n    return a\n", "async def main(b):\n    return b\n"
@@ -56,3 +63,33 @@ def test_the_id_of_a_fork_is_new_and_not_too_long() -> None:
     origin = Origin("r" * 255, {}, ())
     assert origin.fork_id != origin.fork_id
     assert len(origin.fork_id) <= LONGEST_NAME + 10
+
+
+@pytest.mark.parametrize("was_reset", [False, True])
+async def test_the_script_of_an_edit_is_found_also_behind_a_reset(
+    monkeypatch: pytest.MonkeyPatch, was_reset: bool
+) -> None:
+    """The server then has the update in its admission alone."""
+    [given] = await DATA_CONVERTER.encode([{"node": "main", "script": NEW}])
+    asked = Request(meta=Meta(update_id="u"), input=Input(name="edit_program"))
+    asked.input.args.payloads.append(given)
+    events = [HistoryEvent(event_type=EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED)]
+    if was_reset:
+        events.insert(0, HistoryEvent(event_type=EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ADMITTED))
+        events[0].workflow_execution_update_admitted_event_attributes.request.CopyFrom(asked)
+    else:
+        events[0].workflow_execution_update_accepted_event_attributes.accepted_request.CopyFrom(asked)
+    events.append(HistoryEvent(event_type=EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED))
+    done = events[-1].workflow_execution_update_completed_event_attributes
+    done.meta.update_id = "u"
+    done.outcome.CopyFrom(Outcome())
+    done.outcome.success.payloads.append(given)
+
+    async def history(*_: object) -> AsyncIterator[HistoryEvent]:
+        for event in events:
+            yield event
+
+    monkeypatch.setattr(module, "_events", history)
+    client = cast("Any", SimpleNamespace(data_converter=DATA_CONVERTER))
+    _, scripts, *_ = await module._read_run(client, "r", "1")
+    assert scripts == {"main": NEW}
