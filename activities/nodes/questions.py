@@ -49,7 +49,7 @@ async def unapproved_program(context: NodeContext, store: ArtifactStore) -> Node
     asked, approved = Question("", arguments_digest(node.script, arguments)), context.call.approved
     if approved is not None and _approval(approved).covers(asked):
         return None
-    given = [_named(name, _value(value), _SHORT) for name, value in list(arguments.items())[:_NAMED]]
+    given = [await _arguments(arguments, store, context, room=_SHORT)] if arguments else []  # the script needs room
     text = "\n".join([*([f"quote: {quote.text}"] if quote else []), *given, "", _visible(node.script.strip())])
     return NodeQuestion(text=await _beginning(text, store, context), digest=asked.digest)
 
@@ -94,11 +94,13 @@ def _approval(approved: WriteApproval) -> Approval:
     return Approval(approved.digest, approved.target, approved.args)
 
 
-async def _arguments(arguments: Mapping[str, Any], store: ArtifactStore, context: NodeContext) -> str:
+async def _arguments(
+    arguments: Mapping[str, Any], store: ArtifactStore, context: NodeContext, *, room: int = MOST_CHARACTERS
+) -> str:
     """Return arguments by name. None is crowded out by a longer one: the short ones are whole, the others begin."""
     texts = {name: _value(value) for name, value in arguments.items()}
     short = [len(text) for text in texts.values() if len(text) <= _SHORT]
-    left = (context.call.room or MOST_CHARACTERS) - sum(short)
+    left = min(context.call.room or room, room) - sum(short)
     share = max(_SHORT, left // max(1, len(texts) - len(short)))
     parts = [_named(name, text, share) for name, text in list(texts.items())[:_NAMED]]
     if any("\n  … the beginning" in part for part in parts) or len(texts) > _NAMED:

@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 
 from activities.nodes import questions
+from workflows.plan.language.nodes import ProgramNode
 
 
 class Store:
@@ -66,3 +67,27 @@ async def test_of_many_arguments_the_first_are_shown() -> None:
     text, bodies = await shown({f"a{number}": number for number in range(500)})
     assert text.splitlines()[18:] == ["a18: 18", "a19: 19", "… the whole: run/run1"]
     assert bodies[0].endswith("a499: 499")
+
+
+@pytest.mark.parametrize("arguments", [{"text": "x" * 900}, {f"a{number}": number for number in range(30)}])
+async def test_no_argument_of_a_program_is_approved_unseen(arguments: dict[str, Any]) -> None:
+    """What is not shown of the arguments is where the question says."""
+    script = "async def main():\n    return 1\n"
+    store, node = Store(), ProgramNode(id="main", kind="program", script=script, arguments=arguments)
+
+    async def load(*_: object) -> None:
+        pass
+
+    context = SimpleNamespace(
+        node=node,
+        address=None,
+        spec=SimpleNamespace(quote=None),
+        binder=SimpleNamespace(load=load, bound=dict),
+        call=SimpleNamespace(room=0, approved=None),
+        run_prefix="run",
+    )
+    asked = await questions.unapproved_program(cast("Any", context), cast("Any", store))
+    assert asked is not None
+    assert asked.text.endswith(f"\n… the whole: run/run1\n\n{script.strip()}")
+    assert all(f"{name}: " in store.bodies[0] for name in arguments)
+    assert len(store.bodies[0]) > len("".join(map(str, arguments.values())))
