@@ -138,7 +138,7 @@ def test_what_is_suggested_is_taken_in_any_state(seed: int) -> None:
     [
         (failed("Boom"), ("skip_node", "answer")),
         (failed("Boom", kind="llm"), ("skip_node", "answer")),
-        (failed("Boom", kind="program", policy="any"), ("skip_node",)),
+        (failed("Boom", kind="program", policy="any"), ("skip_node", "edit_program")),
         (failed_map("read"), ("skip_node",)),
         (one_node(approval=True, effect="write"), ("reject",)),
         (out_of_budget(), ()),
@@ -148,7 +148,7 @@ def test_a_hint_names_what_else_fits(play: Play, also: tuple[str, ...]) -> None:
     [item] = blocked_on(play.state, "run-1", {})
     assert item.also == also
     for name in also:
-        fields = {"value": 1} if name == "answer" else {}
+        fields = {"answer": {"value": 1}, "edit_program": {"script": "async def main(): return 1"}}.get(name, {})
         assert judge(play.state, parse_update(_UPDATES[name], {"node": item.node, **fields})).event is not None
     assert [f"`{name}` with" in board(play.state, run="run-1", title="t") for name in also] == [True] * len(also)
 

@@ -39,6 +39,10 @@ TURNS = 100_000
 PROBLEMS = 50
 _FRAMES = 10
 _NO_ATTRIBUTE = "a Ref has `.size` alone: read it with `await part(ref, a, b)`"
+_NOT_AWAITED = {
+    "'CoroutineType[": "; is an `await` missing?",
+    "'Ticket[": "; a ticket is waited for with `await parallel([...])`",
+}
 _INTERNAL = "Internal error in monty: "
 _DEFINITIONS_KEPT = 64
 
@@ -363,7 +367,9 @@ def _wrapped(ref: Ref) -> monty.ClassInstance:
 
 
 def _type_problem(found: dict[str, Any]) -> Problem:
-    return Problem(str(found["code"]), ("line", int(found["location"]["row"])), found["message"].replace("`", "'"))
+    message = found["message"].replace("`", "'")
+    hint = next((hint for kind, hint in _NOT_AWAITED.items() if kind in message), "")
+    return Problem(str(found["code"]), ("line", int(found["location"]["row"])), message + hint)
 
 
 def _traceback(frames: Sequence[monty.Frame], kind: str, message: str) -> str:

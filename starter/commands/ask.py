@@ -39,7 +39,9 @@ def program_for(name: str, goal: str) -> dict[str, Any]:
     """Return what starts a program of the library with the goal as its one argument; raises Refused."""
     names = sorted(path.stem for path in LIBRARY.glob("*.py"))
     if name not in names:
-        raise Refused(f"--program {name[:60]}: there is no such program{nearest_or_known(name, names)}")
+        is_file = name.endswith(".py") and Path(name).stem not in names
+        way = f"; run a file of your own with: sennit run {name[:60]}" if is_file else nearest_or_known(name, names)
+        raise Refused(f"--program {name[:60]}: there is no such program{way}")
     file = read_plan(str(LIBRARY / f"{name}.py"))
     inputs = file.check(None).inputs
     required = [each for each, spec in inputs.items() if "default" not in spec.model_fields_set]

@@ -18,10 +18,15 @@ from workflows.plan.programs.program_plan import title_of
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE", help="an input; repeatable")
     if parser.prog.endswith(" fork"):
-        examples = "sennit fork nightly-1 --with research.py\nsennit fork nightly-1 --model openai:NAME --id nightly-2"
+        examples = "sennit fork nightly-1\nsennit fork nightly-1 --with research.py\nsennit fork nightly-1 --model openai:NAME --id nightly-2"
         parser.describe("RUN", examples)
         add_run_argument(parser)
-        parser.add_argument("--with", dest="script", metavar="FILE.py", help="another script, - for standard input")
+        parser.add_argument(
+            "--with",
+            dest="script",
+            metavar="FILE.py",
+            help="another script (default: its last one), - for standard input",
+        )
         parser.add_argument("--node", metavar="NODE", default="", help="the program's id in a plan of several")
         add_start_arguments(parser, replans=True, docs=True)
         return

@@ -6,7 +6,7 @@ from typing import Any
 from starter.client.errors import Refused
 from starter.terminal.prompt import value_of
 from workflows.plan.language.nodes import InputSpec
-from workflows.plan.language.text import did_you_mean
+from workflows.plan.language.text import did_you_mean, format_names
 
 _KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "integer": (int, "a whole number"),
@@ -14,6 +14,14 @@ _KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "boolean": (bool, "true or false"),
     "array": (list, 'a JSON list such as ["a", "b"]'),
     "object": (dict, 'a JSON object such as {"a": 1}'),
+}
+_EXAMPLES = {
+    "string": "TEXT",
+    "integer": "3",
+    "number": "2.5",
+    "boolean": "true",
+    "array": '\'["a", "b"]\'',
+    "object": "'{\"a\": 1}'",
 }
 
 
@@ -27,17 +35,18 @@ def read_inputs(words: Iterable[str], declared: Mapping[str, InputSpec], *, may_
         if not equals:
             raise Refused(f"--input {word[:60]}: write it as name=value")
         if not declared:
-            raise Refused(f"--input {name[:60]}: the plan declares no inputs")
+            raise Refused(f"--input {name[:60]}: this run takes no inputs")
         if name not in declared:
-            hint = f"{did_you_mean(name, declared)} (declared: {', '.join(declared)})"
-            raise Refused(f"--input {name[:60]}: the plan declares no such input{hint}")
+            hint = f"{did_you_mean(name, declared)} (inputs: {', '.join(declared)})"
+            raise Refused(f"--input {name[:60]}: there is no such input{hint}")
         if name in found:
             raise Refused(f"--input {name}: given twice")
         found[name] = read_value(name, text, declared[name].type)
     missing = [name for name, spec in declared.items() if name not in found and "default" not in spec.model_fields_set]
     if missing and not may_lack:
-        hints = " ".join(f"--input {name}={declared[name].type.upper()}" for name in missing)
-        raise Refused(f"the plan needs {', '.join(missing)}: add {hints}")
+        hints = " ".join(f"--input {name}={_EXAMPLES[declared[name].type]}" for name in missing)
+        which = f"the inputs {format_names(missing)} are" if len(missing) > 1 else f"the input `{missing[0]}` is"
+        raise Refused(f"{which} missing: add {hints}")
     return found
 
 

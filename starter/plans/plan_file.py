@@ -94,7 +94,8 @@ def read_plan(path: str) -> PlanFile:
     name = "stdin" if path == "-" else path
     text = _decode(name, _read(path))
     if path.endswith(PROGRAM):
-        return PlanFile(name, program_plan(text), script=text)
+        script = text or "\n"
+        return PlanFile(name, program_plan(script), script=script)
     is_json = path.endswith(".json") or (not path.endswith((".yaml", ".yml")) and text.lstrip()[:1] == "{")
     try:
         yaml = None if is_json else YamlText(text)

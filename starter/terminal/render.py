@@ -91,7 +91,7 @@ def blocked_lines(item: BlockedOn, flags: str = "") -> list[str]:
     """Return what a run waits for, the values that it shows, and the command that answers it."""
     why, question = one_line(item.why), one_line(item.question)
     parts = [one_line(item.node), why if why != question else "", question]
-    also = f"  # or {', '.join(update.removesuffix('_node') for update in item.also)}" if item.also else ""
+    also = f"  # or {', '.join(update.partition('_')[0] for update in item.also)}" if item.also else ""
     return [": ".join(filter(None, parts)), *shown_lines(item), f"    {one_line(item.command)}{flags}{also}"]
 
 
@@ -167,7 +167,7 @@ def view_text(view: RunView, width: int, flags: str = "") -> str:
 
 def report_text(report: RunReport, width: int) -> str:
     """Return a run that is over: state, nodes, what went wrong, and the answer."""
-    quote = [fit(f"quote  {report.quote}", width)] if report.quote else []
+    quote = ["quote  " + fit(report.quote, width - 7)] if report.quote else []
     lines = [f"{one_line(report.id)}  {report.status}", *quote, *_node_lines(report.nodes, width)]
     lines += closing_lines(report)[1:]
     answer = answer_text(report, width)

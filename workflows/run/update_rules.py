@@ -17,6 +17,7 @@ from workflows.messages.updates import (
 from workflows.plan.compile.graph import NodeSpec
 from workflows.plan.language import json_schema
 from workflows.plan.language.problems import place_of
+from workflows.plan.language.text import format_names
 from workflows.plan.scheduling.admission import token_of, waiting_in
 from workflows.plan.scheduling.budget import ledger
 from workflows.plan.scheduling.events import (
@@ -74,6 +75,9 @@ def judge(state: RunState, update: Update) -> Verdict:
         return _retry_all(state, update)
     node = state.graph.by_id.get(update.node.partition("[")[0])
     unknown = f"there is no node `{update.node}`; the query `plan` lists them"
+    if isinstance(update, EditProgram) and node is None:
+        programs = [spec.id for spec in state.graph.specs if spec.kind == "program" and spec.maker < 0]
+        unknown = f"there is no program `{update.node}`; the programs are {format_names(programs)}"
     if node is None:  # a query may have seen it before this task has taken the end of the step that has added it
         return Verdict(rejection=unknown, is_final=all(spec.kind != "program" for spec in state.graph.specs))
     misfit = _misfit(state.graph.specs[node], update)
@@ -222,7 +226,7 @@ def _event(state: RunState, unit: int, update: NodeUpdate) -> tuple[Event, str]:
         confirmation = f"the nodes that {name} asks for {what}"
     else:
         what = f" with your changes of {', '.join(args)}" if args else ""
-        confirmation = f"{name} may run{what}" if approved else f"{name} is refused"
+        confirmation = f"{name} may run{what}" if approved else f"{name} is rejected"
     by = update.by if isinstance(update, Approve | Reject) else ""
     return ApprovalDecided(unit, approved, reason, args, by), confirmation
 

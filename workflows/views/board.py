@@ -60,7 +60,13 @@ _ASKS = {
     "budget": "needs budget",
     "planning": "planning failed",
 }
-_ALTERNATIVES = {"reject": "refuse", "skip_node": "go on without it", "answer": "give its result yourself"}
+_ALTERNATIVES = {
+    "reject": "refuse",
+    "skip_node": "go on without it",
+    "answer": "give its result yourself",
+    "edit_program": "give the program another script",
+}
+_OF_YOURS = {"answer": "a `value`", "edit_program": "a `script`"}
 
 BlockedChildren = Mapping[int, SubagentView]
 
@@ -188,7 +194,7 @@ def _questions(blocked: Sequence[BlockedOn], run: str, detail: _Detail) -> list[
         lines.append(f"→ Send an Update: `{item.update}` with {_code(json.dumps(item.example, ensure_ascii=False))}")
         example = _code(json.dumps({"node": item.node.rpartition(".")[2]}))
         for other in item.also:
-            lines.append(f"→ or {_ALTERNATIVES[other]}: `{other}` with {'a `value`' if other == 'answer' else example}")
+            lines.append(f"→ or {_ALTERNATIVES[other]}: `{other}` with {_OF_YOURS.get(other, example)}")
         lines += [f"→ in a shell: {_code(item.command)}", ""]
     if len(blocked) > detail.questions:
         lines += [f"and {len(blocked) - detail.questions} more: the query `plan` lists them all.", ""]

@@ -75,6 +75,12 @@ def in_order(graph: Graph) -> list[int]:
     return order
 
 
+def is_left_behind(graph: Graph, made: int) -> bool:
+    """Whether a step of a program made this call when it ran before, and has not made it again."""
+    maker = graph.specs[graph.specs[made].maker]
+    return maker.kind == "program" and (maker.instead < 0 or graph.specs[maker.instead].page != graph.specs[made].page)
+
+
 def made_by(graph: Graph, node: int) -> list[int]:
     """Return the nodes that a step of a program, or a turn of a model call, has added; some may have another maker by
     now, or are noted twice.

@@ -277,8 +277,15 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
         update="retry_node",
         example=example,
         command=shlex.join(command),
-        also=("skip_node", "answer") if takes_answer(state, unit) else ("skip_node",),
+        also=("skip_node", *_others(state, unit)),
     )
+
+
+def _others(state: RunState, unit: int) -> tuple[str, ...]:
+    """Return what else than a retry may help: a script that has failed by itself fails again."""
+    if state.kind_of(unit) == "program":
+        return ("edit_program",)
+    return ("answer",) if takes_answer(state, unit) else ()
 
 
 def tried_again_at(millis: int) -> str:

@@ -11,7 +11,7 @@ from workflows.plan.compile.graph import Graph
 from workflows.plan.language.limits import NO_USAGE, Usage
 from workflows.plan.language.text import format_name, format_names
 from workflows.plan.scheduling.state import STATUS_NAMES, RunState
-from workflows.views.places import made_by, path_and_line
+from workflows.views.places import is_left_behind, made_by, path_and_line
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ def script_view(state: RunState, replies: Mapping[int, NodeReply], name: str) ->
         return f"the run has several programs: {format_names(list(programs))}; name one"
     found = programs.get(name or next(iter(programs)))
     if found is None:
-        return f"{format_name(name)} is no program; there are {format_names(list(programs))}"
+        return f"{format_name(name)} is not a program; the programs are {format_names(list(programs))}"
     spec = graph.specs[found]
     if not spec.script:
         return f"the script of {format_name(spec.id)} is too long to be shown"
@@ -69,6 +69,8 @@ def _calls(graph: Graph, program: int) -> Iterator[tuple[int, int]]:
         node, line = left.pop()
         for made in made_by(graph, node):
             spec = graph.specs[made]
+            if is_left_behind(graph, made):
+                continue
             if not spec.is_step:
                 line_of_call = path_and_line(spec)[1] or line
                 yield made, line_of_call

@@ -18,6 +18,7 @@ def test_a_program_gets_the_goal_as_its_one_argument(name: str, argument: str) -
     [
         ("debat", "no such program; did you mean `debate`?"),
         ("../plans/x", "no such program"),
+        ("my/own.py", "run a file of your own with: sennit run my/own.py"),
         ("best_of", "sennit run examples/programs/best_of.py --input problem=... --input tests=..."),
         ("figures", "takes more than a goal"),
     ],

@@ -57,9 +57,9 @@ def test_defaults_apply_and_only_given_inputs_are_sent() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "the plan needs city: add --input city=STRING"),
+        ([], "the input `city` is missing: add --input city=TEXT"),
         (["city"], "write it as name=value"),
-        (["citty=Rome"], "no such input; did you mean `city`"),
+        (["citty=Rome"], "there is no such input; did you mean `city`"),
         (["city=a", "city=b"], "given twice"),
     ],
 )
@@ -69,7 +69,7 @@ def test_wrong_inputs_are_refused_before_the_run(words: list[str], message: str)
 
 
 def test_a_plan_without_inputs_says_so() -> None:
-    with pytest.raises(Refused, match="the plan declares no inputs"):
+    with pytest.raises(Refused, match="this run takes no inputs"):
         read_inputs(["a=b"], {})
 
 

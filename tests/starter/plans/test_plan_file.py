@@ -198,6 +198,7 @@ def test_a_program_is_a_plan_of_one_node_with_the_arguments_of_main_as_inputs(pl
         (PROGRAM + "    import os\n    yield 1\n", None, ["look.py:7: there is no module `os`", "look.py:8: there is"]),
         (PROGRAM.replace("search(", "serch("), CATALOGUE, ["look.py:6: there is no `serch`; did you mean `search`?"]),
         ("def (", None, ["look.py:1: this is not Python"]),
+        ("", None, ["look.py:1: a script has an `async def main(...)`"]),
         (b"# \xff", None, ["look.py:1: not UTF-8 text"]),
         (PROGRAM + "#" * (1 << 20), None, ["look.py: the script has more than 1 MB"]),
     ],

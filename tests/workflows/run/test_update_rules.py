@@ -52,7 +52,7 @@ def test_nobody_approves_what_was_not_shown(update: Approve, rejection: str) -> 
         ("main", ""),
         ("a", "`a` has no script of its own"),
         ("task", "`task` has no script of its own"),
-        ("none", "there is no node `none`"),
+        ("none", "there is no program `none`; the programs are main, gone"),
         ("gone", "`gone` is skipped"),
     ],
 )

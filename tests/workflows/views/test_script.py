@@ -58,12 +58,24 @@ def test_what_only_an_earlier_script_has_called_is_not_in_it() -> None:
     assert [(line.line, line.calls) for line in lines] == [(5, {"pending": 1})]
 
 
+def test_what_only_the_first_step_of_an_earlier_script_has_called_is_not_in_it() -> None:
+    graph = graph_of("main")
+    graph.append([called("m_1", "look#1:3 a", "program"), called("m_s2", "", "program", (1,))], 0)
+    graph.append([called("m_1_1", "look#1/search:2 a"), called("m_1_s2", "", "program", (3,))], 1)
+    fresh = [called("m_g_1", "search:5 b"), called("m_g_s2", "", "program", (5,))]
+    for spec in fresh:
+        spec.page = "q"
+    graph.append(fresh, 0)
+    lines = view_of(RunState(graph)).lines
+    assert [(line.line, line.calls, line.tasks) for line in lines] == [(5, {"pending": 1}, {})]
+
+
 @pytest.mark.parametrize(
     ("programs", "name", "problem"),
     [
         ((), "", "the run has no program; its nodes come from a plan"),
         (("one", "two"), "", "the run has several programs: one, two; name one"),
-        (("one", "two"), "three", "`three` is no program; there are one, two"),
+        (("one", "two"), "three", "`three` is not a program; the programs are one, two"),
     ],
 )
 def test_without_a_program_to_show_it_says_why(programs: tuple[str, ...], name: str, problem: str) -> None:
