@@ -148,7 +148,11 @@ def test_a_hint_names_what_else_fits(play: Play, also: tuple[str, ...]) -> None:
     [item] = blocked_on(play.state, "run-1", {})
     assert item.also == also
     for name in also:
-        fields = {"answer": {"value": 1}, "edit_program": {"script": "async def main(): return 1"}}.get(name, {})
+        given: dict[str, dict[str, Any]] = {
+            "answer": {"value": 1},
+            "edit_program": {"script": "async def main(): return 1"},
+        }
+        fields = given.get(name, {})
         assert judge(play.state, parse_update(_UPDATES[name], {"node": item.node, **fields})).event is not None
     assert [f"`{name}` with" in board(play.state, run="run-1", title="t") for name in also] == [True] * len(also)
 

@@ -18,7 +18,7 @@ from workflows.plan.programs.program_plan import title_of
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE", help="an input; repeatable")
     if parser.prog.endswith(" fork"):
-        examples = "sennit fork nightly-1\nsennit fork nightly-1 --with research.py\nsennit fork nightly-1 --model openai:NAME --id nightly-2"
+        examples = "sennit fork nightly-1 --with research.py\nsennit fork nightly-1 --model openai:NAME --id nightly-2"
         parser.describe("RUN", examples)
         add_run_argument(parser)
         parser.add_argument(
