@@ -39,10 +39,7 @@ TURNS = 100_000
 PROBLEMS = 50
 _FRAMES = 10
 _NO_ATTRIBUTE = "a Ref has `.size` alone: read it with `await part(ref, a, b)`"
-_NOT_AWAITED = {
-    "'CoroutineType[": "; is an `await` missing?",
-    "'Ticket[": "; a ticket is waited for with `await parallel([...])`",
-}
+_NOT_AWAITED = {"'CoroutineType[": "; is an `await` missing?", "'Ticket[": "; wait for it with `await parallel([...])`"}
 _INTERNAL = "Internal error in monty: "
 _DEFINITIONS_KEPT = 64
 

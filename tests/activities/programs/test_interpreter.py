@@ -371,7 +371,7 @@ TYPED = [
     ("await parallel([search(query='a')])", "Argument to function 'parallel' is incorrect", 7),
     ("a = search(query='a')\nreturn a.foo", "; is an `await` missing?", 8),
     ("return 'a' + llm_one()", "; is an `await` missing?", 7),
-    ("a = task(llm_one)\nreturn a.foo", "; a ticket is waited for with `await parallel([...])`", 8),
+    ("a = task(llm_one)\nreturn a.foo", "; wait for it with `await parallel([...])`", 8),
     ("await search()", "No argument provided for required parameter 'query'", 7),
 ]
 
