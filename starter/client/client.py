@@ -12,7 +12,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from starter.client.connection import TemporalServer, configured_server, connect_client
 from starter.client.errors import Refused
-from starter.client.local import grant, join_local_stack
+from starter.client.local import Grant, grant, is_granted, join_local_stack
 from starter.client.origin import Origin, read_origin
 from starter.client.request import (
     RunOptions,
@@ -76,7 +76,10 @@ class Sennit:
             plan, title = plan_of(program, options.get("inputs") or {}), title or title_of(program)
         request = build_request(goal=goal, plan=plan, docs=folder, **options)
         name = goal or str((plan or {}).get("goal") or "") or title
-        return await self._begin(request, id if id is not None else new_id(name), name, title, plan, again=again)
+        grants = Grant(folder, options.get("approval") == "never")
+        return await self._begin(
+            request, id if id is not None else new_id(name), name, title, plan, grants, again=again
+        )
 
     async def fork(
         self,
@@ -91,8 +94,9 @@ class Sennit:
         """Start a run that does again what a run did that is over, and return it: what it calls as that did is taken
         over, and not called.
 
-        `origin` comes from `origin`. What is None is as it was in that run. For `id`, `again` and what is raised see
-        `start`.
+        `origin` comes from `origin`. What is None is as it was in that run. But its folder is not opened again, and its
+        writes need no approval only if the user of this machine started it so: anybody may have written its input. For
+        `id`, `again` and what is raised see `start`.
         """
         folder = docs_folder(docs, must_exist=self.server.is_local) if docs else origin.request.get("docs")
         given = {name: value for name, value in options.items() if value is not None}
@@ -101,7 +105,9 @@ class Sennit:
         request = build_request(plan=origin.plan, **fields)
         title = title or fields.get("title") or ""
         name = str(fields.get("goal") or (origin.plan or {}).get("goal") or "") or title or origin.name
-        return await self._begin(request, id or origin.fork_id, name, title, origin.plan, again=again)
+        lifts = given.get("approval", "never" if is_granted(self.server, origin.name) else None) == "never"
+        grants = Grant(folder if docs else None, lifts and fields.get("approval") == "never")
+        return await self._begin(request, id or origin.fork_id, name, title, origin.plan, grants, again=again)
 
     async def origin(self, name: str) -> Origin:
         """Return the run with this id as a fork of it begins. Raises Refused if it goes on, or cannot be forked."""
@@ -111,10 +117,18 @@ class Sennit:
         return await read_origin(self.client, name)
 
     async def _begin(
-        self, request: dict[str, Any], chosen: str, name: str, title: str, plan: dict[str, Any] | None, *, again: bool
+        self,
+        request: dict[str, Any],
+        chosen: str,
+        name: str,
+        title: str,
+        plan: dict[str, Any] | None,
+        grants: Grant,
+        *,
+        again: bool,
     ) -> Run:
-        workflow_id, approval = checked_new_id(chosen), request.get("approval")
-        grant(self.server, docs=request.get("docs"), run=workflow_id if approval == "never" else None)
+        workflow_id = checked_new_id(chosen)
+        grant(self.server, docs=grants.docs, run=workflow_id if grants.writes else None)
         title = summary(title or name)
         if title and not request.get("goal"):
             request = {**request, "title": title}

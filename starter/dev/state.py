@@ -163,6 +163,10 @@ class StateDir:
                     granted[name] = [*others, new][-MOST_GRANTS:]
             _replace(self.grants, json.dumps(granted, indent=2))
 
+    def allows(self, run: str) -> bool:
+        """Whether the run of that id was let write without asking."""
+        return run in _read_json(self.grants).get("runs", ())
+
     def last_collected(self) -> float:
         """Return when artifacts were last collected; 0 if never."""
         return self.collected.stat().st_mtime if self.collected.exists() else 0.0

@@ -86,9 +86,16 @@ async def test_writes_ask_whatever_a_run_says_unless_its_user_said_so(sennit: Se
     await until(other, lambda view: view["blocked"])
     assert not notes.exists()
     await other.terminate()
+    fork = await sennit.fork(await sennit.origin(other.id))
+    await until(sennit.client.get_workflow_handle(fork.id), lambda view: view["blocked"] or notes.exists())
+    assert not notes.exists(), "whoever forks a run has not said what its input says"
+    await sennit.client.get_workflow_handle(fork.id).terminate()
     run = await sennit.start(plan=plan, approval="never")
     assert (await run.result()).status == "done"
     assert notes.read_text().endswith("owned\n")
+    own = await sennit.fork(await sennit.origin(run.id))
+    assert (await own.result()).status == "done"
+    assert StateDir.find().allows(own.id), "its user has said so of the run"
 
 
 async def test_only_folders_that_the_user_named_are_read(sennit: Sennit, tmp_path: Path) -> None:
@@ -99,6 +106,11 @@ async def test_only_folders_that_the_user_named_are_read(sennit: Sennit, tmp_pat
     with pytest.raises(WorkflowFailureError) as refused:
         await (await foreign(sennit, plan=plan, docs=str(tmp_path / "secret"))).result()
     assert "its user opens it with `--docs`" in str(refused.value.cause)
+    other = await foreign(sennit, plan=plan, docs=str(tmp_path / "secret"))
+    with pytest.raises(WorkflowFailureError):
+        await other.result()
+    fork = await sennit.fork(await sennit.origin(other.id))
+    assert (await fork.result()).status == "failed"
     plan = {"nodes": [call("l", "search", args={"query": "text"})]}
     run = await sennit.start(plan=plan, docs=str(tmp_path / "mine"))
     assert (await run.result()).status == "done"
