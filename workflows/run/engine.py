@@ -295,6 +295,7 @@ class Engine:
     def follow(self, request: RunRequest) -> None:
         """Set what the run's calls, and its sub-agents, inherit from its request."""
         self._dispatcher.child_defaults, self._dispatcher.origins = inherited(request), request.origins
+        self.state.forks = bool(request.origins)
 
     def limit(self, limits: Limits) -> None:
         """Set the limits of the whole run, from now on."""

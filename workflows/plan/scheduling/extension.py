@@ -40,6 +40,7 @@ def successor(old: RunState, graph: Graph) -> RunState:
     """Return the state of a run that starts on another plan. What the old plan had reserved counts as spent."""
     state = RunState(graph, window=old.window, park_for=old.park_for)
     state.now, state.on_failure, state.approve_above = old.now, old.on_failure, old.approve_above
+    state.forks = old.forks
     state.rates = {queue: Rate(rate.limit, rate.calls, rate.ended) for queue, rate in old.rates.items()}
     if OVERTIME in old.deadlines:
         state.deadlines[OVERTIME] = old.deadlines[OVERTIME]

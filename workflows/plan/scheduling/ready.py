@@ -123,9 +123,9 @@ def afford(state: RunState, units: tuple[int, ...]) -> bool:
 def lacking(state: RunState, unit: int) -> int:
     """Return how many model calls the budget lacks for the least that a program makes from its start; 0 for none.
 
-    A program that runs again may take over all that programs have called so far.
+    A program that runs again may take over all that programs have called so far, and in a fork any number of calls.
     """
-    quote = None if state.is_item(unit) else state.graph.specs[unit].quote
+    quote = None if state.is_item(unit) or state.forks else state.graph.specs[unit].quote
     if quote is None or state.budget is None or "calls" not in state.budget.limits:
         return 0
     known = 0

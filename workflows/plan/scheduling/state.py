@@ -45,6 +45,7 @@ _SLOTS = {
     "approve_above": "a request for more nodes than this needs a person's approval; None for never",
     "budget": "what the run may spend; None without limits",
     "rates": "by queue, how many model calls a minute its provider takes",
+    "forks": "whether the run takes over what another run has called",
     "begun": "whether the first nodes have been admitted",
     "streaming": "whether more nodes are to come, so that the run neither ends nor parks",
     "draining": "whether nothing is started because the run is about to continue as new",
@@ -114,6 +115,7 @@ class RunState:
         self.approve_above: int | None = None
         self.budget: Budget | None = None
         self.rates: dict[str, Rate] = {}
+        self.forks = False
         self.begun = self.streaming = self.draining = self.parked = self.ended = False
         self.running = 0
         self.waiting = 0

@@ -321,11 +321,11 @@ def test_a_call_that_was_cut_off_and_starts_again_counts_with_what_it_had_reserv
     assert (budget.spent.tokens, budget.spent.calls, budget.spent.nodes) == (100, 1, 0)
 
 
-def begun_with(calls: int, *, spent: int = 0) -> Play:
+def begun_with(calls: int, *, spent: int = 0, forks: bool = False) -> Play:
     """A program that makes at least 6 model calls, behind a model call."""
     main = node("main", "a", kind="program", policy="any", quote=Quoted("calls 6", 6, 100, 0))
     run = Play(node("a", kind="llm"), main, answer="main")
-    run.state.budget = Budget({"calls": calls})
+    run.state.budget, run.state.forks = Budget({"calls": calls}), forks
     run.begin()
     run.end("a", Outcome("of a", 1, usage=Usage(10, calls=1 + spent)))
     return run
@@ -336,6 +336,10 @@ def test_a_program_whose_least_is_more_than_the_budget_has_left_does_not_begin()
     assert (run.status("main"), run.state.parked) == ("pending", True)
     assert lacking(run.state, 1) == 1
     assert run.act(BudgetRaised({"calls": 7})) == ["start main"]
+
+
+def test_a_fork_begins_because_nobody_knows_what_it_takes_over() -> None:
+    assert begun_with(2, forks=True).status("main") == "running"
 
 
 @pytest.mark.parametrize("calls", [7, 8])
