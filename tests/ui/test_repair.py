@@ -29,7 +29,7 @@ async def test_a_parked_run_is_repaired_by_the_update_form_and_finishes(ui: WebU
     await ui.open(run, "user-metadata")
     form = await ui.update_form("retry_node", {"node": "zz"})
     for refused, following in (
-        ("there is no node `zz`; the query `plan` lists them", '{"nod": "a"}'),
+        ("there is no node `zz`; `sennit status` and the query `plan` list them", '{"nod": "a"}'),
         ("unknown field", '["a"]'),
         ("retry_node takes one JSON object, not a list", '{"node": "a"}'),
     ):

@@ -74,7 +74,7 @@ def judge(state: RunState, update: Update) -> Verdict:
     if not update.node:
         return _retry_all(state, update)
     node = state.graph.by_id.get(update.node.partition("[")[0])
-    unknown = f"there is no node `{update.node}`; the query `plan` lists them"
+    unknown = f"there is no node `{update.node}`; `sennit status` and the query `plan` list them"
     if isinstance(update, EditProgram) and node is None:
         programs = [spec.id for spec in state.graph.specs if spec.kind == "program" and spec.maker < 0]
         unknown = f"there is no program `{update.node}`; the programs are {format_names(programs)}"

@@ -96,7 +96,7 @@ async def test_an_update_that_cannot_be_read_is_refused(waiting: WorkflowHandle[
 
 async def test_an_update_that_does_not_fit_the_run_says_why(waiting: WorkflowHandle[Any, Any]) -> None:
     unfit: list[tuple[str, Any, str]] = [
-        ("retry_node", {"node": "zz"}, "there is no node `zz`; the query `plan` lists them"),
+        ("retry_node", {"node": "zz"}, "there is no node `zz`; `sennit status` and the query `plan` list them"),
         ("retry_node", {"node": "ok[0]"}, "there is no node `ok[0]`"),
         ("retry_node", {"node": "ok\n"}, "`node`: "),
         ("retry_node", {"node": "x" * 100_000}, "`node`: "),
