@@ -216,7 +216,8 @@ def _event(state: RunState, unit: int, update: NodeUpdate) -> tuple[Event, str]:
     if isinstance(update, SkipNode):
         return SkipRequested(unit), f"{name} is skipped{_rewound(state, unit)}"
     if isinstance(update, EditProgram):
-        return ProgramEdited(unit), f"{name} runs again with the new script; calls that it makes again are taken over"
+        what = "asks for approval of" if state.spec_of(unit).approval else "runs again with"
+        return ProgramEdited(unit), f"{name} {what} the new script; calls that it makes again are taken over"
     if isinstance(update, Answer):
         return Answered(unit, update.value), f"{name} is answered{_rewound(state, unit)}"
     approved, reason = isinstance(update, Approve), update.reason if isinstance(update, Reject) else ""

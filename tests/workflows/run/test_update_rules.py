@@ -66,6 +66,14 @@ def test_a_script_is_edited_where_the_plan_has_it(name: str, rejection: str) -> 
     assert (verdict.event is None) == bool(rejection)
 
 
+@pytest.mark.parametrize(("approval", "confirmation"), [(True, "m asks for approval of"), (False, "m runs again with")])
+def test_an_edit_says_whether_the_script_is_approved_first(approval: bool, confirmation: str) -> None:
+    run = Play(node("m", kind="program", approval=approval), answer="m")
+    run.begin()
+    verdict = judge(run.state, EditProgram(node="m", script=""))
+    assert verdict.confirmation == f"{confirmation} the new script; calls that it makes again are taken over"
+
+
 def test_a_retry_without_a_node_is_of_all_that_blocks() -> None:
     run = Play(node("a"), node("b"), node("w", effect="write"), node("c", "a", "b", "w"), answer="c")
     run.begin()
