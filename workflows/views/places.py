@@ -59,7 +59,7 @@ def groups_of(graph: Graph) -> list[Group]:
         elif spec.kind == "program" and spec.maker < 0:
             groups.append((spec.id,))
         else:
-            groups.append((*host, spec.summary.split(" ")[1]) if host and spec.kind == "tool" else host)
+            groups.append((*host, short_name(spec)) if host and spec.kind == "tool" else host)
     return groups
 
 
