@@ -122,14 +122,14 @@ class Supervisor:
                 lock.release()
 
     async def _collect_garbage(self) -> None:
-        """Delete artifacts of runs that the server has forgotten, once a day; what fails waits a day."""
+        """Delete artifacts of runs that the server has forgotten, once a day, or an hour after a try has failed."""
         await self._ready.wait()
         await asyncio.sleep(FIRST_COLLECTION)
         while True:
             if time.time() - self._state.last_collected() > DAY:
                 with suppress(OSError):
-                    self._state.collected.touch(mode=0o600)
-                    await self._workers.collect_garbage()
+                    if await self._workers.collect_garbage():
+                        self._state.collected.touch(mode=0o600)
             await asyncio.sleep(HOUR)
 
     def _server_changed(self, ready: bool) -> None:

@@ -49,10 +49,10 @@ class Workers(Child):
     async def lives(self) -> bool:
         return await asyncio.to_thread(_says_yes, self._port, "/livez")
 
-    async def collect_garbage(self) -> None:
+    async def collect_garbage(self) -> bool:
         """Delete artifacts of runs that the server no longer knows, in a process that ends with this one's server.
 
-        What it says goes to the log of the workers.
+        Returns whether it has looked at all. What it says goes to the log of the workers.
         """
         environment = worker_environment(self._state, self.address, 0, os.environ)
         with self.log.open("ab") as log:
@@ -60,7 +60,7 @@ class Workers(Child):
                 *GC, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=self.log.parent
             )
         try:
-            await process.wait()
+            return await process.wait() == 0
         finally:
             if process.returncode is None:
                 process.kill()

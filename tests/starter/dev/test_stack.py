@@ -221,6 +221,7 @@ async def test_sennit_dev_replaces_the_background_shows_its_addresses_and_stops_
 ) -> None:  # fmt: skip
     """Once a day it deletes artifacts of runs that the server has forgotten."""
     monkeypatch.setattr("starter.dev.supervisor.FIRST_COLLECTION", 0.0)
+    monkeypatch.setattr("starter.dev.supervisor.HOUR", 1.0)
     background = await local.join()
     messages: list[str] = []
     foreground = LocalStack(state, say=messages.append, worker_command=fake_worker)
@@ -235,7 +236,7 @@ async def test_sennit_dev_replaces_the_background_shows_its_addresses_and_stops_
     assert joined.address == background.address
     assert lines[-1].startswith("warning: code or settings have changed since `sennit dev` started")
     await eventually(lambda: "deleted: 0 runs, 0 objects" in state.log("worker").read_text())
-    assert state.last_collected()
+    await eventually(state.last_collected)
     children = processes(state)[1:]
 
     os.kill(os.getpid(), signal.SIGTERM)
